@@ -1,0 +1,1 @@
+"""Training text embeddings with angles."""

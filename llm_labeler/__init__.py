@@ -1,0 +1,1 @@
+"""Pairs from unlabelled text with LLMs."""

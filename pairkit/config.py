@@ -1,0 +1,100 @@
+"""Configuration: defaults in code < a TOML file < `--set key=value` < flags, into a frozen pydantic model.
+
+Secrets never come this way; they are read from the environment or a key file by whoever needs them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pairkit.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """Base of every settings model: frozen, and an unknown key is an error rather than ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load_settings(
+    model: type[S],
+    *,
+    file: Path | None = None,
+    assignments: Iterable[str] = (),
+    flags: Mapping[str, Any] | None = None,
+) -> S:
+    """Merge the layers and validate them.
+
+    Args:
+        model: The settings class, whose field defaults are the lowest layer.
+        file: A TOML file that holds differences from the defaults only.
+        assignments: `section.key=value` strings; the value is read as TOML, else as a plain string.
+        flags: Dotted keys to values given on the command line; None means "not given".
+
+    Raises:
+        ConfigError: names the file or flag, the key, what was found and what was expected.
+    """
+    tree: dict[str, Any] = {} if file is None else _read_toml(file)
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {assignment}: expected key=value, such as --set split.seed=7")
+        _put(tree, key.strip(), _toml_value(value.strip()))
+    for key, value in (flags or {}).items():
+        if value is not None:
+            _put(tree, key, value)
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explain(model, e) for e in error.errors())) from error
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{file}: no such configuration file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file}: not readable as TOML ({error})") from error
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    *sections, key = dotted.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{dotted}: {section} is a value, not a section")
+    tree[key] = value
+
+
+def _explain(model: type[Settings], error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"setting {key!r} = {error['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    for part in path:
+        field = model.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return []
+        model = inner
+    return sorted(model.model_fields)

@@ -1,0 +1,66 @@
+"""The one tree of errors; a command line turns each into one line on stderr and an exit code.
+
+```
+PairkitError 1
+├ ConfigError 2     unknown key, bad value, missing credential, an output that can't be written
+├ DataError 3       a bad record, file or store
+│ └ LeakError       one issue, cluster or near-identical text in two splits
+└ RemoteError 4     a server failed; running the command again resumes
+  ├ RateLimited     says after how many seconds to ask again
+  ├ AuthError       a missing, refused or too weak credential
+  └ BadReply        an answer that can't be understood
+```
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class PairkitError(Exception):
+    """Base of every error that a user can do something about."""
+
+    exit_code = 1
+
+
+class ConfigError(PairkitError):
+    """A setting, flag, credential or output path is unusable."""
+
+    exit_code = 2
+
+
+class DataError(PairkitError):
+    """A record, file or store is unusable; the message begins with `path:row` where both are known."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, path: Path | str | None = None, row: int | None = None) -> None:
+        self.path, self.row = path, row
+        where = "" if path is None else f"{path}: " if row is None else f"{path}:{row}: "
+        super().__init__(where + message)
+
+
+class LeakError(DataError):
+    """Two splits of a dataset share what they must not share."""
+
+
+class RemoteError(PairkitError):
+    """A server could not be reached or failed for good; what was fetched so far is kept."""
+
+    exit_code = 4
+
+
+class RateLimited(RemoteError):  # noqa: N818 - named after what the server says
+    """The server wants no further request before `retry_after_s` seconds have passed."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class AuthError(RemoteError):
+    """The credential is missing, refused or lacks access."""
+
+
+class BadReply(RemoteError):  # noqa: N818
+    """The server answered with something that is not an answer."""

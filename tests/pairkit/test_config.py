@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from pairkit.config import Settings, load_settings
+from pairkit.errors import ConfigError
+
+
+class Inner(Settings):
+    seed: int = 42
+    name: str = "a"
+
+
+class Outer(Settings):
+    inner: Inner = Inner()
+    ratio: float = Field(default=1.0, ge=0)
+
+
+def test_layers_override_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
+    settings = load_settings(
+        Outer,
+        file=file,
+        assignments=["inner.seed=2", "inner.name=plain text"],
+        flags={"inner.seed": 3, "ratio": None},
+    )
+    assert settings == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (["inner.sed=3"], r"unknown setting 'inner.sed'; known here: name, seed"),
+        (["sed=3"], r"unknown setting 'sed'; known here: inner, ratio"),
+        (["ratio=-1"], r"setting 'ratio' = -1: input should be greater than or equal to 0"),
+        (["inner.seed=x"], r"setting 'inner.seed' = 'x': input should be a valid integer"),
+        (["inner"], r"expected key=value"),
+        (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
+    ],
+)
+def test_bad_values_are_explained(assignments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_settings(Outer, assignments=assignments)
+
+
+def test_bad_files_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such configuration file"):
+        load_settings(Outer, file=tmp_path / "none.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("a = = 1")
+    with pytest.raises(ConfigError, match="not readable as TOML"):
+        load_settings(Outer, file=bad)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Outer().ratio = 3.0  # type: ignore[misc]

@@ -1,0 +1,89 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pairkit.errors import ConfigError
+from pairkit.files import sha256, whole_folder, write_bytes, write_errors, write_json, write_text
+
+
+def test_write_text_replaces_in_one_step(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_text(path, "one")
+    write_text(path, "zwei ✓")
+    assert path.read_text(encoding="utf-8") == "zwei ✓"
+    assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_write_json_is_the_same_for_equal_values(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
+    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
+    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
+
+
+def test_path_below_a_file_is_a_config_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="can't be written"):
+        write_text(tmp_path / "file" / "a.txt", "x")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_says_so() -> None:
+    path = Path("/dev/full")
+    with pytest.raises(ConfigError, match="no space left"), write_errors(path), path.open("wb") as file:
+        file.write(b"x" * 10_000)
+
+
+def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        write_bytes(tmp_path / "a.bin", "not bytes")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_folder_appears_only_when_done(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+        assert not out.exists()
+    assert (out / "a").read_text() == "1"
+    with whole_folder(out) as partial:
+        (partial / "b").write_text("2")
+    assert [p.name for p in out.iterdir()] == ["b"]
+
+
+def test_whole_folder_keeps_the_old_one_on_failure(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+        (partial / "b").write_text(str(1 // 0))
+    assert [p.name for p in out.iterdir()] == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_killed_writer_leaves_old_folder_whole(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+    program = (
+        "import sys, time; from pathlib import Path; from pairkit.files import whole_folder\n"
+        "with whole_folder(Path(sys.argv[1])) as p:\n"
+        "    (p / 'b').write_text('2'); print('ready', flush=True); time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE)
+    if process.stdout is None:
+        pytest.fail("no pipe")
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(0)
+    assert [p.name for p in out.iterdir()] == ["a"]
+    with whole_folder(out) as partial:
+        assert list(partial.iterdir()) == []
+        (partial / "c").write_text("3")
+    assert [p.name for p in out.iterdir()] == ["c"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]

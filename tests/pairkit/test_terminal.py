@@ -1,0 +1,57 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pairkit import terminal
+from pairkit.errors import ConfigError, DataError, RemoteError
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4), (KeyboardInterrupt(), 130)],
+)
+def test_run_turns_errors_into_one_line_and_a_code(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        terminal.run(lambda: _raise(error))
+    assert exit_.value.code == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    if isinstance(error, ConfigError):
+        assert captured.err == "error: bad [x]\n"
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError):
+        terminal.run(lambda: 1 // 0)
+
+
+def test_print_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_json({"a": "ü", "b": [1]})
+    line = capsys.readouterr().out
+    assert json.loads(line) == {"a": "ü", "b": [1]}
+    assert line.count("\n") == 1
+
+
+def test_progress_is_silent_without_a_terminal() -> None:
+    program = (
+        "from pairkit.terminal import progress\n"
+        "with progress() as p:\n"
+        "    t = p.add_task('x', total=2, note=''); p.advance(t)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.say("a", quiet=True)
+    terminal.say("b")
+    assert capsys.readouterr().err == "b\n"
