@@ -1,0 +1,75 @@
+"""Which repositories: a file with one `owner/name` a line, or a comma list on the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pairkit.errors import ConfigError, DataError
+
+# GitHub's own rules: logins of letters, digits and single hyphens; names may also hold dots and underscores.
+_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+_ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
+
+
+def read_repos(source: str) -> list[str]:
+    """The repositories that `source` names, in order, each once.
+
+    Args:
+        source: A path to a text file (`#` begins a comment), or `owner/name[,owner/name…]`. Web addresses of
+            repositories are understood as well.
+
+    Raises:
+        ConfigError: `source` is neither a file nor a list of repositories.
+        DataError: a line of the file is not a repository (names file and line), or the file names none.
+    """
+    path = Path(source)
+    if path.is_file():
+        return _read_file(path)
+    entries = [entry.strip() for entry in source.split(",") if entry.strip()]
+    names = [_parse(entry) for entry in entries]
+    if not names or None in names:
+        wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
+        raise ConfigError(
+            f"--repos: {wrong!r} is neither an existing file nor owner/name; "
+            "give a file with one owner/name a line, or owner/name,owner/name"
+        )
+    return _distinct([name for name in names if name])
+
+
+def _read_file(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"not readable as UTF-8 text ({error}); expected one owner/name a line", path=path
+        ) from error
+    names = []
+    for row, line in enumerate(lines, start=1):
+        entry = re.sub(r"(^|\s)#.*$", "", line).strip()
+        if not entry:
+            continue
+        name = _parse(entry)
+        if name is None:
+            raise DataError(
+                f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust",
+                path=path,
+                row=row,
+            )
+        names.append(name)
+    if not names:
+        raise DataError("names no repository; put one owner/name on each line", path=path)
+    return _distinct(names)
+
+
+def _parse(entry: str) -> str | None:
+    match = _NAME.fullmatch(_ADDRESS.sub("", entry))
+    return match[0] if match and match["name"] not in {".", ".."} else None
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Each repository once, as first written; GitHub's names ignore case."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(name.lower(), name)
+    return list(first.values())
