@@ -1,0 +1,66 @@
+"""Build a dataset of the whole rust-lang/rust dump with both strategies, over HTTP, and measure it.
+
+    python benchmarks/rust_build.py [--copies 1] [--strategies search,sweep] [--out FOLDER]
+
+Prints a Markdown row for each strategy: points, requests, wall time of the crawl, wall time and peak memory
+from detection to the written dataset, pairs, points per 100 positives. `--copies 10` serves the repository
+under ten names, which shows how the later stages grow. Per-issue crawling is counted, not run: one request
+for each issue and one for its comments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from gis import RUST, emulator, measured
+
+HEADER = (
+    "| strategy | copies | issues | points | requests | crawl s | crawl MiB | detect to dataset s | its MiB "
+    "| positives | negatives | points / 100 positives | audit |\n|" + "---|" * 13
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--copies", type=int, default=1)
+    parser.add_argument("--strategies", default="search,sweep")
+    parser.add_argument("--out", type=Path, help="keep the datasets here")
+    options = parser.parse_args()
+    folder = options.out or Path(tempfile.mkdtemp(prefix="gis-rust-"))
+    names = ["rust-lang/rust", *(f"rust-lang/rust-{copy}" for copy in range(2, options.copies + 1))]
+    print(HEADER)
+    with emulator(RUST, "--replicate", str(options.copies)) as url:
+        for strategy in options.strategies.split(","):
+            print(measure(strategy, names, url, folder / f"{strategy}-{options.copies}"), flush=True)
+
+
+def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
+    """Crawl, then build from what was crawled, then audit; one row of the table."""
+    shared = ["--repos", ",".join(names), "--strategy", strategy, "--api-url", url]
+    work = str(out.with_name(out.name + ".work"))
+    crawl = measured("crawl", *shared, "--work", work)
+    build = measured("build", *shared, "--work", work, "--out", str(out), "--fresh")
+    audit = measured("audit", str(out))
+    points, positives = int(str(build.result["points"])), int(str(build.result["positives"]))
+    cells = [
+        strategy,
+        len(names),
+        crawl.result["issues"],
+        points,
+        build.result["requests"],
+        f"{crawl.seconds:.1f}",
+        f"{crawl.peak_rss_mb:.0f}",
+        f"{build.seconds:.1f}",
+        f"{build.peak_rss_mb:.0f}",
+        positives,
+        build.result["negatives"],
+        f"{100 * points / max(1, positives):.1f}",
+        "clean" if not audit.result["leaks"] else "LEAKS",
+    ]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+if __name__ == "__main__":
+    main()
