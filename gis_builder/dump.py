@@ -1,0 +1,273 @@
+"""Trackers saved on disk: folders of GitHub's REST objects, one JSON object a line, gzipped or not.
+
+A dump is a folder that holds, at any depth, folders with these files. Only the issues are required.
+
+| file | one line is |
+|---|---|
+| `issues.jsonl` or `issues.raw.jsonl` | an issue, or a pull request (it has the key `pull_request`) |
+| `comments.jsonl` or `comments.raw.jsonl` | a comment; `issue_url` names its issue |
+| `events.jsonl` | `closed`, `reopened`, `marked_as_duplicate` (with `canonical`), `unmarked_as_duplicate` |
+| `missing.jsonl` | `{"number", "status": "deleted" or "transferred", "to": "owner/name#M"}` |
+| `repo.json` | the repository: `full_name`, `previous_names`, `private`, `archived`, `has_issues`, … |
+
+Each file may end in `.gz`. Where there is no `repo.json`, every line names its own repository by
+`repository_url` or `issue_url`, so that one file may hold several repositories.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from pairkit.errors import DataError
+
+Object = dict[str, Any]
+
+_REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
+_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)$")
+_REFERENCE = re.compile(r"[^/\s#]+/[^/\s#]+#\d+")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_EVENTS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
+
+
+class Row(NamedTuple):
+    """One checked line of a dump and the issue that it belongs to."""
+
+    repo: str  # owner/name
+    number: int
+    value: Object
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One folder of a dump. Its readers stream, so a file may be larger than memory."""
+
+    folder: Path
+    repo: str | None = None  # None: each line names its own repository
+    info: Mapping[str, Any] = field(default_factory=dict)  # repo.json, empty where there is none
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the timeline was saved; where it was not, see `closing_event`."""
+        return _file(self.folder, "events") is not None
+
+    def issues(self) -> Iterator[Row]:
+        """Every issue and pull request, in the file's order.
+
+        Raises:
+            DataError: a line can't be read or lacks something, with file and row; so in all readers.
+        """
+        return self._rows("issues", _check_issue)
+
+    def comments(self) -> Iterator[Row]:
+        """Every comment, in the file's order."""
+        return self._rows("comments", _check_comment)
+
+    def events(self) -> Iterator[Row]:
+        """Every event that was saved, in the file's order."""
+        return self._rows("events", _check_event)
+
+    def missing(self) -> Iterator[Row]:
+        """Numbers that were deleted or transferred away."""
+        return self._rows("missing", _check_missing)
+
+    def _rows(self, stem: str, check: Callable[[Object], tuple[str | None, int]]) -> Iterator[Row]:
+        path = _file(self.folder, stem)
+        if path is None:
+            return
+        for row, value in _objects(path):
+            try:
+                repo, number = check(value)
+                yield Row(_same_repo(self.repo, repo), number, value)
+            except _MalformedError as error:
+                raise DataError(str(error), path=path, row=row) from None
+
+
+def find_dumps(root: Path) -> list[Dump]:
+    """The folders at and below `root` that hold a tracker, in order of path.
+
+    Raises:
+        DataError: `root` does not exist or holds no tracker, or a `repo.json` is malformed.
+    """
+    if not root.is_dir():
+        raise DataError("no such folder; expected one with issues.jsonl or issues.raw.jsonl.gz", path=root)
+    folders = {path.parent for path in root.rglob("*") if _is_tracker_file(path)}
+    if not folders:
+        raise DataError(
+            "holds no tracker; expected repo.json, issues.jsonl or issues.raw.jsonl.gz", path=root
+        )
+    return [_open(folder) for folder in sorted(folders)]
+
+
+def closing_event(issue: Object) -> Object | None:
+    """The `closed` event that an issue's own fields imply, for dumps without a timeline."""
+    if issue["state"] != "closed" or not issue.get("closed_at"):
+        return None
+    return {
+        "event": "closed",
+        "actor": issue.get("closed_by"),
+        "created_at": issue["closed_at"],
+        "state_reason": issue.get("state_reason"),
+    }
+
+
+def _open(folder: Path) -> Dump:
+    path = folder / "repo.json"
+    if not path.exists():
+        return Dump(folder)
+    try:
+        info = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"not readable as JSON ({error})", path=path) from error
+    name = info.get("full_name") if isinstance(info, dict) else None
+    if not isinstance(name, str) or name.count("/") != 1:
+        raise DataError('expected an object with "full_name": "owner/name"', path=path)
+    return Dump(folder, name, info)
+
+
+def _is_tracker_file(path: Path) -> bool:
+    return path.name == "repo.json" or path.name in _names("issues")
+
+
+def _names(stem: str) -> tuple[str, ...]:
+    return tuple(f"{stem}{ending}" for ending in (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz"))
+
+
+def _file(folder: Path, stem: str) -> Path | None:
+    found = [folder / name for name in _names(stem) if (folder / name).exists()]
+    if len(found) > 1:
+        raise DataError(f"holds {found[0].name} and {found[1].name}; keep one of them", path=folder)
+    return found[0] if found else None
+
+
+def _objects(path: Path) -> Iterator[tuple[int, Object]]:
+    row = 0
+    try:
+        with _binary(path) as file:
+            for row, line in enumerate(file, start=1):
+                if line.strip():
+                    value = json.loads(line)
+                    if not isinstance(value, dict):
+                        raise DataError("expected a JSON object", path=path, row=row)
+                    yield row, value
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise DataError(f"not a line of JSON ({error})", path=path, row=row) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"not readable after this row ({error})", path=path, row=row) from error
+
+
+def _binary(path: Path) -> IO[bytes] | gzip.GzipFile:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+class _MalformedError(ValueError):
+    """What is wrong with an object; the reader adds file and row."""
+
+
+def _same_repo(expected: str | None, found: str | None) -> str:
+    if expected is None and found is None:
+        raise _MalformedError("names no repository, and the folder has no repo.json")
+    if expected is not None and found is not None and expected.lower() != found.lower():
+        raise _MalformedError(f"belongs to {found}, but repo.json says {expected}")
+    return expected or found or ""
+
+
+def _check_issue(value: Object) -> tuple[str | None, int]:
+    number = value.get("number")
+    if not isinstance(number, int) or number < 1:
+        raise _MalformedError(f"number is {number!r}; expected a positive integer")
+    _need_text(value, "title")
+    _need_body(value)
+    if value.get("state") not in {"open", "closed"}:
+        raise _MalformedError(f"state is {value.get('state')!r}; expected open or closed")
+    for key in ("created_at", "updated_at"):
+        _need_time(value, key)
+    if value.get("closed_at") is not None:
+        _need_time(value, "closed_at")
+    for key in ("user", "closed_by"):
+        _need_account(value, key)
+    _need_labels(value)
+    url = value.get("repository_url")
+    match = _REPOSITORY.search(url) if isinstance(url, str) else None
+    return (match[1] if match else None), number
+
+
+def _check_comment(value: Object) -> tuple[str | None, int]:
+    if not isinstance(value.get("id"), int):
+        raise _MalformedError(f"id is {value.get('id')!r}; expected an integer")
+    _need_body(value)
+    _need_time(value, "created_at")
+    _need_account(value, "user")
+    return _issue_of(value)
+
+
+def _check_event(value: Object) -> tuple[str | None, int]:
+    if value.get("event") not in _EVENTS:
+        raise _MalformedError(f"event is {value.get('event')!r}; expected one of {', '.join(_EVENTS)}")
+    _need_time(value, "created_at")
+    _need_account(value, "actor")
+    if value.get("canonical") is not None:
+        _need_reference(value, "canonical")
+    return _issue_of(value)
+
+
+def _check_missing(value: Object) -> tuple[str | None, int]:
+    number, status = value.get("number"), value.get("status")
+    if not isinstance(number, int):
+        raise _MalformedError(f"number is {number!r}; expected an integer")
+    if status not in {"deleted", "transferred"}:
+        raise _MalformedError(f"status is {status!r}; expected deleted or transferred")
+    if status == "transferred":
+        _need_reference(value, "to")
+    return None, number
+
+
+def _issue_of(value: Object) -> tuple[str, int]:
+    url = value.get("issue_url")
+    match = _ISSUE.search(url) if isinstance(url, str) else None
+    if match is None:
+        raise _MalformedError(f"issue_url is {url!r}; expected …/repos/owner/name/issues/N")
+    return match[1], int(match[2])
+
+
+def _need_text(value: Object, key: str) -> None:
+    if not isinstance(value.get(key), str):
+        raise _MalformedError(f"{key} is {value.get(key)!r}; expected text")
+
+
+def _need_body(value: Object) -> None:
+    if not isinstance(value.get("body"), str | None):
+        raise _MalformedError(f"body is {value['body']!r}; expected text or null")
+
+
+def _need_time(value: Object, key: str) -> None:
+    text = value.get(key)
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        raise _MalformedError(f"{key} is {text!r}; expected a time such as 2015-01-31T23:59:59Z")
+
+
+def _need_account(value: Object, key: str) -> None:
+    account = value.get(key)
+    if account is not None and not (isinstance(account, dict) and isinstance(account.get("login"), str)):
+        raise _MalformedError(f'{key} is {account!r}; expected null or an object with "login"')
+
+
+def _need_labels(value: Object) -> None:
+    labels = value.get("labels") or []
+    named = isinstance(labels, list) and all(
+        isinstance(label, dict) and isinstance(label.get("name"), str) for label in labels
+    )
+    if not named:
+        raise _MalformedError('labels: expected a list of objects with "name"')
+
+
+def _need_reference(value: Object, key: str) -> None:
+    text = value.get(key)
+    if not isinstance(text, str) or not _REFERENCE.fullmatch(text):
+        raise _MalformedError(f"{key} is {text!r}; expected owner/name#number")

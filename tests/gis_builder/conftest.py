@@ -1,0 +1,159 @@
+"""A tiny tracker on disk, written by hand, for tests that need a dump or a server over one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+API = "https://api.github.com/repos"
+DAY = "2020-01-{:02d}T12:00:00Z"
+
+
+def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
+    """An open issue of day `number`, by ann, with whatever `fields` say otherwise."""
+    at = DAY.format(number)
+    plain = {
+        "repository_url": f"{API}/{repo}",
+        "number": number,
+        "title": f"Issue {number}",
+        "body": f"Body of {number}",
+        "state": "open",
+        "state_reason": None,
+        "user": {"login": "ann", "type": "User"},
+        "author_association": "NONE",
+        "labels": [],
+        "created_at": at,
+        "updated_at": at,
+        "closed_at": None,
+        "closed_by": None,
+    }
+    return plain | fields
+
+
+def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
+    """The fields of a closed issue."""
+    at = DAY.format(day)
+    return {
+        "state": "closed",
+        "state_reason": reason,
+        "closed_at": at,
+        "updated_at": at,
+        "closed_by": {"login": by},
+    }
+
+
+def comment(repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20) -> dict[str, Any]:
+    """A comment of a maintainer."""
+    at = DAY.format(day)
+    return {
+        "issue_url": f"{API}/{repo}/issues/{number}",
+        "id": id_,
+        "user": {"login": login, "type": "User"},
+        "author_association": "MEMBER",
+        "created_at": at,
+        "updated_at": at,
+        "body": body,
+    }
+
+
+def event(repo: str, number: int, kind: str, day: int, **fields: Any) -> dict[str, Any]:
+    """An event by max."""
+    return {
+        "issue_url": f"{API}/{repo}/issues/{number}",
+        "event": kind,
+        "actor": {"login": "max"},
+        "created_at": DAY.format(day),
+        **fields,
+    }
+
+
+def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **files: Any) -> None:
+    """Write one repository: `repo.json` and a file of JSON lines for each of `files`."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "repo.json").write_text(json.dumps({"full_name": name, **(info or {})}), encoding="utf-8")
+    for stem, rows in files.items():
+        write_lines(folder / f"{stem}.jsonl", rows)
+
+
+@pytest.fixture(scope="session")
+def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """acme/rocket with seven issues, acme/fuel with two; a private, an issueless and an empty repository.
+
+    | acme/rocket | |
+    |---|---|
+    | 1 | open, label bug |
+    | 2 | closed as a duplicate of 1, marked so |
+    | 3 | a merged pull request |
+    | 4 | closed; null body; 120 comments, ids 1000 to 1119 |
+    | 5 | marked as a duplicate of 1, unmarked, reopened |
+    | 6 | closed by mark as a duplicate of acme/fuel#1; written by a bot |
+    | 7, 8 | deleted; transferred to acme/fuel#2 |
+    | 9 | closed as not planned; its author's account is gone |
+    """
+    root = tmp_path_factory.mktemp("tiny")
+    rocket = "acme/rocket"
+    write_tracker(
+        root,
+        rocket,
+        {"previous_names": ["acme/missile"], "description": "To the moon"},
+        issues=[
+            issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}]),
+            issue(
+                rocket,
+                2,
+                title="It dies at once",
+                labels=[{"name": "Duplicate"}],
+                **closed("max", 21, "duplicate"),
+            ),
+            issue(rocket, 3, pull_request={"merged_at": DAY.format(22)}, **closed("max", 22)),
+            issue(rocket, 4, body=None, **closed("max", 23)),
+            issue(rocket, 5, state_reason="reopened", updated_at=DAY.format(24)),
+            issue(rocket, 6, user={"login": "helper[bot]", "type": "Bot"}, **closed("max", 25, "duplicate")),
+            issue(rocket, 9, user=None, **closed("ann", 26, "not_planned")),
+        ],
+        comments=[
+            comment(rocket, 2, 12, "Duplicate of #1, closing.", day=21),
+            comment(rocket, 2, 11, "Is this known? \U0001f680", "ann"),
+            comment(rocket, 6, 13, "same as acme/fuel#1"),
+            comment(rocket, 3, 14, "a duplicate, of course"),
+            *(comment(rocket, 4, 1000 + n, f"remark {n}", day=10) for n in range(120)),
+        ],
+        events=[
+            event(rocket, 2, "marked_as_duplicate", 21, canonical="acme/rocket#1"),
+            event(rocket, 2, "closed", 21, state_reason="duplicate"),
+            event(rocket, 4, "closed", 23, state_reason="completed"),
+            event(rocket, 5, "marked_as_duplicate", 11, canonical="acme/rocket#1"),
+            event(rocket, 5, "closed", 12, state_reason="duplicate"),
+            event(rocket, 5, "unmarked_as_duplicate", 13, canonical="acme/rocket#1"),
+            event(rocket, 5, "reopened", 24),
+            event(rocket, 6, "closed", 25, state_reason="duplicate"),
+            event(rocket, 6, "marked_as_duplicate", 25, canonical="acme/fuel#1"),
+            event(rocket, 9, "closed", 26, state_reason="not_planned"),
+        ],
+        missing=[
+            {"number": 7, "status": "deleted"},
+            {"number": 8, "status": "transferred", "to": "acme/fuel#2"},
+        ],
+    )
+    fuel = "acme/fuel"
+    write_tracker(
+        root,
+        fuel,
+        issues=[issue(fuel, 1, title="Leak"), issue(fuel, 2, title="Came from afar")],
+        comments=[comment(fuel, 1, 500, "hm")],
+    )
+    write_tracker(root, "acme/vault", {"private": True}, issues=[issue("acme/vault", 1)])
+    write_tracker(root, "acme/quiet", {"has_issues": False})
+    write_tracker(root, "acme/void", {"empty": True})
+    return root
