@@ -19,6 +19,11 @@ class IssueRef(NamedTuple):
     def __str__(self) -> str:
         return f"{self.repo}#{self.number}"
 
+    @property
+    def url(self) -> str:
+        """The page a person opens; for a pull request GitHub redirects."""
+        return f"https://github.com/{self.repo}/issues/{self.number}"
+
 
 class Kind(StrEnum):
     """What a reference turned out to point at."""
@@ -58,7 +63,7 @@ class Issue:
     @property
     def url(self) -> str:
         """The page a person opens."""
-        return f"https://github.com/{self.repo}/issues/{self.number}"
+        return self.ref.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +162,12 @@ class Pair:
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
     evidence: Evidence | None = None
     negative_kind: str = ""  # random | hard, for a negative
+
+
+class DroppedPair(NamedTuple):
+    """A pair that was considered and left out, and why."""
+
+    first: IssueRef
+    second: IssueRef
+    label: int
+    reason: str  # a short code, counted in statistics.json

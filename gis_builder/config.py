@@ -1,0 +1,90 @@
+"""Settings of the stages that make pairs; defaults follow the papers where they say something."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from pairkit.config import Settings
+
+PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
+PAPER_RATIO = 10622 / 11038  # negatives a positive, same table
+SPLITS = ("train", "validation", "test")
+
+
+class TextSettings(Settings):
+    """When a rendered text is too small to be worth a pair."""
+
+    min_chars: int = Field(20, ge=1, description="characters that a text has at least, blanks not counted")
+    min_words: int = Field(4, ge=1, description="words that a text has at least")
+
+
+class PairSettings(Settings):
+    """How positives are taken from clusters and negatives are drawn."""
+
+    all_within_cluster: bool = Field(
+        default=False, description="every two issues of a cluster, not only its edges"
+    )
+    cluster_cap: int = Field(100, ge=1, description="at most this many positives from one cluster")
+    negatives: Literal["random", "hard", "mixed"] = "random"
+    ratio: float = Field(PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
+    partners: Literal["paired", "any"] = Field(
+        "paired", description="a negative's second issue: from issues that have a positive too, or from all"
+    )
+    similar_at: float = Field(
+        0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-identical"
+    )
+    guard_share: float = Field(
+        0.35,
+        gt=0,
+        le=1,
+        description="BM25 score, as a share of an issue's score with itself, that bars a negative",
+    )
+
+
+def _sizes(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            return tuple(float(part) for part in value.replace("_", "").split(","))
+        except ValueError:
+            raise ValueError(
+                f"expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548, found {value!r}"
+            ) from None
+    return value
+
+
+class SplitSettings(Settings):
+    """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
+
+    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = Field(
+        None,
+        description="three fractions or three row counts; unset: all there is, in the papers' proportions",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> SplitSettings:
+        if self.sizes is not None:
+            if min(self.sizes) < 0 or self.sizes[0] == 0:
+                raise ValueError("no size may be negative, and train may not be 0")
+            if not self.exact and abs(sum(self.sizes) - 1) > 1e-6:
+                raise ValueError(
+                    f"fractions add up to 1, these to {sum(self.sizes):g}; row counts are whole numbers"
+                )
+        return self
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sizes are numbers of rows."""
+        return (
+            self.sizes is not None
+            and sum(self.sizes) > 1 + 1e-6
+            and all(size == int(size) for size in self.sizes)
+        )
+
+    @property
+    def fractions(self) -> tuple[float, float, float]:
+        """The sizes as shares of the whole."""
+        sizes = self.sizes or PAPER_SIZES
+        total = sum(sizes)
+        return sizes[0] / total, sizes[1] / total, sizes[2] / total

@@ -1,0 +1,57 @@
+"""The dataset card: the README.md that dataset hubs and `datasets.load_dataset` read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+def dataset_card(
+    title: str,
+    *,
+    configs: Mapping[str, Mapping[str, str]],
+    rows: int,
+    sections: Iterable[tuple[str, str]],
+    tags: Sequence[str] = (),
+) -> str:
+    """A card as Markdown with the YAML head that says which files make which configuration.
+
+    Args:
+        title: The dataset's name.
+        configs: Configuration to split to file pattern; the first configuration is the default one.
+        rows: Rows of the default configuration, for the size category.
+        sections: Headings with their Markdown.
+        tags: Further tags.
+    """
+    head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
+    head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
+    head += ["size_categories:", f"- {_size(rows)}", "configs:"]
+    for place, (config, files) in enumerate(configs.items()):
+        head.append(f"- config_name: {config}")
+        if place == 0:
+            head.append("  default: true")
+        head.append("  data_files:")
+        for split, pattern in files.items():
+            head += [f"  - split: {split}", f"    path: {pattern}"]
+    body = [f"# {title}"]
+    for heading, text in sections:
+        body += [f"## {heading}" if heading else "", text.strip()]
+    return "\n".join([*head, "---", ""]) + "\n" + "\n\n".join(part for part in body if part) + "\n"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; whole numbers get thousands separators and stand on the right."""
+    lines = [list(header)] + [[_cell(value) for value in row] for row in rows]
+    marks = ["---" if place == 0 else "---:" for place in range(len(header))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], marks, *lines[1:]])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.1%}" if isinstance(value, float) else str(value).replace("|", "\\|")
+
+
+def _size(rows: int) -> str:
+    return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")

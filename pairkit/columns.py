@@ -1,0 +1,167 @@
+"""From the columns that a source has to text1, text2 and label, with every value checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from pairkit.errors import ConfigError, DataError
+
+GRADED_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
+
+_PAIR_NAMES = (
+    ("text1", "text2"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("text_a", "text_b"),
+    ("question", "sentence"),
+    ("query", "document"),
+    ("query", "passage"),
+    ("query", "text"),
+)
+_LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
+_POSITIVE_NAMES = (("anchor", "positive"), ("query", "positive"), ("query", "answer"), ("question", "answer"))
+_NEGATIVE_NAMES = ("negative",)
+_ROW = "row of the source"
+_MAPPED = ("text1", "text2", "label", "anchor", "positive", "negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which column is what; `label` is empty where every row is a positive, or has a negative beside it."""
+
+    text1: str
+    text2: str
+    label: str = ""
+    negative: str = ""
+
+
+def find_roles(names: list[str], where: str, columns: Mapping[str, str] | None = None) -> Roles:
+    """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use.
+
+    Args:
+        names: The columns there are.
+        where: The file or dataset, for messages.
+        columns: `text1`, `text2`, `label`, or `anchor`, `positive`, `negative`, to the source's own names.
+
+    Raises:
+        ConfigError: The mapping has an unknown key or too few.
+        DataError: A column is missing.
+    """
+    if columns:
+        return _mapped_roles(names, where, columns)
+    known = {name.lower(): name for name in reversed(names)}
+    for one, other in _PAIR_NAMES:
+        if one in known and other in known:
+            label = next((known[name] for name in _LABEL_NAMES if name in known), "")
+            if label:
+                return Roles(known[one], known[other], label)
+    for one, other in _POSITIVE_NAMES:
+        if one in known and other in known:
+            negative = next((known[name] for name in _NEGATIVE_NAMES if name in known), "")
+            return Roles(known[one], known[other], negative=negative)
+    raise DataError(
+        f"found the columns {', '.join(names) or '(none)'}, expected text1, text2, label (or sentence1,"
+        " sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate; anchor, positive"
+        "[, negative]); rename them or give a mapping such as text1=title,text2=body,label=same",
+        path=where,
+    )
+
+
+def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str]) -> Roles:
+    unknown = [key for key in columns if key not in _MAPPED]
+    if unknown:
+        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_MAPPED)}")
+    for key, name in columns.items():
+        if name not in names:
+            raise DataError(f"no column {name!r} for {key}; there are {', '.join(names)}", path=where)
+    if {"text1", "text2", "label"} <= columns.keys():
+        return Roles(columns["text1"], columns["text2"], columns["label"])
+    if {"anchor", "positive"} <= columns.keys():
+        return Roles(columns["anchor"], columns["positive"], negative=columns.get("negative", ""))
+    raise ConfigError("a column mapping names text1, text2 and label, or anchor and positive")
+
+
+def to_pairs(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    *,
+    label_values: Mapping[str, float] | None = None,
+    check: bool = True,
+) -> pl.DataFrame:
+    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and a negative.
+
+    Labels come out as whole numbers if they are all 0 and 1, else as 32-bit floats.
+
+    Raises:
+        DataError: An empty text (unless `check` is off) or a label out of range; names the row, counted from
+        1
+            without the header.
+    """
+    frame = frame.with_row_index(_ROW, offset=1)
+    if roles.label:
+        pairs = _rows(frame, roles.text1, roles.text2, _label(frame, roles, where, label_values))
+    else:
+        ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
+        pairs = _rows(frame, roles.text1, roles.text2, ones)
+        if roles.negative:
+            pairs = pairs.drop(roles.negative)
+            negatives = _rows(frame.drop(roles.text2), roles.text1, roles.negative, ones - 1)
+            pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
+    if check:
+        _check_texts(pairs, where)
+    return pairs.drop(_ROW)
+
+
+def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
+    """text1, text2, label, then the other columns; one that has such a name gets `source_` before it."""
+    rest = frame.drop({one, other, label.name} & set(frame.columns))
+    rest = rest.rename(
+        {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
+    )
+    texts = frame.select(
+        pl.col(one).cast(pl.String).alias("text1"), pl.col(other).cast(pl.String).alias("text2")
+    )
+    return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
+
+
+def _label(
+    frame: pl.DataFrame, roles: Roles, where: str, label_values: Mapping[str, float] | None
+) -> pl.Series:
+    raw = frame[roles.label]
+    words = raw.cast(pl.String).str.strip_chars()
+    if raw.dtype == pl.Boolean:
+        values = raw.cast(pl.Float64)
+    elif label_values is not None:
+        numbers = {word: float(value) for word, value in label_values.items()}
+        values = words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
+    else:
+        values = words.cast(pl.Float64, strict=False)
+    bad = values.is_null() | values.is_nan() | (values < 0) | (values > GRADED_MAX)
+    if bad.any():
+        row = bad.arg_max() or 0
+        raise DataError(
+            f"label {raw[row]!r}; expected 0 or 1, or a score from 0 to {GRADED_MAX:g}"
+            " (map words to numbers, or rescale the column)",
+            path=where,
+            row=row + 1,
+        )
+    if roles.text1.lower() == "premise" and values.n_unique() > 2 and (values == values.round()).all():
+        raise DataError(
+            "labels of three classes are no similarity; map them, such as entailment=1,contradiction=0",
+            path=where,
+        )
+    binary = ((values == 0) | (values == 1)).all()
+    return values.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+
+
+def _check_texts(pairs: pl.DataFrame, where: str) -> None:
+    for name in ("text1", "text2"):
+        empty = pairs[name].fill_null("").str.strip_chars() == ""
+        if empty.any():
+            row = int(pairs[_ROW][empty.arg_max() or 0])
+            raise DataError(f"{name} is empty; drop the row or fill it", path=where, row=row)

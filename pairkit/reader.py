@@ -1,0 +1,138 @@
+"""Read pairs from a folder of ours, a file, a folder of files, or a dataset on a hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from pairkit.columns import find_roles, to_pairs
+from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.records import SPLITS, LabelKind, PairDataset
+from pairkit.tables import is_table, read_table
+
+_SPLIT_NAME = re.compile(
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+)
+_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+
+
+def read_pairs(
+    source: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    label_values: Mapping[str, float] | None = None,
+    check: bool = True,
+) -> PairDataset:
+    """Read pairs as text1, text2, label and whatever else the source has.
+
+    Args:
+        source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of such
+        files
+            named after their splits, or a hub name (`owner/name`, `owner/name:config`).
+        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
+        default
+            they are recognised. Triplets become a positive and a negative row, bare positives get label 1.
+        split: Only this split; `dev` and `val` stand for `validation`.
+        label_values: Words to numbers, for labels that are words; a word that it lacks is an error.
+        check: Whether an empty text is an error; an audit counts them instead.
+
+    Raises:
+        ConfigError: No such source, or a bad mapping.
+        DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
+        RemoteError: The hub could not be asked.
+    """
+    tables = _tables(source)
+    wanted = _split_name(split) if split else None
+    if wanted is not None and wanted not in tables:
+        raise DataError(f"no split {wanted!r}; there are {', '.join(tables)}", path=source)
+    splits: dict[str, pl.DataFrame] = {}
+    for name, parts in tables.items():
+        if wanted in (None, name):
+            frames = []
+            for where, table in parts:
+                frame = read_table(table) if isinstance(table, Path) else table
+                roles = find_roles(frame.columns, where, columns)
+                frames.append(to_pairs(frame, roles, where, label_values=label_values, check=check))
+            splits[name] = _joined(frames)
+    return _same_labels(splits, str(source))
+
+
+def _tables(source: str | Path) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
+    """Each split's tables with their names; splits in the usual order."""
+    path = Path(source)
+    if path.is_dir():
+        files = _data_files(path)
+    elif path.exists() or is_table(path):
+        files = {_split_of(path): [path]}
+    elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
+        return _hub_tables(source)
+    else:
+        raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
+    return {split: [(str(file), file) for file in files[split]] for split in _in_order(files)}
+
+
+def _data_files(folder: Path) -> dict[str, list[Path]]:
+    home = folder / "data" if (folder / "data").is_dir() else folder
+    files: dict[str, list[Path]] = {}
+    unnamed = []
+    for path in sorted(home.iterdir()):
+        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json"):
+            if _SPLIT_NAME.search(path.name):
+                files.setdefault(_split_of(path), []).append(path)
+            else:
+                unnamed.append(path)
+    if not files and len(unnamed) == 1:
+        return {"train": unnamed}
+    if not files:
+        raise DataError(
+            "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+            path=folder,
+        )
+    return files
+
+
+def _split_of(path: Path) -> str:
+    found = _SPLIT_NAME.search(path.name)
+    return _split_name(found[1]) if found else "train"
+
+
+def _split_name(name: str) -> str:
+    return _SAME_SPLIT.get(name.lower(), name.lower())
+
+
+def _in_order(splits: Mapping[str, object]) -> list[str]:
+    return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+
+
+def _hub_tables(name: str) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
+    try:
+        from datasets import load_dataset  # heavy, and only hub names need it
+    except ImportError as error:
+        raise ConfigError(f"{name}: reading from a hub needs `pip install aoe-toolkit[hub]`") from error
+    dataset, _, config = name.partition(":")
+    try:
+        found = load_dataset(dataset, config or None)
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"{name}: not loaded from the hub ({str(error)[:200]}); check name and network"
+        ) from error
+    return {_split_name(s): [(f"{name}/{s}", found[s].with_format("polars")[:])] for s in _in_order(found)}
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
+
+
+def _same_labels(splits: Mapping[str, pl.DataFrame], source: str) -> PairDataset:
+    binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
+    kind: LabelKind = "binary" if binary else "graded"
+    if not binary:
+        splits = {
+            name: frame.with_columns(pl.col("label").cast(pl.Float32)) for name, frame in splits.items()
+        }
+    return PairDataset(dict(splits), source, kind)

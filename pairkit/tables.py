@@ -1,0 +1,73 @@
+"""Read one table, whatever its format, and say plainly what is wrong with a file that isn't one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+
+import polars as pl
+
+from pairkit.errors import ConfigError, DataError
+
+SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is one of a table that `read_table` reads."""
+    return _format(path) in SUFFIXES
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read Parquet, JSON lines, a JSON array of objects, CSV or TSV, each also as `.gz`.
+
+    CSV follows the usual quoting. TSV has one header line and no quoting: a quotation mark is a character.
+    Every column of both is text.
+
+    Raises:
+        ConfigError: The suffix is none of these.
+        DataError: The file can't be read as what its suffix says.
+    """
+    suffix = _format(path)
+    if suffix not in SUFFIXES:
+        raise ConfigError(
+            f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
+        )
+    try:
+        source = io.BytesIO(_unpacked(path)) if path.suffix == ".gz" else path
+        return _read(source, suffix)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = str(error).split("\n")[0][:200]
+        raise DataError(
+            f"not readable as {suffix[1:]} ({reason}); mend or convert the file", path=path
+        ) from error
+
+
+def _format(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _unpacked(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        return file.read()
+
+
+def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
+    if suffix == ".parquet":
+        return pl.read_parquet(source)
+    if suffix in (".jsonl", ".ndjson"):
+        return pl.read_ndjson(source, infer_schema_length=None)
+    if suffix == ".json":
+        return pl.read_json(source, infer_schema_length=None)
+    return pl.read_csv(
+        source,
+        separator="\t" if suffix == ".tsv" else ",",
+        quote_char=None if suffix == ".tsv" else '"',
+        infer_schema=False,
+    )

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from gis_builder.pairs.cut import cut
+from gis_builder.pairs.duplicate_notes import find_duplicate_notes
+from gis_builder.pairs.references import find_references
+
+
+def without(text: str) -> str:
+    return cut(text, find_duplicate_notes(text, find_references(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("[duplicate] Crash on start", "Crash on start"),
+        ("Crash on start (duplicate)", "Crash on start"),
+        ("DUPLICATE: crash on start", "crash on start"),
+        ("Crash on start [dup of #12]", "Crash on start"),
+        ("Crash on start (dup of #12)", "Crash on start"),
+        ("EDIT: duplicate of #12", ""),
+        ("**Duplicate of #12**", ""),
+        ("Duplicate of owner/name#12.", ""),
+        ("Duplicate of 1234", ""),
+        ("Closing as duplicate.", ""),
+        ("closing as a dupe of https://github.com/o/n/issues/3", ""),
+        ("It crashes. This is a duplicate of #12 and #13. It burns.", "It crashes. It burns."),
+        ("Sorry if this is a duplicate, but the window hangs", "but the window hangs"),
+        ("I couldn't find any duplicates.", ""),
+        ("Possibly a dupilcate of #4", ""),
+        ("#12, of which this is a duplicate", ""),
+        ("Closing in favour of #12", ""),
+        ("Superseded by #12.", ""),
+        ("Same issue as #12", ""),
+        ("Already tracked in #12.", ""),
+        ("Duplicate of [the crash on start](https://github.com/o/n/issues/3)", ""),
+        ("Not a duplicate of #12", ""),
+    ],
+)
+def test_notes_go(text: str, left: str) -> None:
+    assert without(text).strip() == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "error: duplicate definition of value `foo`",
+        "Duplicate symbols when linking",
+        "Find duplicates in a list",
+        "Removing duplicate rows is slow since #12",
+        "`dup` and dup2 leak",
+        "call dup(fd) twice",
+        "It shows (duplicate) results",
+        "a full-duplex channel of #12",
+        "a 16 dp margin",
+        "The error message is the same as in #12 but longer",
+        "nothing of the kind",
+    ],
+)
+def test_other_talk_of_duplicates_stays(text: str) -> None:
+    assert without(text) == text

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from gis_builder.pairs.cut import cut
+from gis_builder.pairs.references import find_references
+from gis_builder.records import IssueRef
+
+
+def without(text: str) -> str:
+    return cut(text, [reference.span for reference in find_references(text)])
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("see #12 for more", "see for more"),
+        ("fails (#12).", "fails."),
+        ("as in (#12, #13 and #14) before", "as in before"),
+        ("#12", ""),
+        ("#12 is older", "is older"),
+        ("owner/name#12 fails", "fails"),
+        ("in cargo#123 too", "in too"),
+        ("issue#123", ""),
+        ("GH-12 and gh-13", ""),
+        ("issue 1234 is near", "issue is near"),
+        ("Issue no. 12", "Issue"),
+        ("Bug: 77", "Bug"),
+        ("issues 12, 13 and 14 are", "issues are"),
+        ("pull request #5", "pull request"),
+        ("PR #5", "PR"),
+        ("run-pass/issue-1234.rs", "run-pass/issue.rs"),
+        ("issue_1234_a", "issue_a"),
+        ("issue1234.rs", "issue.rs"),
+        ("https://github.com/o/n/issues/12", ""),
+        ("see:https://github.com/o/n/issues/12.", "see:."),
+        ("http://github.com/o/n/pull/12/files#r43 is", "is"),
+        ("https://github.com/o/n/issues/12#issuecomment-99, then", ", then"),
+        ("api.github.com/repos/o/n/issues/12", ""),
+        ("../issues/12", ""),
+        ("http://localhost:8080/o/n/issues/3", ""),
+        ("<https://github.com/o/n/issues/12>", ""),
+        ("[this crash](https://github.com/o/n/issues/12) again", "this crash again"),
+        ("[#12](https://github.com/o/n/issues/12) again", "again"),
+        ("color of #12", "color of"),
+        ('see "#1234"', "see"),
+    ],
+)
+def test_references_go(text: str, left: str) -> None:
+    assert without(text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#[derive(Debug)]",
+        "#include <stdio.h>",
+        "# 1. Steps",
+        "### 2 ways",
+        "color: #123456",
+        "background: #333;",
+        '"#123456"',
+        "#fff and #a1b2c3",
+        "C#7 and F#4",
+        "&#39;",
+        "{:#10} {:#010x}",
+        "${#1} $#1 %#1x",
+        "r#1 a_#1",
+        "#0 0x00007f in main ()",
+        "#12 0x00007f in main () at a.c:3",
+        "#3  raise () from /lib64/libc.so.6",
+        "#1 /app/index.php(12): run()",
+        "    frame #2: 0x0000 a`main",
+        "unnamed_addr #1 {",
+        "foo#0.10-pre",
+        "tree/bug-2014-09-28",
+        "Result<<generic #15>, E>",
+        "https://example.com/page.html#12",
+        "https://example.com/src/file.cc#317",
+        "version 1.2.3, line 42",
+        "issue 1.5 of the journal",
+        "debugging 12 times",
+        "express 4 and PRs welcome",
+        "discussions/general",
+    ],
+)
+def test_what_is_no_reference_stays(text: str) -> None:
+    assert without(text) == text
+
+
+def test_a_reference_knows_what_it_points_at() -> None:
+    partner = IssueRef("Owner/Name", 12)
+    (plain,) = find_references("#12")
+    (own,) = find_references("https://github.com/owner/name/issues/12")
+    (elsewhere,) = find_references("other/name#12")
+    assert plain.points_at([partner])
+    assert own.points_at([partner])
+    assert not elsewhere.points_at([partner])
+    assert not plain.points_at([IssueRef("owner/name", 13)])

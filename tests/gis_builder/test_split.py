@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gis_builder.config import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.pairs.positives import make_positives
+from gis_builder.records import Cluster, IssueRef, Pair
+from gis_builder.split import BEYOND, Splits, split_issues
+from pairkit.errors import ConfigError
+
+from .pair_material import cluster, ref, texts_of, tracker
+
+
+def positives_of(clusters: list[Cluster], issues: list[IssueRef]) -> list[Pair]:
+    return make_positives(clusters, texts_of(*issues), {}, PairSettings(), 0).pairs
+
+
+def split(
+    clusters: list[Cluster],
+    issues: list[IssueRef],
+    sizes: str | None = None,
+    ties: tuple[tuple[IssueRef, ...], ...] = (),
+    ratio: float = 1.0,
+    seed: int = 0,
+) -> Splits:
+    return split_issues(
+        positives_of(clusters, issues), clusters, issues, ties, SplitSettings(sizes=sizes), ratio, seed
+    )
+
+
+def sizes_of(splits: Splits) -> dict[str, int]:
+    return {name: len(pairs) for name, pairs in splits.positives.items()}
+
+
+def test_fractions_are_met() -> None:
+    clusters, issues = tracker(100)
+    assert sizes_of(split(clusters, issues, "0.8,0.1,0.1")) == {"train": 80, "validation": 10, "test": 10}
+
+
+def test_the_default_is_the_papers_proportion() -> None:
+    clusters, issues = tracker(11038 // 10)
+    found = split(clusters, issues, ratio=PAPER_RATIO)
+    assert sizes_of(found) == {"train": 945, "validation": 79, "test": 79}
+    assert sum(found.negatives_wanted.values()) == pytest.approx(1062, abs=2)
+
+
+def test_the_papers_counts() -> None:
+    clusters, issues = tracker(11100)
+    found = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
+    rows = {name: len(pairs) + found.negatives_wanted[name] for name, pairs in found.positives.items()}
+    assert rows == {"train": 18565, "validation": 1547, "test": 1548}
+    assert {drop.reason for drop in found.dropped} == {BEYOND}
+    assert len(found.dropped) == 11100 - sum(sizes_of(found).values())
+
+
+def test_too_many_rows_say_what_fits() -> None:
+    clusters, issues = tracker(100)
+    with pytest.raises(ConfigError, match=r"needs 200 positives.*are 100.*--split 160,20,20"):
+        split(clusters, issues, "320,40,40")
+    assert sum(sizes_of(split(clusters, issues, "160,20,20")).values()) == 100
+
+
+def test_clusters_that_do_not_fit_are_trimmed_or_refused() -> None:
+    big = cluster(*range(1, 12))  # ten pairs that must stay together
+    found = split([big], [ref(n) for n in range(1, 12)], "8,0,0")
+    assert sizes_of(found) == {"train": 4}
+    assert len(found.dropped) == 6
+    with pytest.raises(ConfigError, match="whole clusters leave"):
+        split([big], [ref(n) for n in range(1, 12)], "6,2,2")
+
+
+def test_a_split_of_size_zero_is_absent() -> None:
+    clusters, issues = tracker(20)
+    assert set(split(clusters, issues, "0.9,0,0.1").positives) == {"train", "test"}
+
+
+def test_no_split_is_empty_if_there_are_clusters_enough() -> None:
+    clusters, issues = tracker(3)
+    assert sizes_of(split(clusters, issues)) == {"train": 1, "validation": 1, "test": 1}
+
+
+def test_repositories_are_spread_evenly() -> None:
+    parts = [tracker(40, repo=f"o/{name}") for name in "abcde"]
+    clusters = [c for part, _ in parts for c in part]
+    issues = [i for _, part in parts for i in part]
+    found = split(clusters, issues, "0.8,0.1,0.1")
+    for pairs, expected in ((found.positives["train"], 32), (found.positives["test"], 4)):
+        by_repo = Counter(pair.first.repo for pair in pairs)
+        assert all(abs(count - expected) <= 1 for count in by_repo.values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(2, 6), min_size=1, max_size=25),
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
+    st.integers(0, 2**40),
+)
+def test_nothing_that_belongs_together_is_parted(
+    members: list[int], tied: list[tuple[int, int]], seed: int
+) -> None:
+    clusters, number = [], 1
+    for size in members:
+        clusters.append(cluster(*range(number, number + size)))
+        number += size
+    issues = [ref(n) for n in range(1, number + 20)]
+    ties = tuple((issues[a % len(issues)], issues[b % len(issues)]) for a, b in tied)
+    found = split(clusters, issues, ties=ties, seed=seed)
+    for together in [*(c.members for c in clusters), *ties]:
+        assert len({found.of.get(issue) for issue in together}) == 1
+        assert len({found.group[issue] for issue in together}) == 1
+    assert sum(sizes_of(found).values()) == sum(size - 1 for size in members)
+    for name, pairs in found.positives.items():
+        assert all(found.of[pair.first] == found.of[pair.second] == name for pair in pairs)
+
+
+def test_the_order_of_input_does_not_matter_and_the_seed_does() -> None:
+    clusters, issues = tracker(60, singles=60)
+    shuffled, mixed = clusters[:], issues[:]
+    random.Random(1).shuffle(shuffled)
+    random.Random(2).shuffle(mixed)
+    assert split(clusters, issues).of == split(shuffled, mixed).of
+    assert split(clusters, issues).of != split(clusters, issues, seed=1).of
+
+
+def test_more_data_moves_little() -> None:
+    clusters, issues = tracker(300, singles=300)
+    before = split(clusters, issues).of
+    more = [*clusters, cluster(9001, 9002)]
+    after = split(more, [*issues, ref(9001), ref(9002)]).of
+    moved = sum(before[issue] != after[issue] for issue in issues)
+    assert moved <= 6
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ("0.5,0.1,0.1", "add up to 1"),
+        ("a,b,c", "three numbers"),
+        ("1,2", "tuple"),
+        ("-1,2,3", "negative"),
+        ("0,1,0", "train"),
+    ],
+)
+def test_sizes_that_make_no_sense(sizes: str, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SplitSettings(sizes=sizes)
+
+
+def test_sizes_are_fractions_or_counts() -> None:
+    assert SplitSettings(sizes="1,0,0").exact is False
+    assert SplitSettings(sizes="10,2,3").exact is True
+    assert SplitSettings(sizes="0.857,0.0715,0.0715").fractions == pytest.approx((0.857, 0.0715, 0.0715))

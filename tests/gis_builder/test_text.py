@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder.config import TextSettings
+from gis_builder.pairs.text import clean, render, render_issues, unusable
+from gis_builder.records import Cluster, Issue, IssueRef
+
+REPO = "o/n"
+
+
+def issue(
+    number: int = 1, title: str = "Crash on start", body: str = "It dies at once.", *, pull: bool = False
+) -> Issue:
+    return Issue(
+        REPO, number, title, body, "open", None, "a", "NONE", "2020-01-01T00:00:00Z", "", None, None, pull
+    )
+
+
+def test_a_text_is_title_empty_line_body() -> None:
+    assert render(issue()).text == "Crash on start\n\nIt dies at once."
+    assert render(issue(body="")).text == "Crash on start"
+    assert render(issue(title="[duplicate]")).text == "It dies at once."
+
+
+def test_a_title_is_one_line() -> None:
+    assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
+
+
+@pytest.mark.parametrize(
+    ("raw", "cleaned"),
+    [
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("nul\x00 bell\x07 half\ud83d tab\tstays", "nul bell half tab\tstays"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("emoji \U0001f600 stays", "emoji \U0001f600 stays"),
+        ("<!-- say\nhow -->\nIt dies", "It dies"),
+        ("open <!-- for ever", "open <!-- for ever"),
+        ("```html\n<!-- code -->\n```", "```html\n<!-- code -->\n```"),
+        ("- [x] I searched for duplicates\n- [ ] fix the parser", "- [ ] fix the parser"),
+        ("### Is there an existing issue for this?\n- [X] I have searched the existing issues\nDies", "Dies"),
+        ("![the stack](https://e.x/a.png) and <img src='a' alt='b'>", "the stack and b"),
+        ("a  \n\n\n\nb", "a\n\nb"),
+        ("```\n- duplicate of the old value\n```", "```\n- duplicate of the old value\n```"),
+        ("```py\nx = 1  # 2\n\n\n#\n```", "```py\nx = 1  # 2\n\n#\n```"),
+        ("Steps:\n1. run #12\n2. wait", "Steps:\n1. run\n2. wait"),
+        ("- #12\n- #13", ""),
+    ],
+)
+def test_the_rule(raw: str, cleaned: str) -> None:
+    assert clean(raw) == cleaned
+
+
+def test_what_went_is_counted_by_kind() -> None:
+    body = "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
+    rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
+    assert rendered.removed == {
+        "duplicate_note": 1,
+        "email": 1,
+        "html_comment": 1,
+        "image": 1,
+        "issue_reference": 1,
+        "partner_reference": 2,
+    }
+    assert rendered.text == "Crash on start\n\nSee. Write to [email].\ni"
+
+
+def test_the_cluster_changes_counts_only() -> None:
+    told = issue(body="See #2 and #7 now.")
+    alone, clustered = render(told), render(told, members=(IssueRef(REPO, 2),))
+    assert alone.text == clustered.text
+    assert alone.removed == {"issue_reference": 2}
+    assert clustered.removed == {"issue_reference": 1, "partner_reference": 1}
+
+
+@given(st.text(st.sampled_from("ab1#/[]()<>!-`~ \n\x00:@.*_é\u0301"), max_size=80))
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    once = clean(text)
+    assert clean(once) == once
+
+
+PARTS = st.sampled_from(
+    [
+        *(
+            "duplicate",
+            " of ",
+            "#12",
+            "issue ",
+            "12",
+            "dup",
+            "same as ",
+            "this is a ",
+            ", ",
+            ". ",
+            "[x]",
+            "](",
+        ),
+        *("```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "),
+        *("https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "),
+    ]
+)
+
+
+@given(st.lists(PARTS, max_size=14).map("".join))
+def test_cleaning_twice_changes_nothing_to_what_it_looks_for(text: str) -> None:
+    once = clean(text)
+    assert clean(once) == once
+    assert "github.com" not in once
+    assert "ghp_" not in once
+
+
+@given(st.text(max_size=200), st.text(max_size=300))
+def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> None:
+    text = render(issue(title=title, body=body)).text
+    assert text == text.strip()
+    assert text.encode().decode() == text
+    assert not set(text) & set("\x00\r\ufeff")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "dup ",
+        "same as #1 ",
+        "<!-- ",
+        "```\n",
+        "![a](",
+        "[x](",
+        "https://",
+        "a@",
+        "eyJ-",
+        "#1 ",
+        "issues 1, ",
+        "token=",
+    ],
+)
+def test_a_60_kb_body_is_quick(unit: str) -> None:
+    body = (unit * (60_000 // len(unit) + 1))[:60_000]
+    started = time.perf_counter()
+    clean(body)
+    assert time.perf_counter() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "text_empty"),
+        ("it dies now", "text_too_short"),
+        ("a b c d e", "text_too_short"),
+        ("the window closes when started", None),
+    ],
+)
+def test_small_texts_are_rejected(text: str, reason: str | None) -> None:
+    assert unusable(text, TextSettings()) == reason
+
+
+def test_issues_are_usable_or_rejected_with_a_reason() -> None:
+    cluster = Cluster("o/n#1", REPO, (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
+    issues = [
+        issue(1, body="As #2 says, it dies at once."),
+        issue(2, "x", ""),
+        issue(3, "#4", ""),
+        issue(4, pull=True),
+    ]
+    texts = render_issues(issues, [cluster], TextSettings())
+    assert list(texts.usable) == [IssueRef(REPO, 1)]
+    assert texts.rejected == {
+        IssueRef(REPO, 2): "text_too_short",
+        IssueRef(REPO, 3): "text_empty",
+        IssueRef(REPO, 4): "pull_request",
+    }
+    assert texts.removed == Counter(partner_reference=1)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pairkit.errors import ConfigError, DataError, PairkitError
+from pairkit.reader import read_pairs
+
+PAIRS = [("one", "two", 1), ("three", "four", 0)]
+
+
+def put(path: Path, text: str) -> Path:
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(source: Path, **arguments: Any) -> list[tuple[Any, ...]]:
+    dataset = read_pairs(source, **arguments)
+    return [
+        row for frame in dataset.splits.values() for row in frame.select("text1", "text2", "label").rows()
+    ]
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz", "pairs.CSV"])
+def test_csv(tmp_path: Path, name: str) -> None:
+    path = put(tmp_path / name, 'text1,text2,label\none,two,1\n"thr""ee,\n",four,0\n')
+    assert rows(path) == [("one", "two", 1), ('thr"ee,\n', "four", 0)]
+
+
+def test_tsv_has_no_quoting(tmp_path: Path) -> None:
+    path = put(tmp_path / "dev.tsv.gz", 'score\tsentence1\tsentence2\n4.5\t"one\ttwo"\n0\t1\t2\n')
+    dataset = read_pairs(path)
+    assert rows(path) == [('"one', 'two"', 4.5), ("1", "2", 0.0)]
+    assert list(dataset.splits) == ["validation"]
+    assert dataset.label_kind == "graded"
+    assert dataset.splits["validation"]["label"].dtype == pl.Float32
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json", "a.parquet"])
+def test_other_formats(tmp_path: Path, name: str) -> None:
+    records = [{"text1": a, "text2": b, "label": c, "more": {"x": [1]}} for a, b, c in PAIRS]
+    if name.endswith(".parquet"):
+        pl.DataFrame(records).write_parquet(tmp_path / name)
+    else:
+        lines = "\n".join(json.dumps(r) for r in records)
+        put(tmp_path / name, json.dumps(records) if name.endswith(".json") else lines)
+    assert rows(tmp_path / name) == PAIRS
+    assert read_pairs(tmp_path / name).splits["train"]["more"].to_list() == [{"x": [1]}] * 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "text1,text2,label",
+        "sentence1,sentence2,score",
+        "premise,hypothesis,label",
+        "question1,question2,is_duplicate",
+        "Query,Document,Relevance",
+    ],
+)
+def test_names_in_use(tmp_path: Path, header: str) -> None:
+    path = put(tmp_path / "a.csv", f"{header}\none,two,1\nthree,four,0\n")
+    assert rows(path) == PAIRS
+
+
+def test_triplets_and_bare_positives(tmp_path: Path) -> None:
+    triplets = put(tmp_path / "a.csv", "anchor,positive,negative,id\na,b,c,7\nd,e,f,8\n")
+    assert rows(triplets) == [("a", "b", 1), ("a", "c", 0), ("d", "e", 1), ("d", "f", 0)]
+    assert read_pairs(triplets).splits["train"]["id"].to_list() == ["7", "7", "8", "8"]
+    positives = put(tmp_path / "b.csv", "query,answer\na,b\n")
+    assert rows(positives) == [("a", "b", 1)]
+
+
+def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
+    dataset = read_pairs(path, columns={"text1": "title", "text2": "body", "label": "same"})
+    assert dataset.splits["train"].to_dicts() == [
+        {"text1": "one", "text2": "two", "label": 1, "source_text1": "x", "source_label": "y"}
+    ]
+
+
+def test_words_as_labels_need_a_mapping(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "premise,hypothesis,label\na,b,entailment\nc,d,neutral\n")
+    with pytest.raises(DataError, match=r"a\.csv:1: label 'entailment'.*map words"):
+        read_pairs(path)
+    assert [row[2] for row in rows(path, label_values={"entailment": 1, "neutral": 0.5})] == [1.0, 0.5]
+
+
+def test_a_folder_of_splits(tmp_path: Path) -> None:
+    for name, text in (("test", "e,f,1"), ("my-dev", "c,d,0.5"), ("train-1", "g,h,0"), ("train-0", "a,b,1")):
+        put(tmp_path / f"{name}.csv", f"text1,text2,label\n{text}\n")
+    put(tmp_path / "notes.txt", "")
+    dataset = read_pairs(tmp_path)
+    assert list(dataset.splits) == ["train", "validation", "test"]
+    assert dataset.splits["train"]["text1"].to_list() == ["a", "g"]
+    assert {frame["label"].dtype for frame in dataset.splits.values()} == {pl.Float32}
+    assert list(read_pairs(tmp_path, split="dev").splits) == ["validation"]
+    with pytest.raises(DataError, match="no split 'x'; there are train, validation, test"):
+        read_pairs(tmp_path, split="x")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, expected text1, text2, label"),
+        ("a.csv", "text1,text2,label\na,b,1\n ,b,1\n", r"a\.csv:2: text1 is empty; drop the row"),
+        ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:1: text2 is empty"),
+        ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:2: label '7'; expected 0 or 1"),
+        ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:1: label None"),
+        ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:1: label 'nan'"),
+        ("a.csv", "text1,text2,label\na,b,-0.5\n", r"a\.csv:1: label '-0.5'"),
+        ("a.csv", "text1,text2,label\na,b,1,4\n", r"a\.csv: not readable as csv"),
+        ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", "three classes"),
+        ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl: not readable as jsonl"),
+        ("a.csv", "", r"a\.csv: not readable as csv"),
+        ("a.txt", "", r"a\.txt: unknown kind of file '\.txt'"),
+    ],
+)
+def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(PairkitError, match=message):
+        read_pairs(put(tmp_path / name, text))
+
+
+def test_the_negative_of_a_triplet_is_checked_too(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "anchor,positive,negative\na,b,c\nd,e,\n")
+    with pytest.raises(DataError, match=r":2: text2 is empty"):
+        read_pairs(path)
+
+
+def test_an_audit_may_read_empty_texts(tmp_path: Path) -> None:
+    assert rows(put(tmp_path / "a.csv", "text1,text2,label\n,b,1\n"), check=False) == [(None, "b", 1)]
+
+
+def test_broken_archives(tmp_path: Path) -> None:
+    whole = gzip.compress(b"text1,text2,label\na,b,1\n" * 50)
+    for name, data in (("a.csv.gz", whole[:30]), ("b.csv.gz", b"no gzip"), ("c.parquet", b"no parquet")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(DataError, match="not readable as"):
+            read_pairs(tmp_path / name)
+
+
+def test_no_such_source(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_pairs(tmp_path / "a.csv")
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        read_pairs("nothing")
+    with pytest.raises(DataError, match="no data files"):
+        read_pairs(tmp_path)
+
+
+def test_bad_mappings(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "a,b,c\n1,2,1\n")
+    with pytest.raises(DataError, match="no column 'x' for text1; there are a, b, c"):
+        read_pairs(path, columns={"text1": "x", "text2": "b", "label": "c"})
+    with pytest.raises(ConfigError, match="'first': expected one of text1"):
+        read_pairs(path, columns={"first": "a"})
+    with pytest.raises(ConfigError, match="names text1, text2 and label"):
+        read_pairs(path, columns={"text1": "a", "text2": "b"})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count"),
+    [
+        ("stsb/stsb-dev.tsv", "graded", 1500),
+        ("pairs/mrpc-test.tsv", "binary", 1725),
+        ("pairs/qqp-dev.tsv.gz", "binary", 10000),
+        ("pairs/qnli-dev.tsv.gz", "binary", 5463),
+        ("sick/sick-test.tsv", "graded", 4927),
+        ("nli/nli-triplets.derived.tsv.gz", "binary", 45864),
+    ],
+)
+def test_published_datasets(name: str, kind: str, count: int) -> None:
+    path = Path(__file__).parents[3] / "shared/data" / name
+    if not path.exists():
+        pytest.skip("../shared/data is absent: no published datasets to read")
+    dataset = read_pairs(path)
+    assert (dataset.label_kind, len(dataset)) == (kind, count)

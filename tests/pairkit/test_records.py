@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pairkit.card import dataset_card, table
+from pairkit.errors import ConfigError
+from pairkit.length import estimated_tokens, share_long
+from pairkit.reader import read_pairs
+from pairkit.records import PairDataset, card_files, export_pairs, write_dataset
+
+ROWS = pl.DataFrame(
+    {
+        "text1": ["a", 'b,\n"c"'],
+        "text2": ["d", "é"],
+        "label": [1, 0],
+        "evidence": [{"kind": "x", "n": 1}, None],
+    }
+)
+NONE = ROWS.clear()
+
+
+def write(out: Path) -> None:
+    configs = {"default": {"train": ROWS, "validation": NONE, "test": ROWS[:1]}}
+    card = dataset_card("Some pairs", configs=card_files(configs), rows=3, sections=[("Counts", "three")])
+    write_dataset(out, configs, card=card, statistics={"b": 1, "a": 2}, run={"seed": 0})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "out")
+    read = read_pairs(tmp_path / "out")
+    assert {name: frame.rows() for name, frame in read.splits.items()} == {
+        "train": ROWS.rows(),
+        "test": ROWS[:1].rows(),
+    }
+    assert (read.label_kind, len(read), read.has("evidence"), read.has("repo")) == ("binary", 3, True, False)
+    assert json.loads((tmp_path / "out/statistics.json").read_text()) == {"a": 2, "b": 1}
+
+
+def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "one")
+    write(tmp_path / "other")
+    for path in (p for p in (tmp_path / "one").rglob("*") if p.is_file()):
+        assert path.read_bytes() == (tmp_path / "other" / path.relative_to(tmp_path / "one")).read_bytes()
+
+
+def test_the_card_names_only_splits_with_rows(tmp_path: Path) -> None:
+    write(tmp_path / "out")
+    card = (tmp_path / "out/README.md").read_text()
+    assert card.startswith("---\npretty_name: Some pairs\n")
+    assert "split: validation" not in card
+    assert "    path: data/test-*.parquet" in card
+    assert card.endswith("# Some pairs\n\n## Counts\n\nthree\n")
+
+
+def test_a_missing_column_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="positive/train has no column anchor"):
+        write_dataset(tmp_path / "out", {"positive": {"train": ROWS}}, card="", statistics={}, run={})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_out_folder_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        write(tmp_path / "file" / "out")
+
+
+def test_export(tmp_path: Path) -> None:
+    dataset = PairDataset({"train": ROWS}, "x")
+    (lines,) = export_pairs(dataset, tmp_path, "jsonl")
+    assert [json.loads(line) for line in lines.read_text().splitlines()] == ROWS.to_dicts()
+    (sheet,) = export_pairs(dataset, tmp_path, "csv")
+    assert sheet.name == "train.csv"
+    assert read_pairs(sheet).splits["train"].rows() == [
+        ("a", "d", 1, '{"kind": "x", "n": 1}'),
+        ('b,\n"c"', "é", 0, None),
+    ]
+
+
+def test_tables() -> None:
+    lines = ["|  | n |", "| --- | ---: |", "| a\\|b | 12,345 |", "| c | 50.0% |"]
+    assert table(["", "n"], [("a|b", 12345), ("c", 0.5)]).split("\n") == lines
+
+
+def test_estimated_tokens() -> None:
+    frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
+    # Two special tokens; six letters, two digits or one sign each.
+    assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
+    assert share_long(pl.DataFrame({"t": ["a " * 511, "a " * 510]}), "t") == 0.5
+    assert share_long(frame.clear(), "t") == 0.0
+
+
+def test_estimated_tokens_against_word_piece(shared_vocabulary: set[str]) -> None:
+    text = "The compiler panicked while translating an unsized cast; see the backtrace (rustc 1.4.0-nightly)."
+    counted = 2 + sum(_pieces(word, shared_vocabulary) for word in _words(text))
+    estimate = pl.DataFrame({"t": [text]}).select(estimated_tokens(pl.col("t"))).item()
+    assert abs(estimate - counted) <= 0.2 * counted
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+|[^\sa-z0-9]", text.lower())
+
+
+def _pieces(word: str, vocabulary: set[str]) -> int:
+    """Greedy longest match first, as WordPiece does."""
+    count = start = 0
+    while start < len(word):
+        lead = "##" if start else ""
+        ends = (end for end in range(len(word), start, -1) if lead + word[start:end] in vocabulary)
+        start = next(ends, len(word))
+        count += 1
+    return count
+
+
+@pytest.fixture
+def shared_vocabulary() -> set[str]:
+    path = Path(__file__).parents[3] / "shared/data/pretrained/bert-base-uncased.vocab.txt"
+    if not path.exists():
+        pytest.skip("../shared/data/pretrained is absent: no WordPiece vocabulary to compare with")
+    return set(path.read_text(encoding="utf-8").splitlines())
