@@ -136,7 +136,6 @@ class Cluster:
     """Issues that are all about the same thing, collapsed from the verdicts' edges by union-find."""
 
     id: str  # "owner/name#lowest number"
-    repo: str
     members: tuple[IssueRef, ...]  # ascending by number
     canonical: IssueRef  # the member that the others were closed for
     edges: tuple[tuple[IssueRef, IssueRef], ...]  # (duplicate, target), as the verdicts said

@@ -22,7 +22,6 @@ def cluster(*numbers: int, repo: str = "o/n", edges: tuple[tuple[int, int], ...]
     named = edges if edges is not None else tuple((number, min(numbers)) for number in sorted(numbers)[1:])
     return Cluster(
         f"{repo}#{min(numbers)}",
-        repo,
         members,
         members[0],
         tuple((ref(a, repo), ref(b, repo)) for a, b in named),

@@ -160,7 +160,7 @@ def test_small_texts_are_rejected(text: str, reason: str | None) -> None:
 
 
 def test_issues_are_usable_or_rejected_with_a_reason() -> None:
-    cluster = Cluster("o/n#1", REPO, (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
+    cluster = Cluster("o/n#1", (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
     issues = [
         issue(1, body="As #2 says, it dies at once."),
         issue(2, "x", ""),

@@ -1,0 +1,22 @@
+"""The crawl: GitHub's issues into a store, with the fewest requests, resumable at every page."""
+
+from gis_builder.github.github import GitHub
+from gis_builder.github.progress import Advanced, Finished, Listener, Progress, Waiting
+from gis_builder.github.route import GraphQLRoute, Route, RouteFactory
+from gis_builder.github.settings import CrawlSettings
+from gis_builder.github.tokens import Token, find_tokens
+
+__all__ = [
+    "Advanced",
+    "CrawlSettings",
+    "Finished",
+    "GitHub",
+    "GraphQLRoute",
+    "Listener",
+    "Progress",
+    "Route",
+    "RouteFactory",
+    "Token",
+    "Waiting",
+    "find_tokens",
+]

@@ -1,0 +1,126 @@
+"""What each repository that was asked for is: there, renamed, hidden, empty, or nothing at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gis_builder.github.answers import GraphQLError
+from gis_builder.github.batches import BatchSize, ask_sized
+from gis_builder.github.client import Reply
+from gis_builder.github.crawl import Crawl
+from gis_builder.github.parse import well_formed
+from gis_builder.store import Page, RepoOutcome, RepoRow
+from pairkit.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+# `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
+_DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
+
+
+def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
+    """Ask about repositories and store what each is. Those known to be crawlable are not asked about again.
+
+    Args:
+        crawl: The tools.
+        names: `owner/name`, each.
+        listed: Whether a person asked for them.
+
+    Raises:
+        ConfigError: a name is not of that form.
+    """
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
+    asked = [name for name in dict.fromkeys(names) if not _is_settled(crawl.store.repo(name), listed=listed)]
+    size = BatchSize(crawl.settings.check_batch)
+    done = 0
+    while done < len(asked):
+        rest = asked[done:]
+        rows = _ask(crawl, rest, size)
+        crawl.save("", Page(repos=[replace(row, listed=listed) for row in rows]))
+        done += len(rows)
+        crawl.tell("", "check", done, len(asked))
+
+
+def look_again(crawl: Crawl, name: str) -> RepoRow:
+    """Ask about one repository as if for the first time, storing nothing."""
+    return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
+
+
+def _is_settled(row: RepoRow | None, *, listed: bool) -> bool:
+    return row is not None and row.is_crawlable and (row.listed or not listed)
+
+
+def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True) -> list[RepoRow]:
+    """Ask about the first few of `names`."""
+    for attempt in range(1, crawl.settings.attempts + 1):
+        reply, count = ask_sized(
+            crawl.client, size, lambda n: crawl.queries.repositories(names[:n]), crawl.settings.attempts
+        )
+        if not any(error.spoils for error in reply.errors):
+            break
+        crawl.client.back_off(attempt, "a repository could not be looked up")
+    rows = []
+    for place, name in enumerate(names[:count]):
+        with well_formed(name):
+            node = reply.data[f"r{place}"]
+        row = _row(crawl, name, node, _errors(reply).get(f"r{place}"))
+        old = crawl.store.repo(name)
+        # A crawl that failed half way goes on from what it had, so an update has to look back as far.
+        rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)
+    return rows
+
+
+def _errors(reply: Reply) -> dict[str, GraphQLError]:
+    return {str(error.path[0]): error for error in reply.errors if error.path}
+
+
+def _row(crawl: Crawl, name: str, node: Mapping[str, Any] | None, error: GraphQLError | None) -> RepoRow:
+    if node is None:
+        return _absent(name, error)
+    with well_formed(name):
+        full_name = node["nameWithOwner"]
+        labels = [label["name"] for label in (node["labels"] or {"nodes": []})["nodes"]]
+        newest, pulls = node["newest"]["nodes"], node["pulls"]["nodes"]
+        row = RepoRow(
+            name=name,
+            outcome=RepoOutcome.OK,
+            full_name=full_name,
+            max_number=max([found["number"] for found in (*newest, *pulls)], default=0),
+            issue_count=node["newest"]["totalCount"],
+            created_at=node["createdAt"],
+            newest_at=newest[0]["createdAt"] if newest else "",
+            as_of=node["fresh"]["nodes"][0]["updatedAt"] if newest else "",
+            labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
+        )
+        return _with_outcome(crawl, row, node)
+
+
+def _is_duplicate_label(label: str) -> bool:
+    # A search can't name a label that holds a quotation mark.
+    return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
+
+
+def _with_outcome(crawl: Crawl, row: RepoRow, node: Mapping[str, Any]) -> RepoRow:
+    if node["isPrivate"] and not crawl.settings.include_private:
+        words = "private; set include_private to crawl what this token can see"
+        return RepoRow(row.name, RepoOutcome.PRIVATE, detail=words)
+    if not node["hasIssuesEnabled"]:
+        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+    if not row.issue_count:
+        return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+    if row.full_name.lower() != row.name.lower():
+        return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
+    return row
+
+
+def _absent(name: str, error: GraphQLError | None) -> RepoRow:
+    if error is None or error.type == "NOT_FOUND":
+        words = "no such repository, or none that this token can see: check the spelling"
+        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
+    if error.spoils:
+        return RepoRow(name, RepoOutcome.FAILED, detail=error.message)
+    return RepoRow(name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})")

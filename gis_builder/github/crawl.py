@@ -1,0 +1,31 @@
+"""What every strategy works with: the line to the server, the store, and somebody who watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gis_builder.github.client import Client
+from gis_builder.github.progress import Advanced, Listener
+from gis_builder.github.queries import Queries
+from gis_builder.github.settings import CrawlSettings
+from gis_builder.store import Page, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """One worker's tools."""
+
+    settings: CrawlSettings
+    client: Client
+    store: Store
+    queries: Queries
+    listener: Listener
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page together with what was spent on it, under the repository's account."""
+        page.usage[repo] = self.client.take_usage()
+        self.store.save(page)
+
+    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Tell the listener how far a stage is."""
+        self.listener(Advanced(repo, stage, done, total))

@@ -1,0 +1,127 @@
+"""What a person can set about a crawl; every wait is here, so that tests need not wait for real."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pairkit.config import Settings
+
+# Words of closings, each searched among the comments of closed issues. Chosen on rust-lang/rust by duplicates
+# found per thread fetched: see benchmarks/README.md. A match is by whole words, as GitHub's search does it.
+PHRASES = (
+    "duplicate",
+    "duplicate of",  # should the word alone turn out to be a template's
+    "duplicates",
+    "duplicated",
+    "dup",
+    "dups",
+    "dupe",
+    "dupes",
+    "in favor of",
+    "in favour of",
+    "same as",
+    "same issue",
+    "same bug",
+    "same problem",
+    "same thing",
+    "subsume",
+    "subsumes",
+    "subsumed",
+    "superseded",
+    "superceded",
+    "superseeded",
+    "supersedes",
+    "replaced by",
+    "replaced with",
+    "covered by",
+    "covers this",
+    "instance of",
+    "subset of",
+    "special case of",
+    "tracked in",
+    "tracked by",
+    "tracked on",
+    "track this",
+    "tracking issue",
+    "tracking this",
+    "identical to",
+    "exactly the same",
+    "folded into",
+    "folding this",
+    "merged into",
+    "moving this",
+    "over to",
+    "continued in",
+    "already reported",
+    "already filed",
+    "already open",
+    "already tracked",
+    "already an issue",
+    "already a bug",
+    "already been filed",
+    "existing issue",
+    "another issue",
+    # Misspelt, and in the languages that the detector reads.
+    "duplcate",
+    "dupilcate",
+    "duplciate",
+    "dulpicate",
+    "duplicat",
+    "dublicate",
+    "duplikat",
+    "doppelt",
+    "doublon",
+    "duplicado",
+    "duplicada",
+    "duplicato",
+    "дубликат",
+    "重复",
+    "重複",
+    "중복",
+)
+
+TITLE_WORDS = ("duplicate", "dup", "dupe")
+
+# The same among the bodies, where reporters note it themselves. Longer, since templates of reports speak of
+# duplicates too.
+BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same problem as")
+
+
+class CrawlSettings(Settings):
+    """The crawl: where, how, how much at once and how patiently."""
+
+    api_url: str = "https://api.github.com"
+    strategy: Literal["search", "sweep"] = "search"
+    include_private: bool = False  # a private repository in a data set is more often a mistake than a wish
+
+    phrases: tuple[str, ...] = PHRASES
+    title_words: tuple[str, ...] = TITLE_WORDS
+    body_phrases: tuple[str, ...] = BODY_PHRASES
+    # A phrase in more than this share of a repository's issues is a bot's or a template's, and tells nothing.
+    max_phrase_share: float = Field(default=0.3, gt=0, le=1)
+    label_query: str = "dup"  # labels whose name holds this are searched as well
+
+    # A query costs its connections / 100, rounded: 49 threads of 3 connections each are 1.47, so one point.
+    thread_batch: int = Field(default=49, ge=1, le=100)
+    issue_batch: int = Field(default=100, ge=1, le=100)
+    check_batch: int = Field(default=25, ge=1, le=50)
+    search_batch: int = Field(default=8, ge=1, le=20)  # searches asked in one query
+    comments_inline: int = Field(default=30, ge=1, le=100)
+    events_inline: int = Field(default=20, ge=1, le=100)
+    labels_inline: int = Field(default=10, ge=1, le=100)
+    search_limit: int = Field(default=1000, ge=1)  # the most results that a search gives out
+
+    timeout_s: float = Field(default=30.0, gt=0)  # for one whole answer; GitHub itself gives up after 10 s
+    attempts: int = Field(default=8, ge=1)  # failures in a row before the repository is given up for now
+    backoff_s: float = Field(default=1.0, ge=0)  # after the first failure; doubles, with jitter
+    secondary_wait_s: float = Field(default=60.0, ge=0)  # when a limit names no time; doubles
+    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; running again resumes
+    seed: int = 42  # of the jitter only
+
+    @property
+    def graphql_url(self) -> str:
+        """Where queries are posted; GitHub Enterprise keeps it beside `/api/v3`, not below."""
+        root = self.api_url.rstrip("/")
+        return root.removesuffix("/v3") + "/graphql" if root.endswith("/api/v3") else root + "/graphql"

@@ -1,0 +1,130 @@
+"""Reading a store as a stream: three cursors side by side, so that memory stays bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.store.schema import connect, database_errors
+
+_ISSUE = (
+    "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
+    "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
+)
+# Places count back from the newest event, so ascending place is ascending time, ties included.
+_CONTENT = {
+    "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
+    "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants
+    "comments": "SELECT * FROM comments ORDER BY repo, number, id",
+    "events": "SELECT * FROM events ORDER BY repo, number, place",
+    "missing": "SELECT * FROM missing ORDER BY repo, number",
+}
+
+
+def threads(
+    path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
+) -> Iterator[Thread]:
+    """Threads of at least `depth`, by ascending number, read as of the moment of the first one."""
+    only = " AND number = ?" if number is not None else ""
+    key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
+    kept = "" if pulls else " AND NOT is_pull"
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        connection.execute("BEGIN")  # one snapshot for the three cursors
+        heads = connection.execute(
+            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{kept} ORDER BY number",  # noqa: S608
+            (*key, depth),
+        )
+        comments = _Ahead(
+            connection.execute(
+                "SELECT number, id, author, author_association, created_at, body, is_bot FROM comments "  # noqa: S608
+                f"WHERE repo = ?{only} ORDER BY number, id",
+                key,
+            )
+        )
+        events = _Ahead(
+            connection.execute(
+                "SELECT number, kind, actor, created_at, target_repo, target_number, target_is_pull, "  # noqa: S608
+                f"state_reason FROM events WHERE repo = ?{only} ORDER BY number, place",
+                key,
+            )
+        )
+        for head in heads:
+            issue = _issue(repo, head)
+            yield Thread(
+                issue,
+                tuple(_comment(row) for row in comments.take(issue.number)),
+                tuple(_event(row) for row in events.take(issue.number)),
+            )
+
+
+def issues(path: Path, repo: str) -> Iterator[Issue]:
+    """Issues by ascending number; no pull requests."""
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
+        for row in connection.execute(sql, (repo,)):
+            yield _issue(repo, row)
+
+
+def kinds(path: Path, repo: str) -> dict[int, Kind]:
+    """What each known number of the repository is."""
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        found = {
+            number: Kind.MISSING
+            for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
+        }
+        rows = connection.execute("SELECT number, is_pull FROM issues WHERE repo = ?", (repo,))
+        found |= {number: Kind.PULL if is_pull else Kind.ISSUE for number, is_pull in rows}
+        return found
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 over the logical rows of the content tables, in order."""
+    digest = hashlib.sha256()
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        connection.execute("BEGIN")
+        for table, sql in _CONTENT.items():
+            digest.update(table.encode())
+            for row in connection.execute(sql):
+                digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return digest.hexdigest()
+
+
+class _Ahead:
+    """Rows that begin with a number, taken group by group; groups nobody asks for are passed over."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._groups = groupby(rows, key=lambda row: row[0])
+        self._next = next(self._groups, None)
+
+    def take(self, number: int) -> list[Any]:
+        while self._next is not None and self._next[0] < number:
+            self._next = next(self._groups, None)
+        if self._next is None or self._next[0] != number:
+            return []
+        rows = list(self._next[1])
+        self._next = next(self._groups, None)
+        return rows
+
+
+def _issue(repo: str, row: sqlite3.Row | tuple[Any, ...]) -> Issue:
+    *plain, is_pull, is_bot, labels, duplicate_repo, duplicate_number = row
+    duplicate_of = None if duplicate_repo is None else IssueRef(duplicate_repo, duplicate_number)
+    return Issue(*(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), duplicate_of))
+
+
+def _comment(row: tuple[Any, ...]) -> Comment:
+    _, *plain, is_bot = row
+    return Comment(*(*plain, bool(is_bot)))
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    _, kind, actor, created_at, repo, number, is_pull, state_reason = row
+    target = None if repo is None else IssueRef(repo, number)
+    return Event(kind, actor, created_at, target, bool(is_pull), state_reason)

@@ -1,0 +1,135 @@
+"""A tracker of many pages, and settings that make the pages small and waits short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gis_builder.github import CrawlSettings, GitHub, Listener, RouteFactory, find_tokens
+from gis_builder.github.progress import ignore
+from gis_builder.github.route import GraphQLRoute
+from gis_builder.store import Store
+
+from .conftest import API, write_tracker
+
+STATION = "acme/station"
+LAST = 90
+
+
+def moment(number: int, minutes: int = 0) -> str:
+    """A time in 2020, later for higher numbers."""
+    return f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
+
+
+def is_pull(number: int) -> bool:
+    return number % 4 == 3
+
+
+def is_duplicate(number: int) -> bool:
+    return number % 5 == 0 and not is_pull(number)
+
+
+def comment_count(number: int) -> int:
+    return 45 if number % 30 == 0 else number % 8
+
+
+def station_rows() -> dict[str, list[dict[str, Any]]]:
+    """Every fourth number a pull request, every fifth a duplicate, some with long threads and many labels."""
+    numbers = [number for number in range(1, LAST + 1) if number % 17]  # every 17th was deleted
+    return {
+        "issues": [_issue(number) for number in numbers],
+        "comments": [_comment(number, place) for number in numbers for place in range(comment_count(number))],
+        "events": [event for number in numbers if not is_pull(number) for event in _events(number)],
+    }
+
+
+def write_station(root: Path) -> Path:
+    write_tracker(root, STATION, **station_rows())
+    return root
+
+
+def quick(url: str, **changes: Any) -> CrawlSettings:
+    small: dict[str, Any] = {
+        "thread_batch": 7,
+        "issue_batch": 9,
+        "comments_inline": 3,
+        "events_inline": 2,
+        "labels_inline": 2,
+        "phrases": ("duplicate", "in favor of"),
+        "title_words": ("duplicate",),
+        "body_phrases": (),
+        "search_batch": 2,
+        "search_limit": 9,
+        "backoff_s": 0.001,
+        "secondary_wait_s": 0.002,
+        "timeout_s": 5.0,
+        "attempts": 12,
+    }
+    return CrawlSettings(api_url=url, **{**small, **changes})
+
+
+def open_github(
+    settings: CrawlSettings,
+    store: Store,
+    listener: Listener = ignore,
+    token: str = "one",
+    route: RouteFactory = GraphQLRoute,
+) -> GitHub:
+    tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
+    return GitHub(settings, tokens, store, listener, route)
+
+
+def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
+    """Everything that a build asks of a crawl."""
+    with open_github(settings, store) as github:
+        github.check([STATION])
+        getattr(github, strategy)([STATION])
+        github.pool({STATION: 15}, seed=1)
+
+
+def _issue(number: int) -> dict[str, Any]:
+    closed = is_duplicate(number) or number % 2 == 0
+    row: dict[str, Any] = {
+        "repository_url": f"{API}/{STATION}",
+        "number": number,
+        "title": f"Trouble {number}",
+        "body": None if number % 13 == 0 else f"Body of {number} \N{ROCKET}\r\n",
+        "state": "closed" if closed else "open",
+        "state_reason": "completed" if closed else None,
+        "user": None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"},
+        "author_association": "NONE",
+        "labels": [{"name": f"label {place}"} for place in range(number % 6)],
+        "created_at": moment(number),
+        "updated_at": moment(number, 500),
+        "closed_at": moment(number, 500) if closed else None,
+        "closed_by": {"login": "max"} if closed else None,
+    }
+    return row | ({"pull_request": {}} if is_pull(number) else {})
+
+
+def _comment(number: int, place: int) -> dict[str, Any]:
+    says = "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
+    return {
+        "issue_url": f"{API}/{STATION}/issues/{number}",
+        "id": number * 1000 + place,
+        "user": {"login": "max", "type": "User"},
+        "author_association": "MEMBER",
+        "created_at": moment(number, place),
+        "updated_at": moment(number, place),
+        "body": says,
+    }
+
+
+def _events(number: int) -> list[dict[str, Any]]:
+    closings = 4 if number % 10 == 0 else int(number % 2 == 0 or is_duplicate(number))
+    kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][: max(0, 2 * closings - 1)]
+    return [
+        {
+            "issue_url": f"{API}/{STATION}/issues/{number}",
+            "event": kind,
+            "actor": {"login": "max"},
+            "created_at": moment(number, 400 + place // 3),  # some in the same minute
+            "state_reason": "completed" if kind == "closed" else None,
+        }
+        for place, kind in enumerate(kinds)
+    ]

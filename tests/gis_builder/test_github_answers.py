@@ -1,0 +1,198 @@
+"""What answers mean: one by one, and over exchanges that others recorded."""
+
+from __future__ import annotations
+
+import ast
+import json
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder.github.answers import Answer, AnswerKind, classify, requested_wait_s
+
+NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
+NOON_S = 1793707200  # the same moment
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "pygithub-replay"
+
+GATEWAY_PAGE = "<html><h1>502 Bad Gateway</h1></html>"
+SPENT = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOON_S + 90), "Date": NOON}
+
+
+def error(type_: str, message: str = "no", path: list[Any] | None = None) -> dict[str, Any]:
+    return {"type": type_, "message": message, "path": path or []}
+
+
+def graphql(data: Any, *errors: dict[str, Any]) -> str:
+    return json.dumps({"data": data, "errors": list(errors)} if errors else {"data": data})
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "kind", "wait_s"),
+    [
+        (200, {}, graphql({"a": 1}), "ok", None),
+        (200, {}, graphql({"a": None, "b": 1}, error("NOT_FOUND", path=["a"])), "partial", None),
+        (200, {}, graphql({"a": None}, error("NOT_FOUND", path=["a"])), "not_found", None),
+        (200, {}, graphql(None, error("FORBIDDEN")), "forbidden", None),
+        (200, SPENT, graphql(None, error("RATE_LIMITED")), "rate_limited", 90.0),
+        (200, {}, graphql({"a": 1}, error("RATE_LIMIT")), "rate_limited", None),
+        (200, {}, graphql(None, error("", "You have exceeded a secondary rate limit")), "secondary", None),
+        (
+            200,
+            {},
+            graphql(None, error("", "Something went wrong. This may be the result of a timeout")),
+            "too_heavy",
+            None,
+        ),
+        (200, {}, graphql(None, error("RESOURCE_LIMITS_EXCEEDED")), "too_heavy", None),
+        (200, {}, graphql(None, error("INTERNAL")), "transient", None),
+        (200, {}, graphql(None, error("undefinedField", "no such field")), "bad_reply", None),
+        (200, {}, graphql(None), "bad_reply", None),
+        (200, {}, '{"data": {"a": 1', "bad_reply", None),
+        (200, {}, "[]", "bad_reply", None),
+        (401, {}, '{"message": "Bad credentials"}', "auth", None),
+        (403, SPENT, '{"message": "API rate limit exceeded for user"}', "rate_limited", 90.0),
+        (403, {"Retry-After": "7"} | SPENT, '{"message": "secondary rate limit"}', "secondary", 7.0),
+        (403, {}, '{"message": "You have triggered an abuse detection mechanism"}', "secondary", None),
+        (403, {}, '{"message": "Resource not accessible by personal access token"}', "forbidden", None),
+        (429, {}, "", "secondary", None),
+        (429, {"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON}, "", "secondary", 30.0),
+        (404, {}, '{"message": "Not Found"}', "not_found", None),
+        (410, {}, '{"message": "This issue was deleted"}', "not_found", None),
+        (502, {}, GATEWAY_PAGE, "too_heavy", None),
+        (504, {}, "", "too_heavy", None),
+        (503, {"Retry-After": "5"}, "", "transient", 5.0),
+        (500, {}, "", "transient", None),
+        (301, {"Location": "https://elsewhere.example"}, "", "bad_reply", None),
+        (400, {}, '{"message": "Problems parsing JSON"}', "bad_reply", None),
+    ],
+)
+def test_meaning(status: int, headers: dict[str, str], body: str, kind: str, wait_s: float | None) -> None:
+    answer = classify(status, headers, body)
+    assert (answer.kind.value, answer.wait_s) == (kind, wait_s)
+
+
+def test_a_broken_body_may_come_whole_the_next_time_but_a_refused_query_stays_refused() -> None:
+    assert not classify(200, {}, '{"data": {"a').final
+    assert classify(200, {}, graphql(None, error("undefinedField"))).final
+    assert classify(400, {}, "").final
+
+
+def test_partial_data_says_which_parts_are_missing_and_why() -> None:
+    body = graphql(
+        {"r0": {"i1": None, "i2": {}}},
+        error("NOT_FOUND", path=["r0", "i1"]),
+        error("", "Something went wrong. This may be the result of a timeout", path=["r0", "i3"]),
+    )
+    gone, slow = classify(200, {}, body).errors
+    assert (gone.path, gone.spoils, slow.path, slow.spoils) == (("r0", "i1"), False, ("r0", "i3"), True)
+
+
+def test_waits_are_measured_on_the_servers_clock() -> None:
+    assert (
+        requested_wait_s({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S), "date": NOON})
+        == 0.0
+    )
+    assert requested_wait_s({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}) is None
+    assert requested_wait_s({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1", "date": NOON}) is None
+    assert requested_wait_s({"retry-after": "-3"}) == 0.0
+
+
+@given(
+    status=st.integers(100, 599),
+    headers=st.dictionaries(
+        st.sampled_from(["Retry-After", "Date", "x-ratelimit-remaining", "X-RateLimit-Reset"]),
+        st.text(max_size=12),
+    ),
+    body=st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["data", "errors", "type", "path", "message", "extensions"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    ).map(json.dumps),
+)
+def test_no_answer_whatever_raises(status: int, headers: dict[str, str], body: bytes | str) -> None:
+    for graphql_asked in (True, False):
+        answer = classify(status, headers, body, graphql=graphql_asked)
+        assert isinstance(answer, Answer)
+        assert answer.wait_s is None or answer.wait_s >= 0
+        if answer.kind in (AnswerKind.OK, AnswerKind.PARTIAL) and graphql_asked:
+            assert isinstance(answer.data, dict)
+
+
+class Exchange(NamedTuple):
+    file: str
+    path: str
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Exchange]:
+    archives = sorted(RECORDED.glob("*.tar.gz"))
+    if not archives:
+        pytest.skip("recorded exchanges are not at ../shared/data/pygithub-replay")
+    return list(read_exchanges(archives[0]))
+
+
+def read_exchanges(archive: Path) -> Iterator[Exchange]:
+    """Ten lines each: scheme, verb, host, port, path, headers, body, status, headers, body."""
+    with tarfile.open(archive) as files:
+        for member in files:
+            reader = files.extractfile(member) if member.isfile() else None
+            lines = reader.read().decode().split("\n") if reader else []
+            for start in range(0, len(lines) - 9, 11):
+                block = lines[start : start + 10]
+                yield Exchange(
+                    member.name, block[4], int(block[7]), dict(ast.literal_eval(block[8])), block[9]
+                )
+
+
+def test_recorded_exchanges(recorded: list[Exchange]) -> None:
+    kinds: Counter[tuple[int, str]] = Counter()
+    for exchange in recorded:
+        is_graphql = exchange.path.endswith("/graphql")
+        answer = classify(exchange.status, exchange.headers, exchange.body, graphql=is_graphql)
+        kinds[exchange.status, answer.kind.value] += 1
+    expected = {
+        (200, "ok"), (201, "ok"), (204, "ok"), (301, "bad_reply"), (302, "bad_reply"), (401, "auth"),
+        (403, "forbidden"), (403, "rate_limited"), (403, "secondary"), (404, "not_found"),
+        (422, "bad_reply"), (503, "transient"),
+        (200, "bad_reply"), (200, "not_found"),
+    }  # fmt: skip
+    assert set(kinds) <= expected, kinds
+    assert kinds[200, "bad_reply"] <= 2  # bodies that are not JSON, recorded on purpose
+    assert sum(kinds.values()) > 400
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("Exceptions.testBadAuthentication", "auth"),
+        ("SpecificExceptions.testBadCredentials", "auth"),
+        ("SpecificExceptions.test2FARequired", "auth"),
+        ("SpecificExceptions.testBadUserAgent", "forbidden"),
+        ("SpecificExceptions.testRateLimitExceeded", "rate_limited"),
+        ("SpecificExceptions.testAuthenticatedRateLimitExceeded", "secondary"),
+        ("Exceptions.testUnknownUser", "not_found"),
+        ("Exceptions.testJSONParseError", "bad_reply"),
+        ("GraphQl.testQuery", "ok"),
+    ],
+)
+def test_recorded_failures(recorded: list[Exchange], file: str, kind: str) -> None:
+    last = [exchange for exchange in recorded if f"/{file}." in exchange.file][-1]
+    answer = classify(last.status, last.headers, last.body, graphql=last.path.endswith("/graphql"))
+    assert answer.kind.value == kind

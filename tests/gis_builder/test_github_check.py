@@ -1,0 +1,111 @@
+"""Look-ups of repositories that the emulator has no case of: private but visible, forbidden, and failing."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+import pytest
+
+from gis_builder.records import IssueRef, Kind
+from gis_builder.store import RepoOutcome, Store
+
+from .crawl_world import open_github, quick
+
+NODE = {
+    "nameWithOwner": "acme/vault",
+    "isPrivate": True,
+    "hasIssuesEnabled": True,
+    "createdAt": "2020-01-01T00:00:00Z",
+    "newest": {"totalCount": 1, "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}]},
+    "fresh": {"nodes": [{"updatedAt": "2020-01-03T00:00:00Z"}]},
+    "pulls": {"nodes": [{"number": 7}]},
+    "labels": {
+        "nodes": [
+            {"name": name}
+            for name in ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
+        ]
+    },
+}
+
+
+class Canned(BaseHTTPRequestHandler):
+    """Answers every query with the next answer of a list, the last one for ever."""
+
+    answers: ClassVar[list[Any]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def canned():
+    server = HTTPServer(("127.0.0.1", 0), Canned)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+SCHEMA = {"data": {"issue": None, "closed": None}}
+
+
+def absent(type_: str, message: str = "no") -> dict[str, Any]:
+    error = {"type": type_, "path": ["r0"], "message": message}
+    return {"data": {"r0": None, "rateLimit": {"cost": 1}}, "errors": [error]}
+
+
+def look_up(url: str, store: Store, *answers: Any, **changes: Any) -> Any:
+    Canned.answers = [SCHEMA, *answers]
+    with open_github(quick(url, **changes), store) as github:
+        (row,) = github.check(["acme/vault"])
+        if row.outcome is RepoOutcome.PRIVATE:
+            github.fetch([IssueRef("acme/vault", 5)])  # the server would answer nonsense: it is not asked
+            assert store.kind(IssueRef("acme/vault", 5)) is Kind.MISSING
+    return row
+
+
+def test_a_private_repository_is_left_out_unless_wanted(canned: str, store: Store) -> None:
+    row = look_up(canned, store, {"data": {"r0": NODE}}, "nonsense")
+    assert (row.outcome, row.full_name) == (RepoOutcome.PRIVATE, "")
+    assert "include_private" in row.detail
+
+
+def test_a_private_repository_that_is_wanted(canned: str, store: Store) -> None:
+    row = look_up(canned, store, {"data": {"r0": NODE}}, include_private=True)
+    assert (row.outcome, row.max_number, row.as_of) == (RepoOutcome.OK, 7, "2020-01-03T00:00:00Z")
+    assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
+
+
+def test_a_repository_that_the_token_may_not_see(canned: str, store: Store) -> None:
+    row = look_up(canned, store, absent("FORBIDDEN", "SAML enforcement"), "nonsense")
+    assert row.outcome is RepoOutcome.PRIVATE
+    assert "SAML enforcement" in row.detail
+
+
+def test_a_look_up_that_fails_is_repeated(canned: str, store: Store) -> None:
+    row = look_up(canned, store, absent("INTERNAL"), {"data": {"r0": NODE}}, include_private=True)
+    assert row.outcome is RepoOutcome.OK
+
+
+def test_a_look_up_that_fails_for_good(canned: str, store: Store) -> None:
+    row = look_up(canned, store, absent("INTERNAL", "the database is on fire"), attempts=2)
+    assert (row.outcome, row.detail) == (RepoOutcome.FAILED, "the database is on fire")

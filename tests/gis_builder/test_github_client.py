@@ -1,0 +1,175 @@
+"""Patience: limits waited for, failures tried again, weights lightened; and nothing waited for in vain."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gis_builder.emulator import FaultPlan, Options, Rule, serve
+from gis_builder.github.batches import BatchSize, ask_sized
+from gis_builder.github.client import Client, Refused, Stopped, TooHeavy
+from gis_builder.github.progress import Waiting
+from gis_builder.github.settings import CrawlSettings
+from gis_builder.github.tokens import Token
+from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+
+from .crawl_world import quick
+
+ASK = "{ viewer { login } rateLimit { cost } }"
+
+
+@pytest.fixture
+def asking(tiny_dump: Path):
+    """A function that starts an emulator and gives a client of it and the waits that the client reports."""
+    servers = []
+
+    def start(plan: FaultPlan, options: Options | None = None, token: str = "t", **changes: object):
+        server = serve(tiny_dump, faults=plan, options=options)
+        servers.append(server)
+        waits: list[Waiting] = []
+        return Client(quick(server.url, **changes), Token(token, server.url), listener=waits.append), waits
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def at(kind: str, *requests: int, **more: object) -> Rule:
+    return Rule(kind=kind, at=requests, **more)
+
+
+def test_an_answer_is_an_answer(asking) -> None:
+    client, waits = asking(FaultPlan())
+    assert client.ask(ASK).data["viewer"]["login"]
+    assert waits == []
+    usage = client.take_usage()
+    assert (usage.points, usage.requests) == (1, 1)
+    assert client.take_usage().requests == 0
+
+
+@pytest.mark.parametrize("kind", ["truncated", "dropped"])
+def test_what_passes_is_asked_again(asking, kind: str) -> None:
+    client, waits = asking(FaultPlan(rules=(at(kind, 1, 2),)))
+    assert client.ask(ASK).data["viewer"]
+    assert len(waits) == 2
+    assert client.take_usage().requests == 3
+
+
+def test_it_gives_up_in_the_end_and_says_how_to_go_on(asking) -> None:
+    client, waits = asking(FaultPlan(rules=(Rule(kind="dropped", probability=1),)), attempts=3)
+    with pytest.raises(
+        RemoteError, match=r"failed 3 times in a row, last with: .*; run the same command again"
+    ):
+        client.ask(ASK)
+    assert len(waits) == 2
+
+
+def test_nonsense_again_and_again_is_a_bad_reply(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(Rule(kind="truncated", probability=1),)), attempts=2)
+    with pytest.raises(BadReply, match="not a GraphQL answer"):
+        client.ask(ASK)
+
+
+def test_waiting_for_a_limit_is_as_long_as_the_server_says(asking) -> None:
+    plan = FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=1.0)
+    client, waits = asking(plan)
+    start = time.monotonic()
+    client.ask(ASK)
+    assert time.monotonic() - start >= 1.0
+    assert [wait.seconds for wait in waits] == [1.0]
+
+
+def test_a_limit_without_a_time_is_waited_for_ever_longer(asking) -> None:
+    plan = FaultPlan(rules=(at("secondary_403", 1, 2, 3, retry_after=False),))
+    client, waits = asking(plan, secondary_wait_s=0.01)
+    client.ask(ASK)
+    assert [wait.seconds for wait in waits] == [0.01, 0.02, 0.04]
+
+
+@pytest.mark.parametrize("skew_s", [-5000.0, 5000.0])
+def test_a_spent_quota_is_waited_for_whatever_the_clocks_say(asking, skew_s: float) -> None:
+    options = Options(points=2, window_s=1)
+    client, waits = asking(FaultPlan(clock_skew_s=skew_s), options)
+    start = time.monotonic()
+    for _ in range(3):
+        assert client.ask(ASK).data["viewer"]
+    assert time.monotonic() - start < 8
+    assert waits
+    assert all(0 < wait.seconds <= 4 for wait in waits)
+
+
+def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(at("too_many_429", 1),), retry_after_s=999), max_wait_s=5)
+    with pytest.raises(RateLimited) as error:
+        client.ask(ASK)
+    assert error.value.retry_after_s == 999
+
+
+def test_a_bad_token_is_not_tried_twice(asking) -> None:
+    client, waits = asking(FaultPlan(), token="bad")
+    with pytest.raises(AuthError, match=r"refuses the token .*make a new one"):
+        client.ask(ASK)
+    assert waits == []
+
+
+def test_a_query_that_the_server_does_not_take(asking) -> None:
+    client, waits = asking(FaultPlan())
+    with pytest.raises(Refused):
+        client.ask("{ nonsense }")
+    assert waits == []
+
+
+def test_stopping_ends_a_wait_at_once(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=600))
+    client._listener = lambda event: client._stop.set()
+    with pytest.raises(Stopped):
+        client.ask(ASK)
+
+
+def test_a_stalled_answer_is_a_heavy_one(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=2), timeout_s=0.2)
+    with pytest.raises(TooHeavy, match="no answer in time"):
+        client.ask(ASK)
+    assert client.ask(ASK).data["viewer"]
+
+
+def test_nobody_at_the_address() -> None:
+    settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
+    with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 times .*ConnectionError"):
+        Client(settings, Token("t", settings.api_url)).ask(ASK)
+
+
+def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(Rule(kind="502", page_over=10),)))
+    size = BatchSize(64)
+
+    def listing(count: int) -> str:
+        issues = f"issues(first: {count}) {{ totalCount }}"
+        return f'{{ repository(owner: "acme", name: "rocket") {{ {issues} }} rateLimit {{ cost }} }}'
+
+    _, asked = ask_sized(client, size, listing, attempts=5)
+    assert asked == 8
+    assert size.now == 10
+    size.grow()
+    _, asked = ask_sized(client, size, listing, attempts=5)
+    assert asked == 6
+
+
+def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
+    client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
+    with pytest.raises(RemoteError, match="even for one thing at a time"):
+        ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
+
+
+@pytest.mark.parametrize(
+    ("root", "url"),
+    [
+        ("https://api.github.com", "https://api.github.com/graphql"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/graphql"),
+        ("https://git.example/api/v3", "https://git.example/api/graphql"),
+    ],
+)
+def test_addresses(root: str, url: str) -> None:
+    assert CrawlSettings(api_url=root).graphql_url == url

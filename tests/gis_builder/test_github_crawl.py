@@ -1,0 +1,358 @@
+"""The strategies over HTTP against the emulator: complete, cheap, and the same whatever goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gis_builder.emulator import FaultPlan, Options, Rule, Server, serve
+from gis_builder.github import Advanced, Finished, GitHub
+from gis_builder.github.pool import number_order
+from gis_builder.github.route import GraphQLRoute
+from gis_builder.records import IssueRef, Kind
+from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
+from pairkit.errors import AuthError, ConfigError, RemoteError
+
+from .conftest import issue, write_tracker
+from .crawl_world import (
+    LAST,
+    STATION,
+    comment_count,
+    crawl_all,
+    is_duplicate,
+    is_pull,
+    open_github,
+    quick,
+    station_rows,
+    write_station,
+)
+
+ROCKET, FUEL = "acme/rocket", "acme/fuel"
+
+
+@pytest.fixture(scope="module")
+def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_station(tmp_path_factory.mktemp("station"))
+
+
+@pytest.fixture(scope="module")
+def station(station_dump: Path):
+    with serve(station_dump) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_dump: Path):
+    with serve(tiny_dump) as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The content hash of a crawl that nothing disturbs, by strategy."""
+    hashes = {}
+    for strategy in ("search", "sweep"):
+        path = tmp_path_factory.mktemp("undisturbed") / "store.sqlite"
+        with Store.open(path, create=True) as store:
+            crawl_all(quick(station.url), store, strategy)
+            hashes[strategy] = store.content_hash()
+    return hashes
+
+
+def issue_numbers() -> list[int]:
+    return [number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)]
+
+
+def test_each_repository_has_its_own_outcome(tiny: Server, store: Store) -> None:
+    names = ["acme/missile", "acme/Rocket", "acme/vault", "acme/quiet", "acme/void", "acme/nowhere"]
+    with open_github(quick(tiny.url), store) as github:
+        rows = github.check(names)
+        outcomes = [row.outcome.value for row in rows]
+        assert outcomes == ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
+        assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
+        assert (rows[0].max_number, rows[0].labels) == (9, ("Duplicate",))
+        assert all(row.detail for row in rows if row.outcome is not RepoOutcome.OK)
+        before = tiny.stats.points
+        github.sweep(names)
+        assert tiny.stats.points - before == 3  # one page and two top-ups, not twice under two names
+    assert [thread.issue.number for thread in store.threads("acme/MISSILE")] == [1, 2, 4, 5, 6, 9]
+
+
+@pytest.mark.parametrize("name", ["rust", "a/b/c", "a b/c", "", 'a/"b'])
+def test_malformed_names(tiny: Server, store: Store, name: str) -> None:
+    with (
+        open_github(quick(tiny.url), store) as github,
+        pytest.raises(ConfigError, match="expected owner/name"),
+    ):
+        github.check([name])
+
+
+def test_what_was_found_is_not_asked_about_again_but_what_was_not_is(tiny: Server, store: Store) -> None:
+    with open_github(quick(tiny.url), store) as github:
+        github.check([ROCKET, FUEL])
+        before = tiny.stats.requests
+        github.check([ROCKET, FUEL])
+        assert tiny.stats.requests == before
+        github.check([ROCKET, "acme/nowhere"])
+        github.check(["acme/nowhere"])
+        assert tiny.stats.requests == before + 2
+
+
+def test_a_sweep_has_every_issue_and_all_of_it(station: Server, store: Store) -> None:
+    crawl_all(quick(station.url), store, "sweep")
+    rows = station_rows()
+    threads = {thread.issue.number: thread for thread in store.threads(STATION)}
+    assert sorted(threads) == issue_numbers()
+    for row in rows["issues"]:
+        if row["number"] not in threads:
+            continue
+        thread = threads[row["number"]]
+        assert len(thread.comments) == comment_count(row["number"])
+        assert [comment.id for comment in thread.comments] == sorted(c.id for c in thread.comments)
+        assert thread.issue.body == (row["body"] or "")
+        assert list(thread.issue.labels) == [label["name"] for label in row["labels"]]
+        events = [e for e in rows["events"] if e["issue_url"].endswith(f"/{row['number']}")]
+        assert [(e.kind, e.created_at) for e in thread.events] == [
+            (e["event"], e["created_at"]) for e in events
+        ]
+        assert thread.issue.closed_by == ("max" if row["closed_at"] and events else None)
+    assert store.warnings() == []
+
+
+def test_a_search_has_the_candidates_whole_and_knows_no_other_threads(
+    station: Server, store: Store, tmp_path: Path
+) -> None:
+    crawl_all(quick(station.url), store, "search")
+    threads = {thread.issue.number: thread for thread in store.threads(STATION)}
+    expected = [n for n in issue_numbers() if is_duplicate(n) and comment_count(n)]
+    assert sorted(threads) == expected
+    assert len(expected) > 9  # more than a search gives out here, so windows were cut
+    assert store.warnings() == []
+    with Store.open(tmp_path / "sweep.sqlite", create=True) as other:
+        crawl_all(quick(station.url), other, "sweep")
+        assert all(other.thread(IssueRef(STATION, number)) == thread for number, thread in threads.items())
+
+
+def test_a_phrase_that_everybody_says_is_left_out_with_a_warning(station: Server, store: Store) -> None:
+    settings = quick(station.url, phrases=("remark", "duplicate"), max_phrase_share=0.4)
+    with open_github(settings, store) as github:
+        github.check([STATION])
+        github.search([STATION])
+    assert store.count_threads(STATION) < 25
+    ((repo, words),) = store.warnings()
+    assert repo == STATION
+    assert '"remark" in:comments' in words
+
+
+def test_a_second_run_asks_nothing(station: Server, store: Store) -> None:
+    for strategy in ("search", "sweep"):
+        crawl_all(quick(station.url), store, strategy)
+        before = station.stats.requests
+        crawl_all(quick(station.url), store, strategy)
+        assert station.stats.requests == before
+
+
+def test_usage_is_what_the_server_counted(station_dump: Path, store: Store) -> None:
+    with serve(station_dump) as server:
+        crawl_all(quick(server.url), store, "search")
+        usage = store.usage().values()
+        assert sum(spent.points for spent in usage) == server.stats.points
+        assert sum(spent.requests for spent in usage) == server.stats.requests
+
+
+def test_a_server_without_the_newer_fields(station_dump: Path, tiny_dump: Path, store: Store) -> None:
+    with (
+        serve(tiny_dump, options=Options(without_duplicate_of=True)) as server,
+        open_github(quick(server.url), store) as github,
+    ):
+        github.check([ROCKET])
+        github.sweep([ROCKET])
+    marks = [event.target for event in store.thread(IssueRef(ROCKET, 2)).events if event.target]
+    assert marks == [IssueRef(ROCKET, 1)]
+
+
+def test_fetching_by_number(tiny: Server, store: Store) -> None:
+    refs = [IssueRef(ROCKET, number) for number in (1, 3, 4, 7, 8)]
+    refs += [
+        IssueRef("acme/MISSILE", 2),
+        IssueRef(FUEL, 1),
+        IssueRef("acme/nowhere", 5),
+        IssueRef("acme/vault", 1),
+    ]
+    with open_github(quick(tiny.url), store) as github:
+        github.check([ROCKET])
+        github.fetch(refs)
+        kinds = [store.kind(ref) for ref in refs]
+        assert kinds[:5] == [Kind.ISSUE, Kind.PULL, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
+        assert kinds[5:] == [Kind.ISSUE, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
+        assert store.absences(ROCKET) == {
+            7: (Absence.DELETED, ""),
+            8: (Absence.TRANSFERRED, "acme/fuel#2"),
+        }
+        assert [row.name for row in store.repos()] == [ROCKET]
+        assert list(store.threads(ROCKET)) == []
+        assert store.thread(IssueRef(ROCKET, 4)).comments == ()
+        before = tiny.stats.requests
+        github.fetch(refs)
+        assert tiny.stats.requests == before
+        github.fetch([IssueRef(ROCKET, 4), IssueRef(ROCKET, 3)], with_thread=True)
+    assert len(store.thread(IssueRef(ROCKET, 4)).comments) == 120
+
+
+@pytest.mark.parametrize("batch", [1, 9, 100])
+def test_the_pool_is_the_first_issues_in_the_seeds_order(station: Server, store: Store, batch: int) -> None:
+    with open_github(quick(station.url, issue_batch=batch), store) as github:
+        github.check([STATION])
+        numbers = github.pool({STATION: 20}, seed=5)[STATION]
+        order = number_order(LAST, STATION, 5)
+        expected = [number for number in order if number in set(issue_numbers())]
+        assert numbers == expected[:20]
+        stored = [issue.number for issue in store.issues(STATION)]
+        assert stored == sorted(numbers)  # the surplus of the last batch is not kept
+        assert github.pool({STATION: 10}, seed=5)[STATION] == expected[:10]
+        assert github.pool({STATION: 30}, seed=5)[STATION] == expected[:30]
+        assert github.pool({STATION: 1000}, seed=5)[STATION] == expected
+
+
+def test_an_update_brings_what_changed_and_makes_the_store_what_a_new_crawl_would(
+    station: Server, tmp_path: Path, store: Store
+) -> None:
+    crawl_all(quick(station.url), store, "sweep")
+    rows = station_rows()
+    changed = next(row for row in rows["issues"] if row["number"] == 8)
+    changed |= {"title": "Renamed", "updated_at": "2021-01-01T00:00:00Z"}
+    rows["comments"] = [row for row in rows["comments"] if row["id"] != 8000]
+    rows["comments"].append(
+        dict(rows["comments"][0], id=9_999_999, issue_url=changed["repository_url"] + "/issues/8")
+    )
+    new = issue(STATION, 1, created_at="2021-01-02T00:00:00Z", updated_at="2021-01-02T00:00:00Z") | {
+        "number": LAST + 1
+    }
+    rows["issues"].append(new)
+    write_tracker(tmp_path / "later", STATION, **rows)
+    with serve(tmp_path / "later") as later, Store.open(tmp_path / "new.sqlite", create=True) as fresh:
+        with open_github(quick(later.url), store) as github:
+            github.update([STATION])
+            assert later.stats.points <= 4  # schema, look-up, one page
+            assert store.repo(STATION).max_number == LAST + 1
+            before = later.stats.points
+            github.update([STATION])
+            assert later.stats.points - before <= 2
+        crawl_all(quick(later.url), fresh, "sweep")
+        for number in (8, LAST + 1):
+            ref = IssueRef(STATION, number)
+            assert store.thread(ref) == fresh.thread(ref)
+        assert [t.issue for t in store.threads(STATION)] == [t.issue for t in fresh.threads(STATION)]
+
+
+FAULTS = [
+    "502",
+    "504",
+    "rate_limited_200",
+    "secondary_403",
+    "secondary_200",
+    "too_many_429",
+    "partial",
+    "truncated",
+    "dropped",
+    "stalled",
+]
+
+
+def faulty(*kinds: str, probability: float) -> FaultPlan:
+    # Few of those that are waited for in real time.
+    limits = {"rate_limited_200": 1, "stalled": 4}
+    rules = tuple(Rule(kind=kind, probability=probability, limit=limits.get(kind)) for kind in kinds)
+    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=0.3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [*((kind, "search") for kind in FAULTS), *((kind, "sweep") for kind in ("502", "partial", "truncated"))],
+)
+def test_no_fault_changes_what_is_stored(
+    station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
+) -> None:
+    with serve(station_dump, faults=faulty(kind, probability=0.25)) as server:
+        crawl_all(quick(server.url, timeout_s=0.15), store, strategy)
+        assert server.stats.faults
+    assert store.content_hash() == undisturbed[strategy]
+    assert store.warnings() == []
+
+
+@pytest.mark.parametrize("strategy", ["search", "sweep"])
+def test_nor_does_their_mix(
+    station_dump: Path, store: Store, undisturbed: dict[str, str], strategy: str
+) -> None:
+    with serve(station_dump, faults=faulty(*FAULTS, probability=0.04)) as server:
+        crawl_all(quick(server.url, timeout_s=0.15), store, strategy)
+        assert len(server.stats.faults) > 3
+    assert store.content_hash() == undisturbed[strategy]
+
+
+class Fragile(GraphQLRoute):
+    """Fails on one repository, as long as it is told to."""
+
+    is_broken = True
+
+    def sweep(self, row: RepoRow) -> None:
+        if row.full_name == ROCKET and self.is_broken:
+            raise RemoteError("the moon is down")
+        super().sweep(row)
+
+
+def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
+    tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[object] = []
+    with open_github(quick(tiny.url), store, heard.append, route=Fragile) as github:
+        github.check([ROCKET, FUEL])
+        rows = {row.name: row for row in github.sweep([ROCKET, FUEL])}
+        assert (rows[ROCKET].outcome, rows[ROCKET].detail) == (RepoOutcome.FAILED, "the moon is down")
+        assert store.count_threads(FUEL) == 2
+        assert Finished(ROCKET, "sweep", "the moon is down") in heard
+        assert any(isinstance(event, Advanced) and event.repo == FUEL for event in heard)
+        monkeypatch.setattr(Fragile, "is_broken", False)
+        github.check([ROCKET, FUEL])
+        assert [row.outcome.value for row in github.sweep([ROCKET, FUEL])] == ["ok", "ok"]
+    assert store.count_threads(ROCKET) == 6
+
+
+def test_several_tokens_share_the_work_and_the_result_is_the_same(tiny: Server, tmp_path: Path) -> None:
+    hashes = set()
+    for tokens in ("one", "one,two,three"):
+        with Store.open(tmp_path / f"{tokens}.sqlite", create=True) as store:
+            with open_github(quick(tiny.url), store, token=tokens) as github:
+                github.check([ROCKET, FUEL])
+                github.sweep([ROCKET, FUEL])
+                github.pool({ROCKET: 3, FUEL: 1}, seed=0)
+            hashes.add(store.content_hash())
+    assert len(hashes) == 1
+
+
+def test_a_refused_token_ends_everything(tiny: Server, store: Store) -> None:
+    with open_github(quick(tiny.url), store, token="bad") as github, pytest.raises(AuthError):
+        github.check([ROCKET])
+    with open_github(quick(tiny.url), store, token="fine") as github:
+        github.check([ROCKET, FUEL])
+    with open_github(quick(tiny.url), store, token="bad,bad2") as github, pytest.raises(AuthError):
+        github.sweep([ROCKET, FUEL])
+
+
+def test_a_token_that_may_see_nothing(tiny: Server, store: Store) -> None:
+    with open_github(quick(tiny.url), store, token="noaccess") as github:
+        (row,) = github.check([ROCKET])
+    assert row.outcome in (RepoOutcome.NOT_FOUND, RepoOutcome.PRIVATE)
+    assert row.detail
+
+
+def test_no_token(store: Store) -> None:
+    with pytest.raises(ConfigError, match="at least one GitHub token"):
+        GitHub(quick("http://127.0.0.1:9"), (), store)

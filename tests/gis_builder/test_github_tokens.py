@@ -1,0 +1,237 @@
+"""Where tokens come from, and that they go nowhere else."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+
+import pytest
+import requests
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gis_builder.github import CrawlSettings, GitHub, Waiting, find_tokens
+from gis_builder.github.client import Client
+from gis_builder.github.tokens import Token
+from gis_builder.store import Store
+from pairkit.errors import AuthError, ConfigError, PairkitError
+
+SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
+API = "https://api.github.com"
+
+
+def secrets(tokens: tuple[Token, ...]) -> list[str]:
+    return [token.reveal() for token in tokens]
+
+
+def test_from_the_environment() -> None:
+    environ = {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}
+    assert secrets(find_tokens(API, environ=environ)) == ["a", "b", "c"]
+
+
+def test_a_file_goes_before_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("# mine\n\none\ntwo\n")
+    assert secrets(find_tokens(API, file=file, environ={"GITHUB_TOKEN": "a"})) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("# none\n", "holds no token"), ("tök\x07en\n", "characters")]
+)
+def test_a_bad_file(tmp_path: Path, content: str, words: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=words) as error:
+        find_tokens(API, file=file, environ={})
+    assert "tök" not in str(error.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the token file can't be read"):
+        find_tokens(API, file=tmp_path / "tokens", environ={})
+
+
+def test_the_gh_tool_is_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "gh"
+    tool.write_text('#!/bin/sh\necho "gho_$1_$2_$4"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert secrets(find_tokens(API, environ={})) == ["gho_auth_token_github.com"]
+    tool.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(
+        ConfigError, match=r"no GitHub token found: set GITHUB_TOKEN .*--token-file.*gh auth login"
+    ):
+        find_tokens(API, environ={})
+
+
+def test_an_app_needs_its_key_and_installation(tmp_path: Path) -> None:
+    environ = {"GITHUB_APP_ID": "1"}
+    with pytest.raises(ConfigError, match="neither GITHUB_APP_PRIVATE_KEY nor"):
+        find_tokens(API, environ=environ)
+    with pytest.raises(ConfigError, match="GITHUB_APP_INSTALLATION_ID: expected the number"):
+        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY": SECRET})
+    with pytest.raises(ConfigError, match="private key can't be read"):
+        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "absent")})
+
+
+def test_an_app_whose_key_is_none_gives_no_token_and_does_not_show_it() -> None:
+    environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": SECRET, "GITHUB_APP_INSTALLATION_ID": "2"}
+    (token,) = find_tokens(API, environ=environ)
+    with pytest.raises(AuthError, match="installation gives no token") as error:
+        token.reveal()
+    assert SECRET not in "".join(traceback.format_exception(error.value))
+
+
+class AppServer(BaseHTTPRequestHandler):
+    """Gives an installation its token, as GitHub does, to who signs with a key."""
+
+    def do_POST(self) -> None:
+        assert self.path == "/app/installations/2/access_tokens"
+        assert self.headers["Authorization"].startswith("Bearer ey")
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        body = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
+        self.send_response(201)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_app_signs_with_its_installations_token(tmp_path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    (tmp_path / "key.pem").write_bytes(pem)
+    environ = {
+        "GITHUB_APP_ID": "1",
+        "GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "key.pem"),
+        "GITHUB_APP_INSTALLATION_ID": "2",
+    }
+    with serving(AppServer) as url:
+        (token,) = find_tokens(url, environ=environ)
+        request = requests.Request("POST", f"{url}/graphql", auth=token).prepare()
+    assert request.headers["Authorization"] == "Bearer ghs_installation"
+
+
+def test_a_token_does_not_print_copy_or_store_itself() -> None:
+    token = Token(SECRET, API)
+    assert SECRET not in f"{token} {token!r} {[token]} {(token,)!s}"
+    assert not hasattr(token, "__dict__") or SECRET not in str(vars(token))
+    with pytest.raises(TypeError):
+        pickle.dumps(token)
+    with pytest.raises(TypeError):
+        copy.deepcopy(token)
+    assert token.mask(f"you sent {SECRET}") == "you sent ****"
+    assert Token("t", API).mask("try") == "try"
+
+
+def test_it_signs_for_its_own_host_only() -> None:
+    token = Token(SECRET, API)
+    ours = requests.Request("POST", f"{API}/graphql", auth=token).prepare()
+    theirs = requests.Request("POST", "https://api.github.com.evil.example/graphql", auth=token).prepare()
+    assert ours.headers["Authorization"] == f"Bearer {SECRET}"
+    assert "Authorization" not in theirs.headers
+
+
+class Hostile(BaseHTTPRequestHandler):
+    """Answers by the path it is asked at; echoes what it was sent."""
+
+    heard: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        given = self.headers["Authorization"]
+        self.heard.append(given)
+        status = int(self.path.split("/")[1])
+        self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/200/graphql")
+        body = f'{{"message": "you sent {given}", "errors": [{{"message": "you sent {given}"}}]}}'.encode()
+        self.send_header("Content-Length", str(len(body) + (9 if status == 206 else 0)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.heard.append(self.headers["Authorization"])
+        self.send_error(500)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hostile():
+    Hostile.heard = []
+    with serving(Hostile) as url:
+        yield url
+
+
+@pytest.mark.parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
+def test_no_error_output_or_store_shows_it(
+    hostile: str,
+    status: int,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level("DEBUG")
+    settings = CrawlSettings(
+        api_url=f"{hostile}/{status}", attempts=2, backoff_s=0.001, secondary_wait_s=0.001, timeout_s=2
+    )
+    said: list[str] = []
+    tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
+    with (
+        Store.open(tmp_path / "store.sqlite", create=True) as store,
+        GitHub(settings, tokens, store, lambda event: said.append(repr(event))) as github,
+        pytest.raises(PairkitError) as error,
+    ):
+        github.check(["acme/rocket"])
+    assert Hostile.heard
+    trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
+    everything = [trace, repr(error.value.__dict__), caplog.text, *said, *capfd.readouterr()]
+    everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
+    assert not [text for text in everything if SECRET in text]
+
+
+def test_a_redirect_is_not_followed(hostile: str) -> None:
+    client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
+    with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check --api-url"):
+        client.ask("{ viewer { login } }")
+    assert Hostile.heard == [f"Bearer {SECRET}"]
+
+
+def test_a_netrc_file_takes_no_part(hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password wrong\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    client = Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile))
+    with pytest.raises(AuthError):
+        client.ask("{ viewer { login } }")
+    assert Hostile.heard == [f"Bearer {SECRET}"]
+
+
+def test_waits_name_the_limit_and_not_the_token(hostile: str) -> None:
+    waits: list[Waiting] = []
+    settings = CrawlSettings(api_url=f"{hostile}/429", attempts=2, secondary_wait_s=0.01)
+    client = Client(settings, Token(SECRET, hostile), listener=waits.append)
+    with pytest.raises(PairkitError):
+        client.ask("{ viewer { login } }")
+    assert [wait.seconds for wait in waits] == [0.01, 0.02]

@@ -1,0 +1,286 @@
+"""The store: pages in, threads out; versions, damage, full disks."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
+from pairkit.errors import ConfigError, DataError
+
+REPO = "acme/rocket"
+
+
+def an_issue(number: int, **changes: object) -> Issue:
+    issue = Issue(
+        repo=REPO,
+        number=number,
+        title=f"title {number}",
+        body="body",
+        state="closed",
+        state_reason="completed",
+        author="ann",
+        author_association="NONE",
+        created_at="2020-01-01T00:00:00Z",
+        updated_at="2020-01-02T00:00:00Z",
+        closed_at="2020-01-02T00:00:00Z",
+        closed_by="bob",
+    )
+    return replace(issue, **changes)
+
+
+def a_comment(identity: int, body: str = "hello") -> Comment:
+    return Comment(identity, "bob", "MEMBER", "2020-01-01T00:00:00Z", body)
+
+
+def an_event(kind: str, second: int = 0) -> Event:
+    return Event(kind, "bob", f"2020-01-01T00:00:{second:02}Z")
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def test_a_thread_comes_back_as_it_went_in(store: Store) -> None:
+    target = IssueRef("acme/other", 7)
+    thread = Thread(
+        an_issue(3, labels=("bug", "dup"), duplicate_of=target, is_bot=True, author=None),
+        (a_comment(1, "a\x00b\r\n\N{PILE OF POO}"), replace(a_comment(2), is_bot=True, author=None)),
+        (
+            an_event("closed"),
+            Event("marked_as_duplicate", None, "2020-01-01T00:00:00Z", target, state_reason="duplicate"),
+        ),
+    )
+    store.save(Page(threads=[thread]))
+    assert store.thread(IssueRef(REPO, 3)) == thread
+    assert list(store.threads(REPO)) == [thread]
+
+
+def test_threads_stream_in_order_and_leave_out_pulls_and_unfinished_ones(store: Store) -> None:
+    whole, unfinished = Thread(an_issue(2), (a_comment(5),)), Thread(an_issue(9), (a_comment(6),))
+    store.save(
+        Page(
+            threads=[unfinished, whole],
+            issues=[an_issue(4), an_issue(1, is_pull=True)],
+            top_ups=[TopUp(IssueRef(REPO, 9), "comments", "cursor", 1)],
+        )
+    )
+    assert [thread.issue.number for thread in store.threads(REPO)] == [2]
+    assert [thread.issue.number for thread in store.threads(REPO, only_complete=False)] == [2, 4, 9]
+    assert [issue.number for issue in store.issues(REPO)] == [2, 4, 9]
+
+
+def test_topping_up_puts_the_earlier_items_first_and_completes_the_thread(store: Store) -> None:
+    ref = IssueRef(REPO, 1)
+    late, early = an_event("closed"), an_event("reopened")
+    wanted = TopUp(ref, "events", "cursor", 1)
+    store.save(Page(threads=[Thread(an_issue(1), events=(late,))], top_ups=[wanted]))
+    assert list(store.threads(REPO)) == []
+    store.save(Page(topped_up=[wanted], events=[(ref, -3, early), (ref, -2, early)]))
+    (thread,) = store.threads(REPO)
+    assert thread.events == (early, early, late)
+    assert store.top_ups(REPO, 9) == []
+
+
+def test_a_light_issue_never_replaces_a_thread_and_a_thread_replaces_all(store: Store) -> None:
+    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1), a_comment(2)), (an_event("closed"),))]))
+    store.save(Page(issues=[an_issue(1, title="newer")]))
+    assert store.thread(IssueRef(REPO, 1)).issue.title == "title 1"
+    store.save(Page(threads=[Thread(an_issue(1, title="newest"), (a_comment(2),))]))
+    thread = store.thread(IssueRef(REPO, 1))
+    assert (thread.issue.title, len(thread.comments), thread.events) == ("newest", 1, ())
+
+
+def test_kinds(store: Store) -> None:
+    store.save(
+        Page(
+            repos=[RepoRow("old/name", RepoOutcome.RENAMED, REPO)],
+            issues=[an_issue(1), an_issue(2, is_pull=True)],
+            missing={IssueRef(REPO, 3): (Absence.TRANSFERRED, "acme/other#1")},
+        )
+    )
+    kinds = [store.kind(IssueRef("OLD/Name", number)) for number in (1, 2, 3, 4)]
+    assert kinds == [Kind.ISSUE, Kind.PULL, Kind.MISSING, Kind.UNKNOWN]
+    store.save(Page(issues=[an_issue(4)]))
+    assert store.kind(IssueRef(REPO, 4)) is Kind.ISSUE
+    assert store.absences(REPO) == {3: (Absence.TRANSFERRED, "acme/other#1")}
+
+
+def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
+    store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
+    store.save(Page(wishes=[Wish(IssueRef(REPO, n), with_thread=False) for n in (1, 2, 5)]))
+    store.save(Page(wishes=[Wish(IssueRef(REPO, n), with_thread=True) for n in (1, 2, 3, 5)]))
+    wished = store.wishes(REPO, with_thread=True, limit=9)
+    assert [ref.number for ref in wished] == [2, 5]
+    store.save(Page(granted=wished))
+    assert store.count_wishes(REPO) == 0
+
+
+def test_usage_adds_up(store: Store) -> None:
+    store.save(Page(usage={REPO: Usage(3, 1, 0.5)}))
+    store.save(Page(usage={REPO: Usage(2, 1, 0.25)}))
+    assert store.usage() == {REPO: Usage(5, 2, 0.75)}
+
+
+def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store) -> None:
+    store.save(Page(tasks=[Task(REPO, "search", "a"), Task(REPO, "search", "b", done=True)]))
+    store.save(Page(tasks=[Task(REPO, "search", "a", "cursor", {"got": 3})]))
+    assert store.tasks(REPO, "search", done=False) == [Task(REPO, "search", "a", "cursor", {"got": 3})]
+    store.save(Page(dropped=[(REPO, "search")]))
+    assert store.tasks(REPO, "search") == []
+
+
+def test_a_page_is_written_whole_or_not_at_all(store: Store) -> None:
+    broken = replace(a_comment(1), body=None)  # the column forbids null
+    with pytest.raises(DataError):
+        store.save(Page(threads=[Thread(an_issue(1), (broken,))], usage={REPO: Usage(1, 1)}))
+    assert store.thread(IssueRef(REPO, 1)) is None
+    assert store.usage() == {}
+    store.save(Page(threads=[Thread(an_issue(1))]))  # and the store can still be written
+
+
+@given(order=st.permutations(range(1, 7)), cuts=st.lists(st.integers(1, 6), max_size=3))
+def test_the_content_hash_does_not_depend_on_the_order_of_pages(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int], cuts: list[int]
+) -> None:
+    def filled(numbers: list[int], breaks: set[int]) -> str:
+        path = tmp_path_factory.mktemp("hash") / "store.sqlite"
+        with Store.open(path, create=True) as store:
+            page = Page()
+            for place, number in enumerate(numbers):
+                page.threads.append(Thread(an_issue(number), (a_comment(number),), (an_event("closed"),)))
+                if place in breaks:
+                    page.usage = {REPO: Usage(place, 1)}
+                    store.save(page)
+                    page = Page()
+            store.save(page)
+            return store.content_hash()
+
+    assert filled(list(order), set(cuts)) == filled(list(range(1, 7)), set())
+
+
+def test_the_content_hash_sees_a_changed_word(store: Store) -> None:
+    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "one"),))]))
+    before = store.content_hash()
+    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "two"),))]))
+    assert store.content_hash() != before
+
+
+def test_only_its_owner_can_read_it(store: Store) -> None:
+    store.save(Page(issues=[an_issue(1)]))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_reading_goes_on_while_pages_are_written(store: Store) -> None:
+    store.save(Page(threads=[Thread(an_issue(n)) for n in range(1, 4)]))
+    reader = store.threads(REPO)
+    first = next(reader)
+    store.save(Page(threads=[Thread(an_issue(n, title="newer")) for n in range(1, 6)]))
+    assert [first.issue.number, *(t.issue.number for t in reader)] == [1, 2, 3]
+
+
+def test_absent_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no crawl store there; run the crawl first"):
+        Store.open(tmp_path / "store.sqlite")
+
+
+def test_store_of_a_newer_version(store: Store) -> None:
+    connection = sqlite3.connect(store.path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit or choose"):
+        Store.open(store.path)
+
+
+@pytest.mark.parametrize("content", [b"garbage " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_corrupt_store(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "store.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"move it away and run again"):
+        Store.open(path, create=True)
+
+
+def test_store_with_a_torn_page(store: Store) -> None:
+    store.save(Page(threads=[Thread(an_issue(n, body="x" * 3000)) for n in range(1, 60)]))
+    store.close()
+    data = bytearray(store.path.read_bytes())
+    data[len(data) // 3 : len(data) * 2 // 3] = b"\xff" * (len(data) * 2 // 3 - len(data) // 3)
+    store.path.write_bytes(data)
+    with pytest.raises(DataError, match="move it away"), Store.open(store.path) as torn:
+        list(torn.threads(REPO))
+    Store.open(store.path).close()
+
+
+def test_another_programs_database(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE songs (name)")
+    connection.close()
+    with pytest.raises(DataError, match="not a crawl store"):
+        Store.open(path, create=True)
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        Store.open(tmp_path / "file" / "store.sqlite", create=True)
+
+
+_FILL = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_store import an_issue
+from gis_builder.records import Thread
+from gis_builder.store import Page, Store
+from pairkit.errors import ConfigError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = Store.open(Path({path!r}), create=True)
+store.save(Page(threads=[Thread(an_issue(1))]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+try:
+    for number in range(2, 1000):
+        store.save(Page(threads=[Thread(an_issue(number, body="x" * 5000))]))
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    script = _FILL.format(tests=str(Path(__file__).parent), path=str(path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert str(path) in done.stdout
+    assert "run" in done.stdout or "mend" in done.stdout
+    with Store.open(path) as store:  # what was stored before is whole
+        assert store.thread(IssueRef(REPO, 1)) is not None
+
+
+def test_a_database_that_may_not_grow_says_what_to_do(store: Store) -> None:
+    store._connection.execute("PRAGMA max_page_count = 40")
+    with pytest.raises(ConfigError, match="no space left on the device; free some and run the same command"):
+        store.save(Page(threads=[Thread(an_issue(n, body="x" * 5000)) for n in range(1, 100)]))
+    assert list(store.threads(REPO)) == []
+
+
+def test_memory_does_not_grow_with_the_repository(store: Store) -> None:
+    body = "x" * 50_000
+    for start in range(1, 1001, 50):
+        store.save(Page(threads=[Thread(an_issue(n, body=body)) for n in range(start, start + 50)]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert sum(len(thread.issue.body) for thread in store.threads(REPO)) == 1000 * len(body)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 20_000, f"{grown} kB for reading 50 MB"
