@@ -23,7 +23,9 @@ HEADER = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--strategies", default="search,sweep")
     parser.add_argument("--out", type=Path, help="keep the datasets here")

@@ -12,9 +12,9 @@ import polars as pl
 from gis_builder.card import gis_card
 from gis_builder.records import DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
-from pairkit.files import write_errors
 from pairkit.keyed import keyed_hash
 from pairkit.length import share_long
+from pairkit.parquet import write_parquet
 from pairkit.records import card_files, write_dataset
 
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
@@ -192,6 +192,4 @@ def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterabl
     ]
     rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
     schema = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
-    with write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pl.DataFrame(rows, schema=schema, orient="row").write_parquet(path)
+    write_parquet(path, pl.DataFrame(rows, schema=schema, orient="row"), private=True)

@@ -92,17 +92,17 @@ def to_pairs(
     *,
     label_values: Mapping[str, float] | None = None,
     check: bool = True,
+    first_row: int = 1,
 ) -> pl.DataFrame:
     """Rows of text1, text2, label and the other columns; a triplet becomes a positive and a negative.
 
     Labels come out as whole numbers if they are all 0 and 1, else as 32-bit floats.
 
     Raises:
-        DataError: An empty text (unless `check` is off) or a label out of range; names the row, counted from
-        1
-            without the header.
+        DataError: An empty text (unless `check` is off) or a label out of range; names the row, the first of
+            which has the number `first_row`.
     """
-    frame = frame.with_row_index(_ROW, offset=1)
+    frame = frame.with_row_index(_ROW, offset=first_row)
     if roles.label:
         pairs = _rows(frame, roles.text1, roles.text2, _label(frame, roles, where, label_values))
     else:
@@ -148,7 +148,7 @@ def _label(
             f"label {raw[row]!r}; expected 0 or 1, or a score from 0 to {GRADED_MAX:g}"
             " (map words to numbers, or rescale the column)",
             path=where,
-            row=row + 1,
+            row=frame[_ROW][row],
         )
     if roles.text1.lower() == "premise" and values.n_unique() > 2 and (values == values.round()).all():
         raise DataError(

@@ -38,8 +38,8 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write `data` in one step; see `write_text`."""
+def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write `data` in one step, see `write_text`; a `private` file is its owner's alone to read."""
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -48,7 +48,7 @@ def write_bytes(path: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o666 & ~_umask())
+            Path(name).chmod(0o600 if private else 0o666 & ~_umask())
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)

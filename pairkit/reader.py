@@ -11,7 +11,7 @@ import polars as pl
 from pairkit.columns import find_roles, to_pairs
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.records import SPLITS, LabelKind, PairDataset
-from pairkit.tables import is_table, read_table
+from pairkit.tables import first_row, is_table, read_table
 
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
@@ -31,12 +31,10 @@ def read_pairs(
     """Read pairs as text1, text2, label and whatever else the source has.
 
     Args:
-        source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of such
-        files
+        source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of files
             named after their splits, or a hub name (`owner/name`, `owner/name:config`).
-        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
-        default
-            they are recognised. Triplets become a positive and a negative row, bare positives get label 1.
+        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; else they
+            are recognised. Triplets become a positive and a negative row, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
         label_values: Words to numbers, for labels that are words; a word that it lacks is an error.
         check: Whether an empty text is an error; an audit counts them instead.
@@ -57,7 +55,10 @@ def read_pairs(
             for where, table in parts:
                 frame = read_table(table) if isinstance(table, Path) else table
                 roles = find_roles(frame.columns, where, columns)
-                frames.append(to_pairs(frame, roles, where, label_values=label_values, check=check))
+                first = first_row(table) if isinstance(table, Path) else 1
+                frames.append(
+                    to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
+                )
             splits[name] = _joined(frames)
     return _same_labels(splits, str(source))
 

@@ -26,7 +26,8 @@ from typing import Any, Literal
 import polars as pl
 
 from pairkit.errors import ConfigError
-from pairkit.files import whole_folder, write_bytes, write_errors, write_json, write_text
+from pairkit.files import whole_folder, write_bytes, write_json, write_text
+from pairkit.parquet import write_parquet
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
@@ -35,8 +36,6 @@ COLUMNS = {
     "positive": ("anchor", "positive"),
     "triplet": ("anchor", "positive", "negative"),
 }
-_ROW_GROUP = 8192
-_COMPRESSION_LEVEL = 7  # fixed, so that the bytes do not depend on a library's default
 
 LabelKind = Literal["binary", "graded"]
 
@@ -109,7 +108,7 @@ def write_dataset(
         for config, splits in configs.items():
             for split, rows in splits.items():
                 if rows.height:
-                    _write_parquet(folder / shard(config, split), rows)
+                    write_parquet(folder / shard(config, split), rows)
         write_json(folder / "statistics.json", statistics)
         write_json(folder / "run.json", run)
         write_text(folder / "README.md", card)
@@ -130,18 +129,6 @@ def export_pairs(dataset: PairDataset, out: Path, file_format: Literal["jsonl", 
             write_bytes(path, _flat(rows).write_csv().encode())
         written.append(path)
     return written
-
-
-def _write_parquet(path: Path, rows: pl.DataFrame) -> None:
-    with write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows.rechunk().write_parquet(
-            path,
-            compression="zstd",
-            compression_level=_COMPRESSION_LEVEL,
-            row_group_size=_ROW_GROUP,
-            statistics=True,
-        )
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:

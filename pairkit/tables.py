@@ -19,6 +19,11 @@ def is_table(path: Path) -> bool:
     return _format(path) in SUFFIXES
 
 
+def first_row(path: Path) -> int:
+    """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
+    return 2 if _format(path) in (".csv", ".tsv") else 1
+
+
 def read_table(path: Path) -> pl.DataFrame:
     """Read Parquet, JSON lines, a JSON array of objects, CSV or TSV, each also as `.gz`.
 

@@ -2,6 +2,7 @@
 
 from gis_builder.github.github import GitHub
 from gis_builder.github.progress import Advanced, Finished, Listener, Progress, Waiting
+from gis_builder.github.rest import RestRoute
 from gis_builder.github.route import GraphQLRoute, Route, RouteFactory
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token, find_tokens
@@ -14,6 +15,7 @@ __all__ = [
     "GraphQLRoute",
     "Listener",
     "Progress",
+    "RestRoute",
     "Route",
     "RouteFactory",
     "Token",

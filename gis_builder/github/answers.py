@@ -58,6 +58,7 @@ class Answer:
     wait_s: float | None = None  # what the server asks for; None where it names no time
     message: str = ""
     final: bool = True  # BAD_REPLY only: whether asking again would give the same
+    was_heard: bool = True  # False: nothing came back at all
 
     def rephrased(self, change: Callable[[str], str]) -> Answer:
         """The same answer with every message changed; the data stays as it is."""

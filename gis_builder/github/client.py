@@ -70,6 +70,7 @@ class Client:
         self._listener = listener
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
+        self._was_heard = False
 
     def ask(self, query: str) -> Reply:
         """Ask until there is an answer.
@@ -115,6 +116,7 @@ class Client:
         self._check_stop()
         start = time.monotonic()
         answer = self._transport.post(query)
+        self._was_heard |= answer.was_heard
         self._usage += Usage(_cost(answer), 1, time.monotonic() - start)
         return answer
 
@@ -136,6 +138,11 @@ class Client:
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+        if not self._was_heard and failures >= self._settings.first_attempts:
+            raise RemoteError(
+                f"{self._settings.graphql_url} can't be reached ({answer.message}): check --api-url and the "
+                "network"
+            )
         if failures >= self._settings.attempts:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(

@@ -115,6 +115,9 @@ class CrawlSettings(Settings):
 
     timeout_s: float = Field(default=30.0, gt=0)  # for one whole answer; GitHub itself gives up after 10 s
     attempts: int = Field(default=8, ge=1)  # failures in a row before the repository is given up for now
+    first_attempts: int = Field(
+        default=4, ge=1
+    )  # the same while the server was never heard: a wrong address?
     backoff_s: float = Field(default=1.0, ge=0)  # after the first failure; doubles, with jitter
     secondary_wait_s: float = Field(default=60.0, ge=0)  # when a limit names no time; doubles
     max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; running again resumes

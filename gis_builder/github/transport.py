@@ -30,6 +30,13 @@ class _Raw:
 _LATE = Answer(AnswerKind.TOO_HEAVY, message="no answer in time")
 
 
+def no_answer(error: Exception) -> Answer:
+    """What to make of a failed exchange. The exception may hold the token: only its class goes on."""
+    return Answer(
+        AnswerKind.TRANSIENT, message=f"the connection failed ({type(error).__name__})", was_heard=False
+    )
+
+
 class Transport:
     """Posts GraphQL queries to one server with one token, over a connection that is kept open."""
 
@@ -69,7 +76,7 @@ class Transport:
         except requests.ReadTimeout:
             return _LATE
         except requests.RequestException as error:
-            return Answer(AnswerKind.TRANSIENT, message=f"the connection failed ({type(error).__name__})")
+            return no_answer(error)
 
     def _read(self, response: requests.Response) -> _Raw | Answer:
         """Read the body under one deadline: the library's own timeout is for the gap between two bytes."""

@@ -89,7 +89,7 @@ def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
 
 def test_words_as_labels_need_a_mapping(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "premise,hypothesis,label\na,b,entailment\nc,d,neutral\n")
-    with pytest.raises(DataError, match=r"a\.csv:1: label 'entailment'.*map words"):
+    with pytest.raises(DataError, match=r"a\.csv:2: label 'entailment'.*map words"):
         read_pairs(path)
     assert [row[2] for row in rows(path, label_values={"entailment": 1, "neutral": 0.5})] == [1.0, 0.5]
 
@@ -111,12 +111,12 @@ def test_a_folder_of_splits(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, expected text1, text2, label"),
-        ("a.csv", "text1,text2,label\na,b,1\n ,b,1\n", r"a\.csv:2: text1 is empty; drop the row"),
-        ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:1: text2 is empty"),
-        ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:2: label '7'; expected 0 or 1"),
-        ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:1: label None"),
-        ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:1: label 'nan'"),
-        ("a.csv", "text1,text2,label\na,b,-0.5\n", r"a\.csv:1: label '-0.5'"),
+        ("a.csv", "text1,text2,label\na,b,1\n ,b,1\n", r"a\.csv:3: text1 is empty; drop the row"),
+        ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:2: text2 is empty"),
+        ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:3: label '7'; expected 0 or 1"),
+        ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:2: label None"),
+        ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
+        ("a.csv", "text1,text2,label\na,b,-0.5\n", r"a\.csv:2: label '-0.5'"),
         ("a.csv", "text1,text2,label\na,b,1,4\n", r"a\.csv: not readable as csv"),
         ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", "three classes"),
         ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl: not readable as jsonl"),
@@ -131,7 +131,7 @@ def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: 
 
 def test_the_negative_of_a_triplet_is_checked_too(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "anchor,positive,negative\na,b,c\nd,e,\n")
-    with pytest.raises(DataError, match=r":2: text2 is empty"):
+    with pytest.raises(DataError, match=r":3: text2 is empty"):
         read_pairs(path)
 
 

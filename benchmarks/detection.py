@@ -1,0 +1,174 @@
+"""Score the detector on labelled threads of rust-lang/rust, and time it over the whole dump.
+
+    python benchmarks/detection.py [--set dev] [-v]
+
+The labels are `benchmarks/rust_threads.tsv` (number, verdict, targets, class, note, set); the texts stay in
+`../shared/data/rust-issues`. A duplicate counts as found when the verdict says so and shares a target with
+the label. Prints one Markdown table per set, by class; `-v` also lists every miss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gis_builder.detect import KindOf, decide
+from gis_builder.dump import find_dumps
+from gis_builder.records import Comment, IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder.rest_records import comment_record, issue_record
+
+HERE = Path(__file__).resolve().parent
+LABELS = HERE / "rust_threads.tsv"
+DUMP = HERE.parents[1] / "shared" / "data" / "rust-issues"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a person read in a thread."""
+
+    number: int
+    verdict: str
+    targets: frozenset[int]
+    group: str
+    note: str
+    subset: str
+
+
+@dataclass
+class Score:
+    """Counts of right and wrong calls of `duplicate`."""
+
+    found: int = 0
+    wrong: int = 0
+    missed: int = 0
+    rows: int = 0
+
+    def add(self, label: Label, verdict: Verdict) -> bool:
+        """Count one thread; False if the call is wrong."""
+        self.rows += 1
+        is_called = verdict.outcome is Outcome.DUPLICATE
+        is_duplicate = label.verdict == "duplicate"
+        is_found = is_called and is_duplicate and any(ref.number in label.targets for ref in verdict.targets)
+        self.found += is_found
+        self.wrong += is_called and not is_found
+        self.missed += is_duplicate and not is_found
+        return is_found or not (is_called or is_duplicate)
+
+    def cells(self) -> list[str]:
+        """Rows, found, wrong, missed, precision, recall and F1, as text."""
+        called, real = self.found + self.wrong, self.found + self.missed
+        f1 = 2 * self.found / (called + real) if called + real else None
+        shares = (_share(self.found, called), _share(self.found, real), "-" if f1 is None else f"{f1:.3f}")
+        return [str(n) for n in (self.rows, self.found, self.wrong, self.missed)] + list(shares)
+
+
+def main() -> None:
+    """Score, print the tables, and time the detector."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--set", dest="subset", help="score only these rows: dev or test")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list the misses")
+    options = parser.parse_args()
+    if not DUMP.is_dir():
+        sys.exit(f"{DUMP}: not there; the labels alone hold no texts")
+    threads, kinds = read_dump()
+    kind_of = kind_lookup(kinds)
+    started = time.perf_counter()
+    verdicts = {thread.issue.number: decide(thread, kind_of) for thread in threads}
+    seconds = time.perf_counter() - started
+    labels = [label for label in read_labels(LABELS) if options.subset in (None, label.subset)]
+    for subset in sorted({label.subset for label in labels}):
+        rows = [label for label in labels if label.subset == subset]
+        print(f"\n{subset}: {len(rows)} threads\n\n{table(rows, verdicts)}")
+        if options.verbose:
+            print("\n".join(misses(rows, verdicts)))
+    comments = sum(len(thread.comments) for thread in threads)
+    print(f"\nwhole dump: {len(threads)} issues, {comments} comments of issues, {seconds:.2f} s")
+
+
+def table(labels: Sequence[Label], verdicts: Mapping[int, Verdict]) -> str:
+    """One Markdown row for each class of label, and one for all."""
+    scores: dict[str, Score] = defaultdict(Score)
+    for label in labels:
+        for name in (label.group, "all"):
+            scores[name].add(label, verdicts[label.number])
+    head = "| class | threads | found | wrong | missed | precision | recall | F1 |\n|" + "---|" * 8
+    names = [*sorted(set(scores) - {"all"}), "all"]
+    return "\n".join([head, *("| " + " | ".join([name, *scores[name].cells()]) + " |" for name in names)])
+
+
+def misses(labels: Iterable[Label], verdicts: Mapping[int, Verdict]) -> list[str]:
+    """One line for each wrong call."""
+    lines = []
+    for label in labels:
+        verdict = verdicts[label.number]
+        if not Score().add(label, verdict):
+            wanted = f"{label.verdict} {sorted(label.targets) or ''}".strip()
+            got = f"{verdict.outcome} {[ref.number for ref in verdict.targets] or ''}".strip()
+            lines.append(
+                f"#{label.number} [{label.group}] wanted {wanted}, got {got} ({verdict.reason}): {label.note}"
+            )
+    return lines
+
+
+def read_labels(path: Path) -> list[Label]:
+    """Read the labelled threads."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Label(
+                number=int(row["number"]),
+                verdict=row["verdict"],
+                targets=frozenset(int(target) for target in row["targets"].split(",") if target),
+                group=row["class"],
+                note=row["note"],
+                subset=row["set"],
+            )
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
+
+
+def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
+    """Read the dump's issues with their comments, and what each number is."""
+    kinds: dict[IssueRef, Kind] = {}
+    threads: dict[int, Thread] = {}
+    comments: dict[int, list[Comment]] = defaultdict(list)
+    for dump in find_dumps(DUMP):
+        for row in dump.issues():
+            issue = issue_record(row.repo, row.value)
+            kinds[issue.ref] = Kind.PULL if issue.is_pull else Kind.ISSUE
+            if not issue.is_pull:
+                threads[issue.number] = Thread(issue)
+        for row in dump.comments():
+            if row.number in threads:
+                comments[row.number].append(comment_record(row.value))
+    return [
+        replace(thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id))))
+        for number, thread in threads.items()
+    ], kinds
+
+
+def kind_lookup(kinds: Mapping[IssueRef, Kind]) -> KindOf:
+    """What a reference is: numbers beyond the dump's last were not fetched."""
+    last = max(ref.number for ref in kinds)
+    repos = {ref.repo for ref in kinds}
+
+    def kind_of(ref: IssueRef) -> Kind:
+        unseen = Kind.UNKNOWN if ref.repo not in repos or ref.number > last else Kind.MISSING
+        return kinds.get(ref, unseen)
+
+    return kind_of
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "-"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m gis_builder` is `gis`."""
+
+from gis_builder.cli import main
+
+main()

@@ -1,0 +1,167 @@
+"""From a store and its verdicts to a dataset: clusters, texts, positives, splits, negatives, folder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from gis_builder.crawl import full_names, pool_size
+from gis_builder.dataset import drop_counts, write_dropped, write_gis
+from gis_builder.detect import clusters as find_clusters
+from gis_builder.detect.references import find_references
+from gis_builder.github.pool import number_order
+from gis_builder.pairs.guard import Link
+from gis_builder.pairs.negatives import make_negatives
+from gis_builder.pairs.positives import make_positives
+from gis_builder.pairs.similar import tie_similar
+from gis_builder.pairs.text import render_issues
+from gis_builder.records import Evidence, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder.settings import BuildSettings
+from gis_builder.split import split_issues
+from gis_builder.store import RepoRow, Store
+from gis_builder.verdicts import count_verdicts, read_duplicates
+from pairkit import __version__
+from pairkit.errors import ConfigError
+
+DROPPED_FILE = "dropped.parquet"
+
+
+def assemble(
+    store: Store,
+    rows: Sequence[RepoRow],
+    verdicts: Path,
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
+    out: Path,
+) -> dict[str, Any]:
+    """Make the dataset of these repositories and write it to `out`.
+
+    `crawled` is the crawl's own record of its settings. Beside the verdicts goes `dropped.parquet`: every
+    issue and pair that was left out, with its reason.
+
+    Returns:
+        The dataset's statistics.
+
+    Raises:
+        DataError: there are no duplicates, or no verdicts.
+        ConfigError: the split sizes don't fit, or the folder can't be written.
+    """
+    seed = settings.seed
+    duplicates = read_duplicates(verdicts)
+    clusters = find_clusters(duplicates)
+    members = {ref for cluster in clusters for ref in cluster.members}
+    wanted = members | _pool(store, rows, duplicates, settings)
+    texts = render_issues(_issues(store, wanted), clusters, settings.text)
+    positives = make_positives(clusters, texts, _edge_evidence(duplicates), settings.pair, seed)
+
+    ties = tie_similar(texts.usable, settings.pair.similar_at)
+    splits = split_issues(
+        positives.pairs, clusters, texts.usable, ties, settings.split, settings.pair.ratio, seed
+    )
+    negatives = make_negatives(
+        splits.positives,
+        splits.negatives_wanted,
+        splits.of,
+        splits.group,
+        clusters,
+        texts.usable,
+        _links(store, texts.usable),
+        settings.pair,
+        seed,
+    )
+    missing = {split: count for split, count in negatives.missing.items() if count}
+    if missing and settings.split.exact:
+        raise ConfigError(
+            f"--split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
+            "smaller --ratio, or crawl more issues (--set pool.per_positive=3)"
+        )
+    dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
+    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
+    return write_gis(
+        out,
+        splits.positives,
+        negatives.pairs,
+        texts.usable,
+        seed=seed,
+        statistics={
+            "verdicts": count_verdicts(verdicts),
+            "clusters": len(clusters),
+            "missing_negatives": missing,
+            "negatives_with_a_pool_issue": negatives.with_single,
+            **drop_counts(texts.rejected, dropped, texts.removed),
+        },
+        run=run_record(store, rows, settings, crawled),
+    )
+
+
+def run_record(
+    store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What made a dataset: version, settings and data, and nothing that differs from one run to the next."""
+    return {
+        "made_by": f"gis (aoe-toolkit {__version__})",
+        "settings": settings_record(settings, crawled),
+        "repositories": {row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows},
+        "store_sha256": store.content_hash(),
+    }
+
+
+def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that bear on what a dataset holds, those of its crawl as the crawl recorded them."""
+    return settings.model_dump(mode="json", exclude={"crawl", "api"}) | {"crawl": dict(crawled)}
+
+
+def _pool(
+    store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
+) -> set[IssueRef]:
+    """The issues that only serve in negatives: the same sample that the crawl fetched."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for verdict in duplicates:
+        counts[verdict.ref.repo] += 1
+    newest = {row.full_name: row.max_number for row in rows}
+    pool: set[IssueRef] = set()
+    for repo in full_names(rows):
+        drawn = [
+            task.state["max_number"] for task in store.tasks(repo, "pool") if task.key == str(settings.seed)
+        ]
+        order = number_order(drawn[0] if drawn else newest[repo], repo, settings.seed)
+        refs = (IssueRef(repo, number) for number in order)
+        issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
+        pool.update(islice(issues, pool_size(counts[repo], settings)))
+    return pool
+
+
+def _issues(store: Store, wanted: Collection[IssueRef]) -> Iterator[Issue]:
+    """The wanted issues of every repository, one at a time in memory."""
+    for repo in sorted({ref.repo for ref in wanted}):
+        yield from (issue for issue in store.issues(repo) if issue.ref in wanted)
+
+
+def _edge_evidence(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Evidence]:
+    """For each (duplicate, target) the last statement that names the target, else the last of all."""
+    found: dict[tuple[IssueRef, IssueRef], Evidence] = {}
+    for verdict in duplicates:
+        for target in verdict.targets:
+            naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
+            if naming or verdict.evidence:
+                found[verdict.ref, target] = (naming or verdict.evidence)[-1]
+    return found
+
+
+def _links(store: Store, usable: Mapping[IssueRef, object]) -> set[Link]:
+    """Pairs of usable issues of which one mentions the other anywhere in its thread."""
+    links: set[Link] = set()
+    for repo in sorted({ref.repo for ref in usable}):
+        for thread in store.threads(repo, only_complete=False):
+            if thread.issue.ref in usable:
+                links.update(frozenset((thread.issue.ref, ref)) for ref in _mentions(thread) if ref in usable)
+    return links
+
+
+def _mentions(thread: Thread) -> set[IssueRef]:
+    texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
+    repo = thread.issue.repo
+    return {reference.ref for text in texts for reference in find_references(text, repo)}

@@ -1,0 +1,216 @@
+"""The whole way from repositories to a dataset: crawl, detect, assemble, audit."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gis_builder.assemble import assemble, settings_record
+from gis_builder.audit import AuditReport, audit
+from gis_builder.crawl import crawl, crawl_record, failures, full_names, stored_record
+from gis_builder.github import GitHub
+from gis_builder.settings import BuildSettings
+from gis_builder.store import RepoRow, Store, Usage
+from gis_builder.verdicts import FILE, judge, write_verdicts
+from pairkit.errors import ConfigError, LeakError
+from pairkit.files import write_errors
+from pairkit.reader import read_pairs
+
+STORE_FILE = "store.sqlite"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A finished build."""
+
+    out: Path
+    statistics: dict[str, Any]
+    audit: AuditReport
+    rows: Sequence[RepoRow]
+    usage: Usage
+    seconds: float
+
+    @property
+    def positives(self) -> int:
+        """Positive pairs in all splits."""
+        return sum(split["positive"] for split in self.statistics["splits"].values())
+
+    @property
+    def negatives(self) -> int:
+        """Negative pairs in all splits."""
+        return sum(split["negative"] for split in self.statistics["splits"].values())
+
+    @property
+    def points_per_100_positives(self) -> float:
+        """What a hundred positives cost, in GraphQL points."""
+        return 100 * self.usage.points / self.positives
+
+    def summary(self) -> dict[str, Any]:
+        """The result as one flat object for scripts."""
+        sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
+        return {
+            "out": str(self.out),
+            "positives": self.positives,
+            "negatives": self.negatives,
+            **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
+            "points": self.usage.points,
+            "requests": self.usage.requests,
+            "seconds": round(self.seconds, 3),
+            "peak_rss_mb": round(peak_rss_mb(), 1),
+        }
+
+
+def build(
+    repos: Sequence[str],
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    open_github: Callable[[Store], GitHub],
+    say: Say,
+    *,
+    fresh: bool = False,
+) -> Built:
+    """Build the dataset of these repositories; called again after whatever happened, it goes on.
+
+    Args:
+        repos: `owner/name` each.
+        out: The dataset's folder.
+        work: The folder of store and verdicts.
+        settings: Everything that can be set.
+        open_github: Makes the crawl's client once the store is open.
+        say: Told of each stage.
+        fresh: Replace a dataset that stands at `out`.
+
+    Raises:
+        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
+        DataError: nothing to crawl, no duplicates, a damaged store.
+        LeakError: the audit found a leak, which is a bug of ours; the dataset is left for inspection.
+        RemoteError: the server failed; running again goes on.
+    """
+    start = time.monotonic()
+    crawled = crawl_record(settings)
+    check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
+    with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
+        say("crawling")
+        with open_github(store) as github:
+            rows = crawl(github, store, repos, settings)
+        if failed := failures(rows):
+            raise failed
+        say("detecting duplicates")
+        write_verdicts(work / FILE, judge(store, full_names(rows), settings.detect))
+        say("making pairs")
+        statistics = assemble(store, rows, work / FILE, settings, crawled, out)
+        usage = total(store.usage())
+    say("auditing")
+    report = checked(out)
+    return Built(out, statistics, report, rows, usage, time.monotonic() - start)
+
+
+def pair(out: Path, work: Path, settings: BuildSettings, *, fresh: bool = False) -> Built:
+    """Make a dataset from what `work` holds; the server is not asked for anything.
+
+    Raises:
+        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
+        DataError: no verdicts, no duplicates, a damaged store.
+        LeakError: see `build`.
+    """
+    start = time.monotonic()
+    with working_folder(work), Store.open(work / STORE_FILE) as store:
+        rows = store.repos()
+        crawled = stored_record(store)
+        names = [row.name for row in rows]
+        check_out(out, names, settings_record(settings, crawled), fresh=fresh)
+        statistics = assemble(store, rows, work / FILE, settings, crawled, out)
+        usage = total(store.usage())
+    return Built(out, statistics, checked(out), rows, usage, time.monotonic() - start)
+
+
+def checked(out: Path) -> AuditReport:
+    """Audit a dataset of ours.
+
+    Raises:
+        LeakError: it leaks.
+    """
+    report = audit(read_pairs(str(out), check=False))
+    if report.leaks:
+        raise LeakError("leaks between splits: " + ", ".join(report.leaks), path=out)
+    return report
+
+
+def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse an output folder that holds what a build must not replace.
+
+    A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
+    in its last moments, or that is run once more, and what replaces it is the same or newer.
+
+    Raises:
+        ConfigError: says what is there and what to do.
+    """
+    if not out.exists():
+        with write_errors(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+        return
+    if not out.is_dir():
+        raise ConfigError(f"{out}: is a file; choose another --out")
+    if not any(out.iterdir()):
+        return
+    run = _run_record(out)
+    if run is None:
+        raise ConfigError(f"{out}: holds files that are no dataset of `gis`; choose another --out")
+    same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
+    if not same and not fresh:
+        raise ConfigError(
+            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it, "
+            "or another --out"
+        )
+
+
+@contextmanager
+def working_folder(work: Path) -> Iterator[None]:
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
+
+    Raises:
+        ConfigError: the folder can't be written, or another process works in it.
+    """
+    with write_errors(work):
+        work.mkdir(parents=True, exist_ok=True)
+        lock = (work / "lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(
+                f"{work}: another gis process works in it; wait for it or choose another --work"
+            ) from error
+        yield
+
+
+def total(usage: dict[str, Usage]) -> Usage:
+    """What was spent on all repositories together."""
+    return sum(usage.values(), Usage())
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process has held, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def _run_record(out: Path) -> dict[str, Any] | None:
+    """The run.json of a dataset of ours; None for any other folder."""
+    try:
+        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(run, dict) and str(run.get("made_by", "")).startswith("gis ")
+    return run if is_ours else None

@@ -1,0 +1,98 @@
+"""What each repository that was asked for is, over REST: three requests for one that is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gis_builder.github.client import Denied, Stopped
+from gis_builder.github.parse import well_formed
+from gis_builder.github.rest_client import Object, RestCrawl
+from gis_builder.store import Page, RepoOutcome, RepoRow
+from pairkit.errors import AuthError, ConfigError, RateLimited, RemoteError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+_NEWEST = "/repos/{}/issues?state=all&per_page=1&direction=desc&sort={}"
+
+
+def check(crawl: RestCrawl, names: Sequence[str], *, listed: bool = True) -> None:
+    """Ask about repositories and store what each is. Those known to be crawlable are not asked about again.
+
+    Args:
+        crawl: The tools.
+        names: `owner/name`, each.
+        listed: Whether a person asked for them.
+
+    Raises:
+        ConfigError: a name is not of that form.
+        RemoteError: the server fails on two repositories in a row, so it is not their fault.
+    """
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
+    asked = [name for name in dict.fromkeys(names) if not _is_settled(crawl, name, listed=listed)]
+    has_failed = False
+    for place, name in enumerate(asked, start=1):
+        try:
+            row = look_up(crawl, name)
+        except (AuthError, RateLimited, Stopped):
+            raise
+        except RemoteError as error:
+            if has_failed:
+                raise
+            row = RepoRow(name, RepoOutcome.FAILED, detail=str(error))
+        has_failed = row.outcome is RepoOutcome.FAILED
+        old = crawl.store.repo(name)
+        # A crawl that failed half way goes on from what it had, so an update has to look back as far.
+        as_of = old.as_of if old and old.as_of else row.as_of
+        crawl.save("", Page(repos=[replace(row, listed=listed, as_of=as_of)]))
+        crawl.tell("", "check", place, len(asked))
+
+
+def look_up(crawl: RestCrawl, name: str) -> RepoRow:
+    """Ask about one repository as if for the first time, storing nothing.
+
+    REST counts issues and pull requests together, so `issue_count` is the highest number until a sweep knows
+    better.
+    """
+    try:
+        reply = crawl.client.get(f"/repos/{name}")
+    except Denied as error:
+        return RepoRow(name, RepoOutcome.PRIVATE, detail=str(error))
+    if reply.status == 451:
+        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=reply.message)
+    if reply.status != 200:
+        words = "no such repository, or none that this token can see: check the spelling"
+        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
+    with well_formed(name):
+        return _row(crawl, name, reply.value)
+
+
+def _row(crawl: RestCrawl, name: str, value: Object) -> RepoRow:
+    full_name = str(value["full_name"])
+    row = RepoRow(name, RepoOutcome.OK, full_name=full_name, created_at=value["created_at"] or "")
+    if value.get("private") and not crawl.settings.include_private:
+        words = "private; set include_private to crawl what this token can see"
+        return RepoRow(name, RepoOutcome.PRIVATE, detail=words)
+    if not value.get("has_issues", True):
+        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+    newest, _ = crawl.client.get_list(_NEWEST.format(full_name, "created"))
+    if not newest:
+        return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+    fresh, _ = crawl.client.get_list(_NEWEST.format(full_name, "updated"))
+    row = replace(
+        row,
+        max_number=newest[0]["number"],
+        issue_count=newest[0]["number"],
+        newest_at=newest[0]["created_at"],
+        as_of=fresh[0]["updated_at"],
+    )
+    if full_name.lower() != name.lower():
+        return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {full_name}")
+    return row
+
+
+def _is_settled(crawl: RestCrawl, name: str, *, listed: bool) -> bool:
+    row = crawl.store.repo(name)
+    return row is not None and row.is_crawlable and (row.listed or not listed)

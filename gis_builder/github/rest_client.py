@@ -1,0 +1,128 @@
+"""Asking a REST API until there is an answer, as patiently as over GraphQL; and lists of objects."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gis_builder.github.answers import Answer
+from gis_builder.github.client import Client
+from gis_builder.github.progress import Advanced, Listener, ignore
+from gis_builder.github.settings import CrawlSettings
+from gis_builder.github.tokens import Token
+from gis_builder.store import Page, Store
+from pairkit.errors import BadReply, RemoteError
+
+REDIRECTS = frozenset({301, 302, 307, 308})
+_MOST_REDIRECTS = 5
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RestReply:
+    """A reply that says something about what was asked for.
+
+    Addresses are paths below the server's root. A link's host is left out on purpose: nothing is ever asked
+    of another one, and a stored cursor stays good when the server moves.
+    """
+
+    status: int
+    value: Any = None  # of a 200
+    next: str | None = None  # the next page of a list
+    location: str | None = None  # of a redirect; None where it leads to another host
+    message: str = ""  # of anything but a 200
+
+
+class RestClient(Client):
+    """One token's line to a REST API: one request at a time, each counted as a point.
+
+    Args:
+        settings: Where to ask and how patiently.
+        token: What to sign with.
+        stop: Set by whoever wants all waiting to end.
+        listener: Told of every wait.
+
+    Raises:
+        ConfigError: the address is not one of a server.
+    """
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        token: Token,
+        stop: threading.Event | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        # PyGithub takes a while to import, which no other route or command need wait for.
+        from gis_builder.github.rest_transport import RestTransport
+
+        super().__init__(settings, token, stop, listener)
+        self._transport = RestTransport(settings.api_url, token, settings.timeout_s)
+
+    def get(self, path: str) -> RestReply:
+        """Ask for a path below the server's root; redirects are followed, on this server only.
+
+        Raises:
+            BadReply: it redirects elsewhere or in a circle; else as `Client.ask`.
+        """
+        here = path
+        for _ in range(_MOST_REDIRECTS):
+            reply: RestReply = self.ask(here).data["reply"]
+            if reply.status not in REDIRECTS:
+                return reply
+            if reply.location is None:
+                raise BadReply(f"{path}: the server redirects to another host; give that one as --api-url")
+            here = reply.location
+        raise BadReply(f"{path}: the server redirects in a circle; run the same command again to go on")
+
+    def get_list(self, path: str) -> tuple[list[Object], RestReply]:
+        """Ask for a page of a list.
+
+        Raises:
+            BadReply: it is none; else as `get`.
+        """
+        reply = self.get(path)
+        if reply.status != 200 or not isinstance(reply.value, list):
+            raise BadReply(
+                f"{path}: a list was expected, but it is {reply.message or type(reply.value).__name__}; "
+                "run the same command again to go on"
+            )
+        return reply.value, reply
+
+    def get_all(self, path: str) -> Iterator[Object]:
+        """The items of a list, asked for page by page; see `get_list`."""
+        cursor: str | None = path
+        while cursor:
+            items, reply = self.get_list(cursor)
+            yield from items
+            cursor = reply.next
+
+    def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+        if failures >= self._settings.attempts:
+            raise RemoteError(
+                f"{self._settings.api_url} failed {failures} times in a row, last with: {answer.message}; "
+                "run the same command again to go on"
+            )
+        super()._wait_after_failure(answer, failures)
+
+
+@dataclass(frozen=True, slots=True)
+class RestCrawl:
+    """One worker's tools."""
+
+    settings: CrawlSettings
+    client: RestClient
+    store: Store
+    listener: Listener
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page together with what was spent on it, under the repository's account."""
+        page.usage[repo] = self.client.take_usage()
+        self.store.save(page)
+
+    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Tell the listener how far a stage is."""
+        self.listener(Advanced(repo, stage, done, total))

@@ -1,0 +1,75 @@
+"""Issues by number over REST: one request for each, and more for its thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gis_builder.github.parse import well_formed
+from gis_builder.github.rest_client import Object, RestCrawl, RestReply
+from gis_builder.records import Comment, Event, Issue, IssueRef, Thread
+from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record, repo_of
+from gis_builder.store import Absence, Page
+from pairkit.errors import RemoteError
+
+
+def resolve(crawl: RestCrawl, ref: IssueRef, *, with_thread: bool) -> Page:
+    """Fetch what is under a number: a thread, an issue, a pull request or an absence. Stores nothing."""
+    reply = crawl.client.get(f"/repos/{ref.repo}/issues/{ref.number}")
+    page = Page()
+    if reply.status != 200:
+        withheld = reply.status == 451
+        page.missing[ref] = (Absence.WITHHELD if withheld else Absence.DELETED, "")
+        return page
+    with well_formed(str(ref)):
+        now = IssueRef(repo_of(reply.value), int(reply.value["number"]))
+        if now.repo.lower() != ref.repo.lower():
+            _must_stand(crawl, ref.repo)
+            page.missing[ref] = (Absence.TRANSFERRED, str(now))
+        elif "pull_request" in reply.value:
+            page.issues.append(pull_record(ref.repo, reply.value))
+        else:
+            _put_issue(crawl, page, ref, reply, with_thread=with_thread)
+    return page
+
+
+def comments_of(crawl: RestCrawl, ref: IssueRef) -> tuple[Comment, ...]:
+    """All comments of an issue, in order; several requests where there are more than a hundred."""
+    path = f"/repos/{ref.repo}/issues/{ref.number}/comments?per_page=100"
+    with well_formed(f"{ref} comments"):
+        found = {comment.id: comment for comment in map(comment_record, crawl.client.get_all(path))}
+    return tuple(found[place] for place in sorted(found))
+
+
+def _events_of(crawl: RestCrawl, ref: IssueRef) -> tuple[Event, ...]:
+    path = f"/repos/{ref.repo}/issues/{ref.number}/events?per_page=100"
+    with well_formed(f"{ref} events"):
+        objects: dict[int, Object] = {int(item["id"]): item for item in crawl.client.get_all(path)}
+        events = [event_record(objects[place]) for place in sorted(objects)]
+    return tuple(event for event in events if event)
+
+
+def _put_issue(crawl: RestCrawl, page: Page, ref: IssueRef, reply: RestReply, *, with_thread: bool) -> None:
+    issue = issue_record(ref.repo, reply.value)
+    if with_thread:
+        events = _events_of(crawl, ref)
+        comments = comments_of(crawl, ref) if reply.value.get("comments", 1) else ()
+        page.threads.append(Thread(replace(issue, closed_by=closer_of(issue, events)), comments, events))
+    else:
+        page.issues.append(issue)
+
+
+def closer_of(issue: Issue, events: tuple[Event, ...]) -> str | None:
+    """Who closed a closed issue: as the server says, else the actor of the last closing."""
+    if issue.closed_at is None or issue.closed_by is not None:
+        return issue.closed_by
+    return next((event.actor for event in reversed(events) if event.kind == "closed"), None)
+
+
+def _must_stand(crawl: RestCrawl, repo: str) -> None:
+    """Tell an issue that was transferred from a repository that was renamed under our hands."""
+    reply = crawl.client.get(f"/repos/{repo}")
+    name = reply.value.get("full_name", "") if reply.status == 200 else ""
+    if name.lower() != repo.lower():
+        raise RemoteError(
+            f"{repo} became {name or 'unreachable'} during the crawl: run the same command again"
+        )

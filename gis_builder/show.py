@@ -1,0 +1,98 @@
+"""One pair as a picture: both texts side by side, the words that they share marked."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pairkit.errors import ConfigError
+from pairkit.files import write_text
+from pairkit.records import PairDataset
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_MOST_CHARS = 1500  # of each text: a picture is to be looked at, not scrolled
+_WIDTH = 130
+_LABELS = {0: "label 0: not duplicates", 1: "label 1: duplicates"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """One row of a dataset and where it stands."""
+
+    where: str
+    row: dict[str, Any]
+
+
+def pick_pair(dataset: PairDataset, split: str, place: int, label: int | None) -> Picked:
+    """The row at `place` of a split, counted among those with `label` if one is given.
+
+    Raises:
+        ConfigError: there is no such split or row; the message says what there is.
+    """
+    if split not in dataset.splits:
+        raise ConfigError(f"--split {split}: {dataset.source} has {', '.join(dataset.splits)}")
+    rows = dataset.splits[split]
+    if label is not None:
+        rows = rows.filter(pl.col("label") == label)
+    if not 0 <= place < rows.height:
+        raise ConfigError(f"--row {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
+    return Picked(f"{split}, row {place}", rows.row(place, named=True))
+
+
+def print_pair(console: Console, picked: Picked) -> None:
+    """Draw the pair on a console."""
+    row = picked.row
+    shared = _words(row["text1"]) & _words(row["text2"])
+    table = Table(box=box.ROUNDED, show_lines=True, title=_title(picked), caption=_caption(row), expand=True)
+    for side in ("1", "2"):
+        table.add_column(_head(row, side), ratio=1, overflow="fold")
+    table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
+    console.print(table)
+
+
+def save_svg(path: Path, picked: Picked) -> None:
+    """Draw the pair as an SVG file."""
+    console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+    print_pair(console, picked)
+    write_text(path, console.export_svg(title="gis show"))
+
+
+def _title(picked: Picked) -> str:
+    label = picked.row["label"]
+    return f"{picked.where}; {_LABELS.get(label, f'label {label}')}"
+
+
+def _head(row: dict[str, Any], side: str) -> str:
+    number = row.get(f"number{side}")
+    return f"text{side}" if number is None else f"text{side}: {row['repo']}#{number}"
+
+
+def _caption(row: dict[str, Any]) -> str:
+    evidence = row.get("evidence")
+    if evidence:
+        return f"{evidence['kind']} by {evidence['who']} on {evidence['when'][:10]}: {evidence['url']}"
+    kind = row.get("negative_kind")
+    return f"drawn as a {kind} negative" if kind else ""
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)}
+
+
+def _marked(text: str, shared: set[str]) -> Text:
+    shown = text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS].rstrip() + " …"
+    marked = Text(shown)
+    marked.highlight_regex(r"\A[^\n]*", "bold")
+    for match in _WORD.finditer(shown):
+        if match[0].lower() in shared:
+            marked.stylize("bold yellow", *match.span())
+    return marked

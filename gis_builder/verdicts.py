@@ -1,0 +1,181 @@
+"""Detection over a whole store, and the file of its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gis_builder.detect import Rules, decide, explain
+from gis_builder.records import Evidence, IssueRef, Outcome, Thread, Verdict
+from gis_builder.settings import DetectSettings
+from gis_builder.store import Store
+from pairkit.errors import ConfigError, DataError
+from pairkit.parquet import write_parquet
+
+FILE = "verdicts.parquet"
+_CHUNK = 4096
+
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+        "targets": pl.List(pl.String),
+        "said": pl.String,
+    }
+)
+_SCHEMA = pl.Schema(
+    [
+        ("repo", pl.String),
+        ("number", pl.Int64),
+        ("verdict", pl.String),
+        ("targets", pl.List(pl.Int64)),  # in the same repository
+        ("targets_elsewhere", pl.List(pl.String)),  # owner/name#number
+        ("confidence", pl.Float64),
+        ("reason", pl.String),
+        ("evidence", pl.List(_EVIDENCE)),
+    ]
+)
+
+
+def judge(store: Store, repos: Iterable[str], settings: DetectSettings) -> Iterator[Verdict]:
+    """Decide every whole thread of these repositories, one at a time in memory."""
+    return _decided(store, (thread for repo in repos for thread in store.threads(repo)), settings)
+
+
+def judge_some(store: Store, refs: Iterable[IssueRef], settings: DetectSettings) -> Iterator[Verdict]:
+    """Decide the threads of these issues."""
+    threads = (store.thread(ref) for ref in refs)
+    return _decided(store, (thread for thread in threads if thread is not None), settings)
+
+
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> str:
+    """One thread's evidence in order of time, what each piece counts for, and the verdict, in words.
+
+    Args:
+        store: The crawl.
+        name: `owner/name#number`.
+        settings: What counts as a duplicate.
+
+    Raises:
+        ConfigError: `name` is no issue's name, or the crawl has no such issue.
+    """
+    repo, _, number = name.rpartition("#")
+    if "/" not in repo or not number.isdecimal():
+        raise ConfigError(f"--explain {name}: expected owner/name#number, such as rust-lang/rust#8051")
+    thread = store.thread(IssueRef(repo, int(number)))
+    if thread is None:
+        raise ConfigError(f"--explain {name}: not among the issues of {store.path}")
+    (verdict,) = _decided(store, [thread], settings)
+    return explain(thread, verdict, store.kind, _rules(settings))
+
+
+def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
+    """Write the verdicts as Parquet in one step, readable by its owner alone: they quote comments."""
+    frames = list(_frames(iter(verdicts))) or [_frame([])]
+    write_parquet(path, pl.concat(frames), private=True)
+
+
+def read_duplicates(path: Path) -> list[Verdict]:
+    """Read the verdicts `duplicate` of a file that `write_verdicts` wrote.
+
+    Raises:
+        DataError: the file is absent or not one of ours.
+    """
+    found = _read(path).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
+    return [_verdict(row) for row in found.iter_rows(named=True)]
+
+
+def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
+    """How many issues got each verdict for each reason.
+
+    Raises:
+        DataError: the file is absent or not one of ours.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    grouped = _read(path).group_by("verdict", "reason").len().sort("verdict", "reason")
+    for outcome, reason, count in grouped.iter_rows():
+        counts.setdefault(outcome, {})[reason] = count
+    return counts
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path, columns=list(_SCHEMA))
+    except FileNotFoundError as error:
+        raise DataError("no verdicts there; run `gis detect` first", path=path) from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).split("\n")[0]
+        raise DataError(f"not a file of verdicts ({reason}); run `gis detect` again", path=path) from error
+
+
+def _decided(store: Store, threads: Iterable[Thread], settings: DetectSettings) -> Iterator[Verdict]:
+    rules = _rules(settings)
+    for thread in threads:
+        yield _confident(decide(thread, store.kind, rules), settings.min_confidence)
+
+
+def _rules(settings: DetectSettings) -> Rules:
+    return Rules(allow_cross_repository=settings.allow_cross_repository)
+
+
+def _confident(verdict: Verdict, least: float) -> Verdict:
+    if verdict.outcome is not Outcome.DUPLICATE or verdict.confidence >= least:
+        return verdict
+    return Verdict(
+        verdict.ref,
+        Outcome.UNCERTAIN,
+        verdict.targets,
+        verdict.confidence,
+        "below_min_confidence",
+        verdict.evidence,
+    )
+
+
+def _frames(verdicts: Iterator[Verdict]) -> Iterator[pl.DataFrame]:
+    while chunk := list(islice(verdicts, _CHUNK)):
+        yield _frame(chunk)
+
+
+def _frame(verdicts: Iterable[Verdict]) -> pl.DataFrame:
+    return pl.DataFrame([_row(verdict) for verdict in verdicts], schema=_SCHEMA, orient="row")
+
+
+def _row(verdict: Verdict) -> tuple[Any, ...]:
+    repo, number = verdict.ref
+    return (
+        repo,
+        number,
+        str(verdict.outcome),
+        [ref.number for ref in verdict.targets if ref.repo == repo],
+        [str(ref) for ref in verdict.targets if ref.repo != repo],
+        verdict.confidence,
+        verdict.reason,
+        [
+            {**asdict(evidence), "targets": [str(ref) for ref in evidence.targets]}
+            for evidence in verdict.evidence
+        ],
+    )
+
+
+def _verdict(row: Mapping[str, Any]) -> Verdict:
+    targets = [IssueRef(row["repo"], number) for number in row["targets"]]
+    targets += [_ref(text) for text in row["targets_elsewhere"]]
+    evidence = (
+        Evidence(**{**item, "targets": tuple(_ref(text) for text in item["targets"])})
+        for item in row["evidence"]
+    )
+    ref = IssueRef(row["repo"], row["number"])
+    outcome = Outcome(row["verdict"])
+    return Verdict(ref, outcome, tuple(targets), row["confidence"], row["reason"], tuple(evidence))
+
+
+def _ref(text: str) -> IssueRef:
+    repo, _, number = text.rpartition("#")
+    return IssueRef(repo, int(number))

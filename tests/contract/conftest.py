@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gis_builder.emulator import serve
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "data" / "sample"
+SAMPLE_REPOS = ",".join(
+    f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(SAMPLE.glob("*/*/repo.json"))
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads(self.out.strip().splitlines()[-1])
+
+    @property
+    def error(self) -> str:
+        """The one line of the error; anything more on stderr than stages is a failure."""
+        (line,) = [line for line in self.err.splitlines() if line.startswith("error: ")]
+        assert "Traceback" not in self.err
+        return line
+
+
+Gis = Callable[..., Done]
+
+
+def run_gis(*arguments: str, token: str | None = "any", cwd: Path | None = None) -> Done:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))}
+    if token is not None:
+        environ["GITHUB_TOKEN"] = token
+    done = subprocess.run(
+        [sys.executable, "-m", "gis_builder", *arguments],
+        capture_output=True,
+        text=True,
+        env=environ,
+        cwd=cwd,
+        timeout=120,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="session")
+def gis() -> Gis:
+    return run_gis
+
+
+@pytest.fixture(scope="session")
+def sample_url() -> Iterator[str]:
+    with serve(SAMPLE) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def sample_build(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """A dataset of the sample, built once through the command line."""
+    out = tmp_path_factory.mktemp("sample") / "gis"
+    done = run_gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
+    assert done.code == 0, done.err
+    return out, done

@@ -1,0 +1,226 @@
+"""What `gis` promises on its command line, on the sample tracker over HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import polars as pl
+import pytest
+
+from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis
+
+COMMANDS = (
+    *("build", "plan", "crawl", "status", "detect", "pair", "audit"),
+    *("export", "show", "emulate", "demo"),
+)
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def frame(out: Path) -> pl.DataFrame:
+    return pl.concat(pl.read_parquet(path) for path in sorted((out / "data").glob("*.parquet")))
+
+
+def truth() -> dict[tuple[str, int], dict[str, object]]:
+    return {
+        ("/".join(path.parts[-3:-1]), row["number"]): row
+        for path in SAMPLE.glob("*/*/truth.jsonl")
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    }
+
+
+def test_json_ends_with_one_object(sample_build: tuple[Path, Done]) -> None:
+    out, done = sample_build
+    assert len(done.out.strip().splitlines()) == 1
+    result = done.result
+    assert list(result) == [
+        *("out", "positives", "negatives", "train", "validation", "test"),
+        *("points", "requests", "seconds", "peak_rss_mb"),
+    ]
+    assert result["out"] == str(out)
+    assert result["positives"] + result["negatives"] == sum(
+        result[s] for s in ("train", "validation", "test")
+    )
+    assert result["positives"] >= 115
+    assert 0 < result["points"] <= 130
+    assert "points for 100 positives" in done.err
+
+
+def test_dataset_loads_as_it_is(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
+    out, done = sample_build
+    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path))
+    assert {split: rows.num_rows for split, rows in loaded.items()} == {
+        split: done.result[split] for split in ("train", "validation", "test")
+    }
+    assert loaded["train"].column_names[:3] == ["text1", "text2", "label"]
+    assert loaded["train"].features["label"].dtype == "int64"
+    positive = datasets.load_dataset(str(out), "positive", cache_dir=str(tmp_path))
+    assert positive["train"].column_names == ["anchor", "positive"]
+    assert sum(rows.num_rows for rows in positive.values()) == done.result["positives"]
+
+
+def test_positives_are_true_duplicates(sample_build: tuple[Path, Done]) -> None:
+    """Every positive is a duplicate and its target, or two that share one, in the hand-written truth."""
+    out, _ = sample_build
+    stated = truth()
+    rows = frame(out)
+    for repo, one, two in rows.filter(pl.col("label") == 1).select("repo", "number1", "number2").iter_rows():
+        pair = [stated.get((repo, one)), stated.get((repo, two))]
+        targets = [row["targets"] for row in pair if row and row["verdict"] == "duplicate"]
+        assert any(one in t or two in t for t in targets), (repo, one, two)
+    tied = {frozenset((repo, n)) for (repo, _), row in stated.items() for n in row["targets"]}
+    assert tied
+
+
+def test_no_negative_is_a_duplicate(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    stated = truth()
+    for repo, one, two in (
+        frame(out).filter(pl.col("label") == 0).select("repo", "number1", "number2").iter_rows()
+    ):
+        for first, second in ((one, two), (two, one)):
+            row = stated.get((repo, first))
+            assert row is None or second not in row["targets"], (repo, one, two)
+
+
+def test_no_label_in_the_texts(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    rows = frame(out)
+    for column, partner in (("text1", "number2"), ("text2", "number1")):
+        leaks = rows.filter(
+            pl.col(column).str.contains(pl.format("#{}\\b", pl.col(partner)))
+            | pl.col(column).str.contains(pl.format("/issues/{}\\b", pl.col(partner)))
+            | pl.col(column).str.to_lowercase().str.contains(r"duplicate of|dup of|\[duplicate\]")
+        )
+        assert leaks.is_empty(), leaks.select("repo", "number1", "number2")
+
+
+def test_secrets_are_scrubbed(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    texts = pl.concat([frame(out)["text1"], frame(out)["text2"]])
+    assert not texts.str.contains(r"ghp_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|[\w.]+@example\.org").any()
+
+
+def test_no_issue_in_two_splits(sample_build: tuple[Path, Done], gis: Gis) -> None:
+    out, _ = sample_build
+    seen: dict[tuple[str, int], set[str]] = {}
+    for path in (out / "data").glob("*.parquet"):
+        split = path.name.split("-")[0]
+        for repo, one, two in pl.read_parquet(path).select("repo", "number1", "number2").iter_rows():
+            for number in (one, two):
+                seen.setdefault((repo, number), set()).add(split)
+    assert all(len(splits) == 1 for splits in seen.values())
+    audit = gis("audit", str(out), "--json")
+    assert audit.code == 0
+    assert audit.result["leaks"] == []
+
+
+def test_verdicts_file(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    work = out.with_name("gis.work")
+    verdicts = pl.read_parquet(work / "verdicts.parquet")
+    assert verdicts.columns == [
+        *("repo", "number", "verdict", "targets", "targets_elsewhere"),
+        *("confidence", "reason", "evidence"),
+    ]
+    assert verdicts.schema["targets"] == pl.List(pl.Int64)
+    assert set(verdicts["verdict"]) == {"duplicate", "not", "uncertain"}
+    assert (work / "store.sqlite").stat().st_mode & 0o077 == 0
+    assert (work / "verdicts.parquet").stat().st_mode & 0o077 == 0
+    stated = truth()
+    wrong = Counter(
+        (row["verdict"], stated[row["repo"], row["number"]]["verdict"])
+        for row in verdicts.iter_rows(named=True)
+        if (row["repo"], row["number"]) in stated and row["reason"] != "cross_repository"
+    )
+    false_positives = sum(
+        n for (found, said), n in wrong.items() if found == "duplicate" and said != "duplicate"
+    )
+    assert false_positives == 0
+
+
+def test_second_run_asks_for_nothing_and_changes_nothing(
+    sample_build: tuple[Path, Done], sample_url: str, gis: Gis
+) -> None:
+    out, first = sample_build
+    before = fingerprint(out)
+    again = gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
+    assert again.code == 0, again.err
+    assert again.result["points"] == first.result["points"]
+    assert fingerprint(out) == before
+
+
+def test_the_stages_one_by_one_give_the_same_bytes(
+    sample_build: tuple[Path, Done], sample_url: str, gis: Gis, tmp_path: Path
+) -> None:
+    out, _ = sample_build
+    work, again = str(tmp_path / "work"), tmp_path / "again"
+    crawl = gis("crawl", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--work", work, "--json")
+    assert crawl.code == 0, crawl.err
+    assert gis("detect", "--work", work).code == 0
+    paired = gis("pair", "--work", work, "--out", str(again))
+    assert paired.code == 0, paired.err
+    assert fingerprint(again) == fingerprint(out)
+
+
+def test_other_settings_need_fresh(sample_build: tuple[Path, Done], gis: Gis, tmp_path: Path) -> None:
+    out, _ = sample_build
+    work = str(out.with_name("gis.work"))
+    hard = tmp_path / "hard"
+    assert gis("pair", "--work", work, "--out", str(hard), "--negatives", "hard").code == 0
+    assert set(frame(hard)["negative_kind"].drop_nulls()) <= {"hard", "random"}
+    refused = gis("pair", "--work", work, "--out", str(hard), "--seed", "7")
+    assert refused.code == 2
+    assert "give --fresh to replace it" in refused.error
+    assert gis("pair", "--work", work, "--out", str(hard), "--seed", "7", "--fresh").code == 0
+
+
+def test_exact_split_sizes(sample_build: tuple[Path, Done], gis: Gis, tmp_path: Path) -> None:
+    out, _ = sample_build
+    work = str(out.with_name("gis.work"))
+    done = gis("pair", "--work", work, "--out", str(tmp_path / "a"), "--split", "120,20,10", "--json")
+    assert done.code == 0, done.err
+    assert [done.result[name] for name in ("train", "validation", "test")] == [120, 20, 10]
+
+
+def test_explain_show_export_status_plan(
+    sample_build: tuple[Path, Done], sample_url: str, gis: Gis, tmp_path: Path
+) -> None:
+    out, _ = sample_build
+    work = str(out.with_name("gis.work"))
+    explained = gis("detect", "--work", work, "--explain", "quarryhq/quarry#58")
+    assert explained.code == 0
+    assert "quarryhq/quarry#41" in explained.out
+    shown = gis("show", str(out), "--label", "1", "--svg", str(tmp_path / "pair.svg"))
+    assert shown.code == 0
+    assert "<svg" in (tmp_path / "pair.svg").read_text(encoding="utf-8")
+    exported = gis("export", str(out), "--format", "csv", "--out", str(tmp_path / "csv"))
+    assert exported.code == 0
+    assert (tmp_path / "csv" / "train.csv").is_file()
+    audited = gis("audit", str(tmp_path / "csv" / "train.csv"))
+    assert audited.code == 0, audited.err
+    status = gis("status", "--work", work)
+    assert "northbeam/ferry" in status.out
+    plan = gis("plan", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--json")
+    assert plan.code == 0, plan.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [(), *((name,) for name in COMMANDS)],
+)
+def test_every_command_has_help_with_examples(command: tuple[str, ...], gis: Gis) -> None:
+    done = gis(*command, "--help")
+    assert done.code == 0
+    assert not command or f"gis {command[0]}" in done.out.split("Usage")[1].split("\n", 1)[1]
