@@ -64,7 +64,10 @@ def main() -> None:
     kills = kill_repeatedly(options, common, plan, out, undisturbed.seconds)
     same = fingerprint(folder / "calm") == fingerprint(out)
     print(f"{kills} kills; datasets byte-identical: {same}")
-    shutil.rmtree(folder)
+    if same:
+        shutil.rmtree(folder)
+    else:
+        print(f"kept for a look: {folder}")
     raise SystemExit(0 if same else 1)
 
 

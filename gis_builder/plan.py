@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from gis_builder.crawl import pool_size
 from gis_builder.github import CrawlSettings, GitHub
@@ -196,26 +198,27 @@ def _points(connections: int) -> int:
     return max(1, math.floor(connections / _POINT + 0.5))
 
 
-def plan_table(plan: CrawlPlan) -> Table:
-    """The plan for a person, with a line that says how sure it is."""
-    table = Table(box=box.SIMPLE_HEAD, caption=_caption(plan), caption_justify="left", show_footer=True)
+def plan_table(plan: CrawlPlan) -> RenderableType:
+    """The plan for a person, with what is odd about a repository and how sure the figures are."""
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("repository", "all", no_wrap=True)
-    table.add_column("outcome")
+    table.add_column("outcome", no_wrap=True)
     issues = sum({repo.row.full_name: repo.row.issue_count for repo in plan.repos}.values())
     counts = (issues, plan.points, plan.requests)
     for name, count in zip(("issues", "points", "requests"), counts, strict=True):
-        table.add_column(name, f"{count:,}", justify="right")
-    table.add_column("hours a token", f"{plan.hours:.2f}", justify="right")
+        table.add_column(name, f"{count:,}", justify="right", no_wrap=True)
+    table.add_column("hours", f"{plan.hours:.2f}", justify="right", no_wrap=True)
     for repo in plan.repos:
         row = repo.row
-        words = row.outcome.value.replace("_", " ") + (f" ({row.detail})" if row.detail else "")
         numbers = (f"{row.issue_count:,}", f"{repo.points:,}", f"{repo.requests:,}", f"{repo.hours:.2f}")
+        words = row.outcome.value.replace("_", " ")
         table.add_row(row.name, words, *(numbers if repo.requests else ("",) * 4))
-    return table
+    notes = [Text(f"{repo.row.name}: {repo.row.detail}") for repo in plan.repos if repo.row.detail]
+    return Group(table, *notes, Text(_basis(plan)))
 
 
-def _caption(plan: CrawlPlan) -> str:
-    spent = f"Finding this out cost {plan.spent.points} points. Several tokens share the hours."
+def _basis(plan: CrawlPlan) -> str:
+    spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
     if plan.api == "rest":
         rates = (
             f"{_COMMENTS_AN_ITEM:g} comments (as in {_MEASURED_ON}) and {_EVENTS_AN_ITEM:g} events (assumed)"

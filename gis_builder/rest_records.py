@@ -81,7 +81,7 @@ def event_record(value: Object) -> Event | None:
         actor=_login(value.get("actor")),
         created_at=value["created_at"],
         target=IssueRef(canonical[1], int(canonical[2])) if canonical else None,
-        state_reason=value.get("state_reason"),
+        state_reason=value.get("state_reason") if value["event"] == "closed" else None,
     )
 
 
@@ -98,7 +98,7 @@ def repo_of(value: Object) -> str:
 
 
 def _login(account: Object | None) -> str | None:
-    """The account's name as GraphQL gives it; None where it is gone, lest two such be taken for one person."""
+    """The account's name as GraphQL gives it; None where it is gone, lest two such pass for one person."""
     login = account["login"] if account else None
     if login is None or login == _GHOST:
         return None

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
+from gis_builder.store import RepoRow, Store, Usage
 from gis_builder.store.schema import connect, database_errors
 
 BUDGET = "budget"  # the key of the store's note on what the server said last of its limit
@@ -215,17 +215,16 @@ def _totals(repos: Sequence[RepoStatus], usage: Usage) -> dict[str, Any]:
 def status_table(status: CrawlStatus) -> RenderableType:
     """The status for a person: a row for each repository, the totals, the budget, the warnings."""
     totals = _totals(status.repos, status.usage)
-    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True, padding=(0, 1, 0, 0))
     table.add_column("repository", "all", no_wrap=True)
-    table.add_column("stage")
-    for name in ("issues", "threads", "comments"):
-        table.add_column(name, f"{totals[name]:,}", justify="right")
-    table.add_column("to fetch", justify="right")
-    table.add_column("points", f"{status.usage.points:,}", justify="right")
-    table.add_column("requests", f"{status.usage.requests:,}", justify="right")
+    table.add_column("stage", no_wrap=True)
+    sums = {name: f"{totals[name]:,}" for name in ("issues", "threads", "points", "requests")}
+    for name in ("issues", "threads", "left", "points", "requests"):
+        table.add_column(name, sums.get(name, ""), justify="right", no_wrap=True)
     for repo in status.repos:
-        table.add_row(*_cells(repo))
-    lines = [Text(_time_words(status))]
+        table.add_row(repo.row.name, repo.stage, *(_figures(repo) if repo.row.is_crawlable else ()))
+    lines = [Text(f"{repo.row.name}: {repo.row.detail}") for repo in status.repos if repo.row.detail]
+    lines.append(Text(_time_words(status)))
     if status.budget:
         lines.append(Text(status.budget.words(time.time())))
     if status.warnings:
@@ -234,17 +233,11 @@ def status_table(status: CrawlStatus) -> RenderableType:
     return Group(table, *lines)
 
 
-def _cells(repo: RepoStatus) -> list[str]:
-    row = repo.row
-    stage = repo.stage
-    if row.outcome is RepoOutcome.RENAMED:
-        stage += f" ({row.detail})"
-    elif not row.is_crawlable:
-        return [row.name, f"{stage} ({row.detail})" if row.detail else stage, *[""] * 6]
-    numbers = (repo.threads, repo.comments, repo.wishes + repo.top_ups)
-    issues = f"{repo.issues:,} / {row.issue_count:,}"
-    spent = (repo.usage.points, repo.usage.requests)
-    return [row.name, stage, issues, *(f"{number:,}" for number in (*numbers, *spent))]
+def _figures(repo: RepoStatus) -> list[str]:
+    """Issues stored of those expected; whole threads; threads, searches and lists still to be had; cost."""
+    left = repo.wishes + repo.top_ups + repo.left.total()
+    counts = (repo.threads, left, repo.usage.points, repo.usage.requests)
+    return [f"{repo.issues:,}/{repo.row.issue_count:,}", *(f"{count:,}" for count in counts)]
 
 
 def _time_words(status: CrawlStatus) -> str:

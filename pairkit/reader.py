@@ -33,8 +33,8 @@ def read_pairs(
     Args:
         source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of files
             named after their splits, or a hub name (`owner/name`, `owner/name:config`).
-        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; else they
-            are recognised. Triplets become a positive and a negative row, bare positives get label 1.
+        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
+            default recognised. Triplets become a positive and a negative row, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
         label_values: Words to numbers, for labels that are words; a word that it lacks is an error.
         check: Whether an empty text is an error; an audit counts them instead.

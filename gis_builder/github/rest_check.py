@@ -26,23 +26,24 @@ def check(crawl: RestCrawl, names: Sequence[str], *, listed: bool = True) -> Non
 
     Raises:
         ConfigError: a name is not of that form.
-        RemoteError: the server fails on two repositories in a row, so it is not their fault.
+        RemoteError: the server fails on two repositories in a row or on the only one, or is not there.
     """
     for name in names:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
     asked = [name for name in dict.fromkeys(names) if not _is_settled(crawl, name, listed=listed)]
-    has_failed = False
+    failed = 0
     for place, name in enumerate(asked, start=1):
         try:
             row = look_up(crawl, name)
+            failed = 0
         except (AuthError, RateLimited, Stopped):
             raise
         except RemoteError as error:
-            if has_failed:
+            failed += 1
+            if failed == min(2, len(asked)) or not crawl.client.was_heard:
                 raise
             row = RepoRow(name, RepoOutcome.FAILED, detail=str(error))
-        has_failed = row.outcome is RepoOutcome.FAILED
         old = crawl.store.repo(name)
         # A crawl that failed half way goes on from what it had, so an update has to look back as far.
         as_of = old.as_of if old and old.as_of else row.as_of

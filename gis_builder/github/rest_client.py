@@ -100,7 +100,17 @@ class RestClient(Client):
             yield from items
             cursor = reply.next
 
+    @property
+    def was_heard(self) -> bool:
+        """Whether the server ever answered anything."""
+        return self._was_heard
+
     def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+        if not self.was_heard and failures >= self._settings.first_attempts:
+            raise RemoteError(
+                f"{self._settings.api_url} can't be reached ({answer.message}): check --api-url and the "
+                "network"
+            )
         if failures >= self._settings.attempts:
             raise RemoteError(
                 f"{self._settings.api_url} failed {failures} times in a row, last with: {answer.message}; "

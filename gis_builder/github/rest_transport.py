@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import requests
@@ -42,7 +41,7 @@ class RestTransport(Transport):
             raise ConfigError(
                 f"--api-url {api_url}: expected a server's root, such as https://api.github.com"
             )
-        self._line = _Line(self._root, timeout_s, self._read)
+        self._line = _Line(self._root, timeout_s, self._judge)
         self._github = Github(
             auth=_Signing(token),
             base_url=self._root.geturl(),
@@ -58,12 +57,13 @@ class RestTransport(Transport):
         Raises:
             AuthError: a GitHub App's installation gives no token to sign with.
         """
-        raw = self._get(query)
-        if isinstance(raw, Answer):
-            return replace(raw, kind=AnswerKind.TRANSIENT)
-        answer = classify(raw.status, raw.headers, self._token.mask(raw.body), graphql=False)
-        if answer.kind is AnswerKind.OK or raw.status in _TELLING:
-            return Answer(AnswerKind.OK, data={"reply": self._reply(raw.status, raw.headers, answer)})
+        try:
+            self._github.requester.requestJson(
+                "GET", query, headers={"Accept": "application/vnd.github+json"}, cnx=self._line
+            )
+        except requests.RequestException as error:
+            return no_answer(error)
+        answer = self._line.came
         # A page of a list can't be asked for in halves without losing its place.
         return replace(answer, kind=AnswerKind.TRANSIENT) if answer.kind is AnswerKind.TOO_HEAVY else answer
 
@@ -73,14 +73,14 @@ class RestTransport(Transport):
         self._line.close()
         self._github.close()
 
-    def _get(self, path: str) -> Any:
-        try:
-            self._github.requester.requestJson(
-                "GET", path, headers={"Accept": "application/vnd.github+json"}, cnx=self._line
-            )
-        except requests.RequestException as error:
-            return no_answer(error)
-        return self._line.came
+    def _judge(self, response: requests.Response) -> Answer:
+        raw = self._read(response)
+        if isinstance(raw, Answer):
+            return raw
+        answer = classify(raw.status, raw.headers, raw.body, graphql=False).rephrased(self._token.mask)
+        if answer.kind is AnswerKind.OK or raw.status in _TELLING:
+            return Answer(AnswerKind.OK, data={"reply": self._reply(raw.status, raw.headers, answer)})
+        return answer
 
     def _reply(self, status: int, headers: Mapping[str, str], answer: Answer) -> RestReply:
         location = headers.get("location")
@@ -120,20 +120,17 @@ class _Signing(Auth):
         return "****"
 
 
-Came = TypeVar("Came")
-
-
-class _Line(HTTPSRequestsConnectionClass, Generic[Came]):
+class _Line(HTTPSRequestsConnectionClass):
     """The connection, kept open, that PyGithub sends its requests over."""
 
-    came: Came  # the last answer
+    came: Answer  # the last
 
     def __init__(
-        self, root: SplitResult, timeout_s: float, read: Callable[[requests.Response], Came]
+        self, root: SplitResult, timeout_s: float, judge: Callable[[requests.Response], Answer]
     ) -> None:
         super().__init__(root.hostname or "")
         self._root = f"{root.scheme}://{root.netloc.rpartition('@')[2]}"
-        self._timeout_s, self._receive = timeout_s, read
+        self._timeout_s, self._judge = timeout_s, judge
 
     def getresponse(self) -> RequestsResponse:
         with self.session.get(
@@ -143,7 +140,7 @@ class _Line(HTTPSRequestsConnectionClass, Generic[Came]):
             allow_redirects=False,
             stream=True,
         ) as response:
-            self.came = self._receive(response)
+            self.came = self._judge(response)
             return _Unseen(response)
 
 

@@ -1,5 +1,12 @@
 from gis_builder.records import Comment, Event, Issue, IssueRef
-from gis_builder.rest_records import comment_record, event_record, issue_record, number_of
+from gis_builder.rest_records import (
+    comment_record,
+    event_record,
+    issue_record,
+    number_of,
+    pull_record,
+    repo_of,
+)
 
 ISSUE = {
     "number": 7,
@@ -60,3 +67,25 @@ def test_events() -> None:
     assert named is not None
     assert named.target == IssueRef("a/b", 3)
     assert event_record({"event": "labeled"}) is None
+
+
+def test_accounts_read_as_over_graphql() -> None:
+    bot = issue_record("a/b", ISSUE | {"user": {"login": "fix[bot]"}, "closed_by": {"login": "ghost"}})
+    assert (bot.author, bot.is_bot, bot.closed_by) == ("fix", True, None)
+
+
+def test_who_closed_a_reopened_issue_did_not_close_it() -> None:
+    assert issue_record("a/b", ISSUE | {"closed_at": None, "closed_by": {"login": "eve"}}).closed_by is None
+
+
+def test_text_that_no_file_can_hold() -> None:
+    assert issue_record("a/b", ISSUE | {"title": "half \ud83d of it"}).title == "half ? of it"
+
+
+def test_of_a_pull_request_only_the_title_is_kept() -> None:
+    pull = pull_record("a/b", ISSUE | {"pull_request": {}, "body": "much", "user": {"login": "eve"}})
+    assert (pull.title, pull.body, pull.author, pull.is_pull) == ("Crash", "", None, True)
+
+
+def test_home() -> None:
+    assert repo_of({"repository_url": "https://host/api/v3/repos/a/b"}) == "a/b"

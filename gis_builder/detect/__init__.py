@@ -1,0 +1,19 @@
+"""From a thread to a verdict: was the issue closed as a duplicate, of what, and why.
+
+```
+masking, references, lexicon, phrases   what a text says, word by word
+└ tokens, grammar                       sentences as strings of codes, and the patterns over them
+  └ claims, markers, prefilter          a text's claims
+    └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
+      └ verdict, targets, explain       the decision, and its reasons
+        └ clusters                      what the decisions add up to
+```
+"""
+
+from gis_builder.detect.clusters import clusters
+from gis_builder.detect.explain import explain
+from gis_builder.detect.prefilter import might_matter
+from gis_builder.detect.targets import DEFAULT_RULES, KindOf, Rules
+from gis_builder.detect.verdict import decide
+
+__all__ = ["DEFAULT_RULES", "KindOf", "Rules", "clusters", "decide", "explain", "might_matter"]

@@ -1,0 +1,63 @@
+"""What one text claims: the grammar that turns sentences of lexicon codes into claims about duplicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gis_builder.records import IssueRef
+
+
+class ClaimKind(StrEnum):
+    """How a claim says that two issues are one."""
+
+    DUPLICATE = "duplicate"  # "dup of #1"
+    FAVOUR = "favour"  # "in favour of #1", "superseded by #1"
+    SAME = "same"  # "same issue as #1", "this is #1"
+    TRACKED = "tracked"  # "already reported in #1", "tracked in #1"
+
+
+class Stance(StrEnum):
+    """How firmly a claim is put."""
+
+    ASSERTED = "asserted"
+    HEDGED = "hedged"
+    ASKED = "asked"
+    OPEN = "open"  # "maybe, there is no telling"
+    DENIED = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim about the thread's own issue (or, with `about_others`, about other issues)."""
+
+    kind: ClaimKind
+    stance: Stance
+    targets: tuple[IssueRef, ...]  # empty: the text names none near the marker
+    is_closing: bool  # the sentence also says that the issue is closed
+    is_added: bool = False  # "also a duplicate of #2": beside the earlier target, not instead of it
+    about_others: bool = False  # "#1 is a dup of #2", "#1 is a dup of this"
+    points_back: bool = False  # "dup of that one", "dupe of ^"
+    is_partial: bool = False  # "the rest is tracked in #1": something else was done about the issue
+    about_this: bool = False  # "this is", as against "the wording of the message is"
+    is_command: bool = False  # "/duplicate of #1"
+    corrects: bool = False  # "I meant #2": counts only where the speaker claimed something before
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything in one text that bears on duplicates."""
+
+    claims: tuple[Claim, ...] = ()
+    mentions: tuple[IssueRef, ...] = ()  # every reference, in order of place
+    pull_links: frozenset[IssueRef] = frozenset()  # mentions by a link to a pull request's page
+    agrees: bool = False  # begins with "yes", "indeed", "you're right"
+    thanks: bool = False  # "thanks", "oh", "sorry": takes the last statement for right
+    disagrees: bool = False  # begins with "no,"
+    says_different: bool = False  # "this is not the same", "different cause"
+    says_otherwise: bool = False  # gives another reason to close: fixed, works now, expected
+    speaks_of_duplicates: bool = False
+    reopens: bool = False
+    is_closing: bool = False
+    words: int = 0

@@ -1,0 +1,149 @@
+"""Turns of speech of several words, each with a code of `lexicon`; tried before words, in this order.
+
+A blank in a rule stands for any run of blanks and at most a line break. A rule matches whole words only;
+rules of scripts that write without blanks stand in a table of their own.
+"""
+
+from __future__ import annotations
+
+_THING = (
+    r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
+    r"|crash|ice|defect|regression|questions?|topic|feature(?: request)?|underlying \w+|idea|proposal"
+    r"|suggestion|discussion|case)"
+)
+_SAME = (
+    r"(?:the |exact(?:ly)? |very )*same"
+    r"(?: exact| underlying| basic| core| general| known| old| fundamental| kind of| type of)?"
+)
+_SAME_THING = (
+    rf"{_SAME} {_THING}(?: here)?(?: as| that| reported| described| in| like| with)(?: in| as| what| with)?"
+)
+_BE_SURE = r"(?:sure|certain|positive|confident)"
+_INTO = r"(?:to|into|in to|with|under|over to)"
+_WITHIN = r"(?:by|in|at|under|on|as|over in|over at|with|here|there|through|via|at least in)"
+_TALK = r"(?:discussion|conversation|issue|bug|work)"
+_EARLIER = (
+    r"(?:that|the (?:other|linked|above|mentioned|former|latter|original|older|newer|earlier|previous|first"
+    r"|upstream|existing|referenced|parent))"
+)
+_PAUSE = r"(?=\s*(?:[.!,;()]|\Z))"
+_NOT_DO = r"(?:doesn'?t|don'?t|didn'?t|not)"
+_MAYBE = r"(?:maybe|perhaps|possibly)"
+
+PHRASES: tuple[tuple[str, str], ...] = (
+    ("D", r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
+    ("D", r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
+    ("D", r"(?:opened|filed|reported|posted|submitted) twice"),
+    # in favour of another
+    ("F", r"in (?:fav(?:ou?|uo)r|lieu|preference)(?: of| to)?"),
+    ("F", rf"(?:super[cs]ee?d(?:ed|ing)|subsumed|obsoleted|encompassed|absorbed) (?:by|in|{_INTO})"),
+    ("F", r"replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)"),
+    ("f", r"(?:has |have )?super[cs]ee?ded(?= this)"),
+    ("F", rf"(?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)) {_INTO}"),
+    (
+        "F",
+        r"(?:merg(?:e|ing)|fold(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the|that)"
+        rf"(?: {_TALK})? {_INTO}",
+    ),
+    ("F", r"(?:because|since|as)(?=\s?\x01\x02*\s(?:has|have|contains?|is|got) (?:a lot )?(?:more|better))"),
+    ("F", r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
+    ("F", rf"continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}"),
+    # tracked or reported elsewhere
+    (
+        "K",
+        r"(?:being |better |also |all |currently )*(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
+        rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
+    ),
+    ("f", r"(?:already |now )?(?:tracking|covering)(?= (?:this|it|that)(?!\w))"),
+    ("K", r"(?:an? )?sub-?(?:issue|bug|case) of"),
+    ("K", r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
+    ("K", r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being))*"),
+    (
+        "A",
+        r"(?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known"
+        r"|request\w*|raised|an? (?:issue|bug|ticket)|have|has|being|on file|submitted|logged|there|noted"
+        r"|recorded)",
+    ),
+    ("A", r"(?:reported|filed|opened|submitted) (?:this|it)(?: already)? (?:as|in|at|under)"),
+    ("A", r"open(?: already)? (?:about|for) (?:this|it)"),
+    ("A", r"been (?:report\w*|filed|request\w*|raised|submitted)"),
+    # the same
+    ("S", _SAME_THING),
+    ("S", r"(?:the )?(?:exact )?same (?:as|like|with)(?: in)?"),
+    ("S", r"(?:identical|equivalent) (?:to|with)"),
+    (
+        "S",
+        r"(?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of",
+    ),
+    ("S", r"(?:an? |the )?(?:instance|manifestation|incarnation|special case) of"),
+    ("S", r"(?:an? |the )?(?:re-?post|repeat|subset) of"),
+    ("s", rf"{_SAME} {_THING}"),
+    ("s", r"one and the same"),
+    # the issue just named
+    ("O", rf"{_EARLIER} (?:one|issue|bug|ticket|report|thread)"),
+    (
+        "O",
+        r"(?:the one|what) "
+        r"(?:above|mentioned|linked|@?\w+ (?:mentioned|linked|pointed(?: to)?|cited|referenced))",
+    ),
+    ("O", r"(?:the|those|these) (?:\w+ )?(?:issues?|bugs?|tickets?) (?:above|mentioned|linked)"),
+    ("O", rf"those(?: \w+)? (?:issues|bugs|tickets|ones)|(?:those|them){_PAUSE}"),
+    ("O", r"that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))"),
+    ("O", r"(?:the )?above(?=\s*(?:[.!,;:)]|\Z))"),
+    # sure, unsure, undecided
+    ("J", rf"(?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?"),
+    ("J", rf"i(?:'m| am) {_BE_SURE}(?: that)?"),
+    ("J", r"no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point"),
+    ("Q", r"(?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)"),
+    ("Q", r"(?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure"),
+    ("Q", rf"one of (?:the |those |these )?(?:two|them|both){_PAUSE}"),
+    ("Q", rf"{_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)"),
+    ("c", r"i meant(?: to (?:say|write|link))?|make that|correction"),
+    ("c", r"(?:should (?:be|read|have been)|meant to be)(?= ?\x01)"),
+    ("B", r"(?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)"),
+    ("B", r"no,? it (?:isn'?t|is not|doesn'?t)"),
+    ("B", r"not (?:really|quite|exactly)(?=\s*(?:[,.;:!]|\Z))|no(?=\s*[,.;:!-])"),
+    ("Y", r"(?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so"),
+    ("Y", r"you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense"),
+    ("Y", r"it is indeed|so it (?:is|does|seems)"),
+    ("H", r"(?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like"),
+    ("H", r"not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)"),
+    ("H", r"may be|could be|can be|don'?t know"),
+    # fixed, or no bug
+    ("X", r"works? (?:now|fine|for me|correctly|as expected|on)|compiles? (?:now|fine|for me)"),
+    ("X", r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no repro"),
+    (
+        "X",
+        r"(?:doesn'?t|not|don'?t|no longer) (?:\w+ )?"
+        r"(?:reproduces?|repro|occurs?|happens?|crash(?:es)?|fails?|ices?)",
+    ),
+    ("X", r"has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))"),
+    ("X", r"not a bug|working as intended|by design|expected behaviou?r|as (?:expected|intended|designed)"),
+    (
+        "X",
+        r"won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)"
+        r"|moot|out of date|obsolete",
+    ),
+    # different, not, similar
+    (
+        "E",
+        r"not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with|other than",
+    ),
+    ("N", r"no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of"),
+    ("N", rf"{_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?"),
+    ("L", r"(?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of"),
+    # thanks and apologies
+    ("y", r"good (?:catch|find|call|point)|my bad|i (?:must have )?missed|searched for|did search"),
+    ("y", r"did(?:n'?t| not) (?:see|find|notice|realize|realise|know)"),
+)
+
+UNSPACED_PHRASES: tuple[tuple[str, str], ...] = (
+    ("O", r"\^+(?:\s?-+)?|👆|☝️?"),
+    ("Y", r":\+1:|\+1\b|👍"),
+    ("N", r"不是|并非|沒有|没有|(?:では|じゃ)(?:ない|ありません)|아닙니다|아님"),
+    ("D", r"重复|重複|중복"),
+    ("C", r"关闭|關閉|クローズ|閉じ|닫"),
+    ("s", r"同一个(?:问题|bug)?|同じ(?:問題|issue)?|相同(?:的)?(?:问题|issue)?|같은 (?:문제|이슈)"),
+    ("H", r"可能|也许|かもしれ|たぶん|아마"),
+    ("T", r"这个?(?:问题)?|此(?:问题|issue)?|本(?:issue|问题)|これ|この(?:issue|問題)"),
+)

@@ -1,0 +1,55 @@
+"""Tell cheaply which texts and sentences are worth reading: a "no" is certain, a "yes" is not."""
+
+from __future__ import annotations
+
+import re
+
+from gis_builder.detect.references import could_refer
+from gis_builder.detect.tokens import REFERENCE_MARK
+
+# Beginnings of words; those of a claim may do without a reference beside them.
+_CLAIM_STEMS = (
+    *("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu"),
+    *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
+)
+_REFERRING_STEMS = (
+    *("same", "already", "supers", "superc", "subsum", "obsoleted", "replac", "track", "cover", "captured"),
+    *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "continu", "identical", "equivalent"),
+    *("instance", "manifestation", "special case", "repost", "subset", "been reported", "been filed"),
+    *("meant", "correction", "make that", "should be", "should read", "同一", "同じ", "相同", "같은"),
+    *(" is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug"),
+    *("really #", "is basically", "is really", "is just", "is essentially", "sub-", "subissue", "subbug"),
+    *("double", "twice", "discuss ", "follow #", "follow http", "filed", "open about", "open for"),
+    *("because #", "because http", "since #", "since http", "as #", "as http", "now under", "now at"),
+)
+# These bear on a claim that was made before.
+_ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
+_BACK_STEMS = ("that", "those", "the other", "above", "^")  # stand for a reference
+_POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}")
+
+
+def might_matter(text: str) -> bool:
+    """Whether a comment could claim anything; costs microseconds."""
+    lower = text.lower()
+    return _has_any(lower, _CLAIM_STEMS) or (_has_any(lower, _REFERRING_STEMS) and could_refer(lower))
+
+
+def might_guess(body: str) -> bool:
+    """Whether the body of an issue could call it a duplicate."""
+    return _has_any(body.lower(), _CLAIM_STEMS)
+
+
+def is_worth_reading(sentence: str) -> bool:
+    """Whether a sentence, in lower case and with its references hidden, could bear on duplicates."""
+    if _has_any(sentence, _CLAIM_STEMS) or _has_any(sentence, _ANSWERING_STEMS):
+        return True
+    if REFERENCE_MARK in sentence:
+        return _has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
+    return _has_any(sentence, _BACK_STEMS) and _has_any(sentence, _REFERRING_STEMS)
+
+
+def _has_any(text: str, stems: tuple[str, ...]) -> bool:
+    for stem in stems:  # noqa: SIM110 - a generator would take twice the time
+        if stem in text:
+            return True
+    return False

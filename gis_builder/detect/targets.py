@@ -1,0 +1,67 @@
+"""Hold the targets of a verdict against what is known of them: issues, pull requests, missing, elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gis_builder.records import IssueRef, Kind, Outcome, Verdict
+
+KindOf = Callable[[IssueRef], Kind]
+
+_UNSEEN = 0.9  # factor on the confidence when nobody has looked at what the target is
+_BARRED = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What counts as a duplicate beyond the thread's own words.
+
+    `former_names` are what the thread's repository was called before, as owner/name.
+    """
+
+    allow_cross_repository: bool = False
+    former_names: frozenset[str] = frozenset()
+
+
+DEFAULT_RULES = Rules()
+
+
+def could_be_target(kind: Kind) -> bool:
+    """Whether something of that kind may be a canonical issue, as far as is known."""
+    return kind in (Kind.ISSUE, Kind.UNKNOWN)
+
+
+def knowing(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
+    """`kind_of` with what the thread itself shows of pull requests that were not fetched."""
+
+    def known(ref: IssueRef) -> Kind:
+        kind = kind_of(ref)
+        return Kind.PULL if kind is Kind.UNKNOWN and ref in pulls else kind
+
+    return known
+
+
+def check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
+    """Drop targets that can't be canonical; a duplicate of nothing that is left is not one, or uncertain."""
+    if verdict.outcome is not Outcome.DUPLICATE:
+        return verdict
+    others = [ref for ref in verdict.targets if ref != verdict.ref]
+    if not others:
+        return _barred(verdict, Outcome.NOT, "self_reference", ())
+    near = [ref for ref in others if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
+    if not near:
+        return _barred(verdict, Outcome.UNCERTAIN, "cross_repository", others)
+    kinds = {ref: kind_of(ref) for ref in near}
+    usable = [ref for ref in near if could_be_target(kinds[ref])]
+    if not usable:
+        if Kind.MISSING in kinds.values():
+            return _barred(verdict, Outcome.UNCERTAIN, "target_missing", near)
+        return _barred(verdict, Outcome.NOT, "target_is_pull", near)
+    is_seen = any(kinds[ref] is Kind.ISSUE for ref in usable)
+    confidence = verdict.confidence if is_seen else round(verdict.confidence * _UNSEEN, 3)
+    return Verdict(verdict.ref, verdict.outcome, tuple(usable), confidence, verdict.reason, verdict.evidence)
+
+
+def _barred(verdict: Verdict, outcome: Outcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
+    return Verdict(verdict.ref, outcome, tuple(targets), _BARRED, reason, verdict.evidence)

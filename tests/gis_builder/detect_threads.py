@@ -1,0 +1,61 @@
+"""Small threads for the tests of detection: an issue of ann's that mia, a member, closed at noon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
+
+REPO = "o/n"
+CLOSED_AT = "2020-01-10T12:00:00Z"
+MEMBERS = ("mia", "max")
+
+
+def ref(number: int, repo: str = REPO) -> IssueRef:
+    return IssueRef(repo, number)
+
+
+def at(hours: float) -> str:
+    """The time so many hours before the closing; negative for after it."""
+    moment = datetime.fromisoformat(CLOSED_AT) - timedelta(hours=hours)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = False) -> Comment:
+    """A comment; mia and max are members."""
+    association = "MEMBER" if who in MEMBERS else "NONE"
+    return Comment(int(1e6 - hours * 100), who, association, at(hours), body, is_bot)
+
+
+def event(kind: str, hours: float, target: int | None = None, **fields: Any) -> Event:
+    return Event(kind, "mia", at(hours), None if target is None else ref(target), **fields)
+
+
+def thread(*parts: Comment | Event, **fields: Any) -> Thread:
+    """A closed issue number 100 with these comments and events; `fields` say what is otherwise."""
+    issue = Issue(
+        repo=REPO,
+        number=100,
+        title="The window flickers",
+        body="Steps to reproduce: open it.",
+        state="closed",
+        state_reason="completed",
+        author="ann",
+        author_association="NONE",
+        created_at=at(240),
+        updated_at=CLOSED_AT,
+        closed_at=CLOSED_AT,
+        closed_by="mia",
+    )
+    comments = tuple(part for part in parts if isinstance(part, Comment))
+    events = tuple(part for part in parts if isinstance(part, Event))
+    return Thread(replace(issue, **fields), comments, events)
+
+
+def kind_of(target: IssueRef) -> Kind:
+    """Below 500 are issues, below 600 pull requests, below 700 not fetched; the rest are missing."""
+    if target.number < 500:
+        return Kind.ISSUE
+    return Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING

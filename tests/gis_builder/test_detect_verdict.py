@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import pytest
+
+from gis_builder.detect import Rules, decide
+from gis_builder.records import Comment, Outcome, Thread, Verdict
+
+from .detect_threads import event, kind_of, ref, said, thread
+
+NOT, UNCERTAIN, DUPLICATE = Outcome.NOT, Outcome.UNCERTAIN, Outcome.DUPLICATE
+
+
+def decided(*parts: object, **fields: object) -> Verdict:
+    return decide(thread(*parts, **fields), kind_of)  # type: ignore[arg-type]
+
+
+def call(*parts: object, **fields: object) -> tuple[Outcome, list[int]]:
+    verdict = decided(*parts, **fields)
+    return verdict.outcome, [target.number for target in verdict.targets]
+
+
+@pytest.mark.parametrize(
+    "comments",
+    [
+        (said("mia", "Closing as a duplicate of #1."),),
+        (said("mia", "Closing in favour of #1, it has more details."),),
+        (said("mia", "Same as #1."),),
+        (said("mia", "Already tracked in #1."),),
+        (said("mia", "I believe this is a dupe of #1."),),
+        (said("bob", "Duplicate of #1", 20),),
+        (said("max", "dup of #1", 100),),
+        (said("max", "dup of #1", 2000),),
+        (said("bob", "Possible duplicate of #1", 30),),
+        (said("bob", "Possible duplicate of #1", 300), said("mia", "Looks like a dupe; thanks!")),
+        (said("bob", "Duplicate of #1?", 300), said("mia", "yes, closing")),
+        (said("bob", "Duplicate of #1?", 5), said("mia", "Yes, that's the one. Works in 2.0.")),
+        (said("bob", "probably a dupe of #1", 3), said("ann", "Oh, I missed that. Sorry!", 2)),
+        (said("bob", "cf. #1", 300), said("mia", "Yes, closing in favor of that issue.")),
+        (said("bob", "I think it's #1 again", 300), said("mia", "dupe of ^---")),
+        (said("mia", "Closing as a dupe.", 0.01), said("max", "That is, dup of #1", -0.1)),
+        (said("bob", "dup of #2", 50), said("mia", "Not a dup of #2, but a duplicate of #1.")),
+        (
+            said("bob", "dup of #1", 50),
+            said("ann", "It's a different bug", 40),
+            said("mia", "No, it is a dup."),
+        ),
+        (said("mia", "Duplicate of #2"), said("mia", "Sorry, wrong tab. I meant #1.", -0.2)),
+        (said("helper", "/dup #1", 0.1, is_bot=True),),
+        (said("helper", "Closing as duplicate of #1.", is_bot=True),),
+    ],
+)
+def test_duplicates(comments: tuple[Comment, ...]) -> None:
+    assert call(*comments) == (DUPLICATE, [1])
+
+
+@pytest.mark.parametrize(
+    "comments",
+    [
+        (),
+        (said("mia", "Fixed by #1."),),
+        (said("mia", "Similar to #1, but this one is by design."),),
+        (said("mia", "#1 is a dup of #2."),),
+        (said("mia", "Closed #1 as a duplicate of this."),),
+        (
+            said("bob", "dup of #1", 300),
+            said("ann", "> dup of #1\n\nNo it isn't.", 200),
+            said("mia", "Right."),
+        ),
+        (said("bob", "dup of #1", 3), said("ann", "Not a dup, see my log.", 2)),
+        (said("bob", "dup of #1", 300), said("mia", "This works fine on master now.")),
+        (
+            said("mia", "dup of #1", 90),
+            said("max", "Reopening, not the whole story.", 80),
+            said("mia", "Done"),
+        ),
+        (said("mia", "Duplicate of #100"),),
+        (said("mia", "Duplicate of #555"),),
+        (said("finder", "Possible duplicates: #1, #2", 200, is_bot=True),),
+        (said("mia", "Duplicate of #"), said("bob", "spam")),
+        (said("mia", "Closing as expected behaviour."), said("bob", "I'd call it a dup of #1", 300)),
+    ],
+)
+def test_others(comments: tuple[Comment, ...]) -> None:
+    comments = tuple(sorted(comments, key=lambda comment: comment.created_at))
+    assert call(*comments)[0] in (NOT, UNCERTAIN)
+    assert decided(*comments).reason not in ("target_missing",)
+
+
+@pytest.mark.parametrize(
+    ("comments", "reason"),
+    [
+        ((said("mia", "Duplicate of #777"),), "target_missing"),
+        ((said("mia", "Duplicate of q/r#1"),), "cross_repository"),
+        ((said("mia", "This is a duplicate. Thanks!"),), "no_target"),
+        (
+            (said("max", "Might be a dup of #1", 900), said("bob", "Here is a log.", 800)),
+            "claim_not_acted_on",
+        ),
+        ((said("mia", "Possibly a dup of #1, there's no way to tell. Closing."),), "claim_not_acted_on"),
+    ],
+)
+def test_weak_evidence_is_uncertain(comments: tuple[Comment, ...], reason: str) -> None:
+    verdict = decided(*comments)
+    assert (verdict.outcome, verdict.reason) == (UNCERTAIN, reason)
+
+
+def test_an_open_issue_is_not() -> None:
+    verdict = decided(said("mia", "Duplicate of #1"), state="open", closed_at=None, closed_by=None)
+    assert (verdict.outcome, verdict.reason) == (NOT, "open")
+
+
+def test_another_repository_when_it_is_allowed() -> None:
+    verdict = decide(thread(said("mia", "Duplicate of q/r#1")), kind_of, Rules(allow_cross_repository=True))
+    assert (verdict.outcome, verdict.targets) == (DUPLICATE, (ref(1, "q/r"),))
+
+
+def test_a_former_name_of_the_repository() -> None:
+    url = "https://github.com/was/else/issues/1"
+    verdict = decide(
+        thread(said("mia", f"Duplicate of {url}")), kind_of, Rules(former_names=frozenset({"was/else"}))
+    )
+    assert verdict.targets == (ref(1),)
+
+
+def test_a_target_that_was_not_fetched_counts_less() -> None:
+    seen, unseen = decided(said("mia", "dup of #1")), decided(said("mia", "dup of #650"))
+    assert unseen.outcome is DUPLICATE
+    assert unseen.confidence < seen.confidence
+    pull = "https://github.com/o/n/pull/650"
+    assert decided(said("mia", f"dup of {pull}")).reason == "target_is_pull"
+
+
+def test_several_targets_and_the_last_word() -> None:
+    assert call(said("mia", "Dup of #1 and #2")) == (DUPLICATE, [1, 2])
+    assert call(said("mia", "Dup of #1", 0.2), said("mia", "Also a duplicate of #2")) == (DUPLICATE, [1, 2])
+    assert call(said("max", "Dup of #1", 9), said("mia", "Duplicate of #2")) == (DUPLICATE, [2])
+    assert call(said("mia", "Dup of #555 and #1")) == (DUPLICATE, [1])
+
+
+def test_a_plain_word_beats_a_likeness_in_the_same_comment() -> None:
+    assert call(said("mia", "Same as #2 in a way. Closing as a dupe of #1.")) == (DUPLICATE, [1])
+
+
+def test_a_bot_that_merges_did_not_close_for_an_old_guess() -> None:
+    guess = said("bob", "Duplicate of #1", 30)
+    assert call(guess, closed_by="merge-bot")[0] is UNCERTAIN
+    assert call(said("max", "/dup #1", 0.1), closed_by="merge-bot") == (DUPLICATE, [1])
+
+
+def test_closed_by_nobody_known() -> None:
+    assert call(said(None, "Closing in favour of #1.", 0.001), closed_by=None) == (DUPLICATE, [1])
+
+
+def test_a_late_protest_of_a_bystander_only_lowers_the_confidence() -> None:
+    claim = said("mia", "Dup of #1")
+    calm, disputed = decided(claim), decided(claim, said("bob", "Not a dup!", -500))
+    assert disputed.outcome is DUPLICATE
+    assert disputed.confidence < calm.confidence
+    assert call(claim, said("max", "Not a dup after all.", -1))[0] is NOT
+
+
+class TestMarks:
+    def test_a_mark_alone_is_enough(self) -> None:
+        verdict = decided(event("marked_as_duplicate", 1, 1), event("closed", 0))
+        assert (verdict.outcome, verdict.targets, verdict.reason) == (DUPLICATE, (ref(1),), "marked_event")
+
+    def test_a_mark_beats_words(self) -> None:
+        parts = (said("bob", "dup of #2", 2), event("marked_as_duplicate", 1, 1), event("closed", 0))
+        assert call(*parts) == (DUPLICATE, [1])
+
+    def test_the_last_mark_stands(self) -> None:
+        marks = (event("marked_as_duplicate", 3, 1), event("marked_as_duplicate", 2, 2))
+        assert call(*marks, event("closed", 0)) == (DUPLICATE, [2])
+
+    def test_a_mark_taken_back_voids_the_words_too(self) -> None:
+        parts = (
+            said("mia", "Duplicate of #1", 3),
+            event("marked_as_duplicate", 3, 1),
+            event("unmarked_as_duplicate", 2, 1),
+            event("closed", 0),
+        )
+        verdict = decided(*parts)
+        assert (verdict.outcome, verdict.reason) == (NOT, "unmarked")
+
+    def test_a_mark_on_a_pull_request(self) -> None:
+        parts = (event("marked_as_duplicate", 1, 650, target_is_pull=True), event("closed", 0))
+        assert decided(*parts).reason == "target_is_pull"
+
+    def test_a_closing_with_a_target(self) -> None:
+        assert call(event("closed", 0, 1, state_reason="duplicate")) == (DUPLICATE, [1])
+
+    def test_the_trackers_own_field(self) -> None:
+        assert decided(duplicate_of=ref(1)).reason == "duplicate_of"
+
+    def test_reopened_after_the_mark(self) -> None:
+        parts = (
+            said("mia", "Duplicate of #1", 50),
+            event("marked_as_duplicate", 50, 1),
+            event("closed", 50),
+            event("reopened", 20),
+            event("closed", 0),
+        )
+        verdict = decided(*parts)
+        assert (verdict.outcome, verdict.reason) == (NOT, "reopened")
+        assert call(*parts, said("mia", "Dup of #1 after all, closing.")) == (DUPLICATE, [1])
+
+    def test_reopened_by_a_slip(self) -> None:
+        parts = (event("closed", 0.2), event("reopened", 0.1), event("closed", 0))
+        assert call(said("mia", "Duplicate of #1", 0.2), *parts) == (DUPLICATE, [1])
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "fields", [{"state_reason": "duplicate"}, {"labels": ("duplicate",)}, {"labels": ("kind/duplicate",)}]
+    )
+    def test_with_a_bare_number(self, fields: dict[str, object]) -> None:
+        assert call(said("mia", "#1"), **fields) == (DUPLICATE, [1])
+        assert call(said("mia", "Known, see #1."), **fields) == (DUPLICATE, [1])
+
+    def test_with_nothing_named(self) -> None:
+        assert decided(said("mia", "Known."), labels=("duplicate",)).reason == "no_target"
+
+    def test_without_a_label_a_bare_number_is_nothing(self) -> None:
+        assert call(said("mia", "#1"))[0] is NOT
+
+    def test_a_label_that_only_contains_the_letters(self) -> None:
+        assert call(said("mia", "#1"), labels=("deduplication",))[0] is NOT
+
+
+class TestNotes:
+    def test_in_the_title(self) -> None:
+        assert call(title="(dup of #1) The window flickers") == (DUPLICATE, [1])
+        assert call(title="[duplicate] It flickers", body="Ah, that's #1.") == (DUPLICATE, [1])
+        assert call(title="dup(2) is called twice", body="see #1")[0] is NOT
+
+    def test_in_the_body(self) -> None:
+        assert call(body="It flickers.\n\nEDIT: duplicate of #1") == (DUPLICATE, [1])
+        assert call(body="Is this a duplicate? I searched.", title="Duplicate tabs")[0] is NOT
+
+    def test_a_guess_at_the_start_is_not_acted_on_by_itself(self) -> None:
+        body = "This might be a duplicate of #1."
+        assert decided(body=body).reason == "claim_not_acted_on"
+        assert call(said("mia", "Yes, it is. Closing."), body=body) == (DUPLICATE, [1])
+
+
+def test_every_verdict_says_whence() -> None:
+    verdict = decided(said("mia", "Duplicate of #1"))
+    (evidence,) = verdict.evidence
+    assert (evidence.who, evidence.targets, evidence.said) == ("mia", (ref(1),), "Duplicate of #1")
+    assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")
+
+
+def test_silence_is_cheap_and_not() -> None:
+    talk: Thread = thread(*(said("bob", "It flickers here too.", hours) for hours in range(50, 1, -1)))
+    assert decide(talk, kind_of).reason == "no_claim"

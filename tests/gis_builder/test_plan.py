@@ -1,0 +1,87 @@
+"""Prices of crawls: hand-worked values, and what the emulator then charges."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gis_builder.crawl import crawl
+from gis_builder.emulator import serve
+from gis_builder.github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder.plan import hours, plan, plan_table, price
+from gis_builder.settings import BuildSettings
+from gis_builder.store import RepoOutcome, RepoRow, Store
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))
+RUST = RepoRow("rust-lang/rust", RepoOutcome.OK, "rust-lang/rust", max_number=30_664, issue_count=15_813)
+
+
+def settings(api: str, strategy: str, url: str = "http://x") -> BuildSettings:
+    return BuildSettings(api=api, crawl=CrawlSettings(api_url=url, strategy=strategy))
+
+
+def test_a_sweep_by_hand() -> None:
+    # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
+    # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
+    rust = price(RUST, settings("graphql", "sweep"))
+    assert (rust.points, rust.requests) == (323 + 7, 323 + 7)
+    larger = BuildSettings(crawl=CrawlSettings(strategy="sweep", thread_batch=100))
+    # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
+    assert price(RUST, larger).points == 159 * 3 + 4
+
+
+def test_a_search_costs_about_what_was_measured() -> None:
+    rust = price(RUST, settings("graphql", "search"))
+    assert 0.8 < rust.points / 139 < 1.2  # benchmarks/README.md
+    small = price(
+        RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=10, max_number=10), settings("graphql", "search")
+    )
+    assert small.points < 20
+
+
+def test_rest_by_hand() -> None:
+    # 306.6 pages of issues, 1,471.9 of comments, 3,066.4 of events
+    rust = price(RUST, settings("rest", "search"))
+    assert rust.points == rust.requests == 307 + 1472 + 3067
+
+
+def test_hours_are_those_of_the_slower_limit() -> None:
+    assert hours(10_000, 100) == 2.0
+    assert hours(100, 6000) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("api", "strategy"), [("graphql", "sweep"), ("graphql", "search"), ("rest", "sweep")]
+)
+def test_a_plan_of_the_sample(tmp_path: Path, api: str, strategy: str) -> None:
+    names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name of one of them, and none
+    route = RestRoute if api == "rest" else GraphQLRoute
+    with serve(SAMPLE) as server:
+        chosen = settings(api, strategy, server.url)
+
+        def open_github(store: Store) -> GitHub:
+            return GitHub(chosen.crawl, [Token("t", server.url)], store, route=route)
+
+        planned = plan(names, chosen, open_github)
+        assert planned.spent.requests == server.stats.requests
+        before = server.stats.requests
+        with Store.open(tmp_path / "store.sqlite", create=True) as store, open_github(store) as github:
+            crawl(github, store, NAMES, chosen)
+        spent = server.stats.requests - before
+    if (api, strategy) == ("graphql", "sweep"):
+        assert abs(spent - planned.requests) <= 6  # targets that are no issues of the repository
+    result = planned.to_dict()
+    assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + ["renamed", "not_found"]
+    assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
+    assert result["points"] == sum(row["points"] for row in result["repositories"])
+    assert result["estimate"] == (api == "rest" or strategy == "search")
+    console = Console(width=150, file=io.StringIO())
+    console.print(plan_table(planned))
+    shown = " ".join(console.file.getvalue().split())
+    assert all(name in shown for name in names)
+    assert "no such repository" in shown
+    assert f"Finding this out cost {planned.spent.points} points" in shown

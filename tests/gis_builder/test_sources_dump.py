@@ -1,0 +1,114 @@
+"""A saved tracker imported is the tracker swept from a server over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gis_builder.crawl import crawl
+from gis_builder.emulator import serve
+from gis_builder.records import IssueRef, Kind
+from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.sources import dump
+from gis_builder.sources.dump import import_dump
+from gis_builder.store import Absence, RepoOutcome, Store
+from gis_builder.verdicts import judge
+from pairkit.errors import DataError
+
+from .conftest import closed, comment, issue, write_tracker
+from .crawl_world import open_github, quick, write_station
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+ROCKET = "acme/rocket"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def ignore(words: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_station(tmp_path_factory.mktemp("station"))
+
+
+@pytest.mark.parametrize("name", ["sample", "tiny", "station"])
+def test_it_is_what_a_sweep_brings(
+    name: str, tiny_dump: Path, station_dump: Path, store: Store, tmp_path: Path
+) -> None:
+    folder = {"sample": SAMPLE, "tiny": tiny_dump, "station": station_dump}[name]
+    said: list[str] = []
+    rows = import_dump(folder, store, said.append)
+    homes = sorted(row.full_name for row in rows if row.is_crawlable)
+    assert len(said) == len(rows)
+    with serve(folder) as server, Store.open(tmp_path / "swept.sqlite", create=True) as swept:
+        settings = quick(server.url, comments_inline=30, thread_batch=49, strategy="sweep")
+        with open_github(settings, swept) as github:
+            crawl(github, swept, homes, BuildSettings(crawl=settings))
+        for home in homes:
+            assert list(store.threads(home)) == list(swept.threads(home))
+            assert store.repo(home).max_number >= swept.repo(home).max_number > 0
+            assert store.repo(home).as_of == swept.repo(home).as_of
+            assert store.repo(home).newest_at == swept.repo(home).newest_at
+        verdicts = [list(judge(which, homes, DetectSettings())) for which in (store, swept)]
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0]
+
+
+def test_outcomes_kinds_and_former_names(tiny_dump: Path, store: Store) -> None:
+    rows = import_dump(tiny_dump, store, ignore)
+    outcomes = {row.name: row.outcome.value for row in rows}
+    assert outcomes == {
+        "acme/fuel": "ok",
+        "acme/quiet": "issues_disabled",
+        ROCKET: "ok",
+        "acme/vault": "private",
+        "acme/void": "empty",
+    }
+    assert [row.name for row in store.repos()] == sorted(outcomes)
+    kinds = [store.kind(IssueRef("acme/missile", number)) for number in (2, 3, 7, 8, 10)]
+    assert kinds == [Kind.ISSUE, Kind.PULL, Kind.MISSING, Kind.MISSING, Kind.UNKNOWN]
+    assert store.absences(ROCKET)[8] == (Absence.TRANSFERRED, "acme/fuel#2")
+    assert list(store.issues("acme/vault")) == []
+
+
+def test_what_an_earlier_import_left_is_replaced(
+    tiny_dump: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_dump(tiny_dump, store, ignore)
+    once = store.content_hash()
+    import_dump(tiny_dump, store, ignore)
+    assert store.content_hash() == once
+    with Store.open(tmp_path / "killed.sqlite", create=True) as killed:
+        with monkeypatch.context() as patch:
+            patch.setattr(dump, "_read_events", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                import_dump(tiny_dump, killed, ignore)
+        assert killed.repos() == []
+        assert list(killed.threads(ROCKET)) == []  # none is whole yet
+        import_dump(tiny_dump, killed, ignore)
+        assert killed.content_hash() == once
+
+
+def test_without_events_the_issue_tells_of_its_closing(tmp_path: Path, store: Store) -> None:
+    rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
+    write_tracker(tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")])
+    (row,) = import_dump(tmp_path / "dump", store, ignore)
+    assert row.outcome is RepoOutcome.OK
+    first, second = store.threads(ROCKET)
+    assert [(event.kind, event.actor) for event in first.events] == [("closed", "max")]
+    assert (first.issue.closed_by, second.events) == ("max", ())
+    ((_, words),) = store.warnings()
+    assert words.startswith("1 comments and events of numbers that the dump lacks")
+
+
+def test_no_dump(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(DataError, match="holds no tracker"):
+        import_dump(tmp_path, store, ignore)

@@ -1,0 +1,108 @@
+"""What is said of a crawl that has not begun, is under way in another thread, is stopped, or is done."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from rich.console import Console
+
+from gis_builder.emulator import Server, serve
+from gis_builder.github import GitHub, GraphQLRoute, RestRoute
+from gis_builder.status import BUDGET, Budget, crawl_summary, read_status, status_table
+from gis_builder.store import Page, RepoOutcome, RepoRow, Store, Task, Usage
+
+from .crawl_world import STATION, open_github, quick, write_station
+
+
+@pytest.fixture(scope="module")
+def station(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serve(write_station(tmp_path_factory.mktemp("station"))) as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def shown(store: Store) -> str:
+    console = Console(width=160, file=io.StringIO())
+    console.print(status_table(read_status(store)))
+    return " ".join(console.file.getvalue().split())
+
+
+def test_before_anything(store: Store) -> None:
+    status = read_status(store)
+    assert status.to_dict()["repositories"] == []
+    assert status.eta_s == 0.0
+    assert shown(store)
+
+
+@pytest.mark.parametrize("route", [GraphQLRoute, RestRoute])
+@pytest.mark.parametrize("strategy", ["search", "sweep"])
+def test_stages_of_a_crawl(station: Server, store: Store, strategy: str, route: type) -> None:
+    with open_github(quick(station.url), store, route=route) as github:
+        github.check([STATION, "acme/nowhere"])
+        (missing, repo) = read_status(store).repos
+        assert (repo.stage, missing.stage) == ("waiting", "not found")
+        assert read_status(store).eta_s is None
+        getattr(github, strategy)([STATION])
+    status = read_status(store)
+    (_, repo) = status.repos
+    assert (repo.stage, repo.progress, status.eta_s) == ("done", 1.0, 0.0)
+    threads = list(store.threads(STATION))
+    assert (repo.threads, repo.comments) == (len(threads), sum(len(thread.comments) for thread in threads))
+    assert repo.usage == store.usage()[STATION]
+    summary = crawl_summary(store, store.repos())
+    assert summary["outcomes"] == {"not_found": 1, "ok": 1}
+    assert (summary["repositories"], summary["issues"]) == (2, repo.issues)
+    assert summary["requests"] == sum(spent.requests for spent in store.usage().values())
+    json.dumps(status.to_dict())
+    assert "no such repository" in shown(store)
+
+
+def test_stopped_half_way(store: Store) -> None:
+    row = RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=100)
+    store.save(Page(repos=[row], tasks=[Task("a/b", "search", "x", done=True), Task("a/b", "search", "y")]))
+    store.save(Page(usage={"a/b": Usage(3, 4, 10.0)}, warnings=[("a/b", "odd")]))
+    status = read_status(store)
+    assert status.repos[0].stage == "searching"
+    assert status.eta_s == pytest.approx(10.0)  # one of two searches is done
+    assert "about 0.2 min to go" in shown(store)
+    assert "a/b: odd" in shown(store)
+
+
+def test_while_another_thread_crawls(station: Server, store: Store) -> None:
+    def crawl(github: GitHub) -> None:
+        github.check([STATION])
+        github.sweep([STATION])
+
+    with open_github(quick(station.url, thread_batch=2), store) as github:
+        worker = Thread(target=crawl, args=(github,))
+        worker.start()
+        stages, begun = set(), [0]
+        while worker.is_alive():
+            with Store.open(store.path) as reader:
+                for repo in read_status(reader).repos:
+                    stages.add(repo.stage)
+                    begun.append(repo.begun)
+            time.sleep(0.005)
+        worker.join()
+    assert "sweeping" in stages
+    assert begun == sorted(begun)
+
+
+def test_the_budget(store: Store) -> None:
+    assert Budget.parse(None) is Budget.parse("[]") is Budget.parse("{}") is None
+    later = time.time() + 600
+    store.set_meta(BUDGET, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
+    assert read_status(store).to_dict()["points_left"] == 1234
+    assert "1,234 of 5,000 points left until" in shown(store)
+    assert "is over" in Budget(5000, 1, 10.0).words(now=11.0)
