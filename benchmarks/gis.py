@@ -53,10 +53,15 @@ class Run:
 
 
 def measured(*arguments: str) -> Run:
-    """Run `gis …  --json` and measure it from outside."""
+    """Run `gis … --json` and measure it from outside."""
     start, peak = time.perf_counter(), 0.0
     process = subprocess.Popen(
-        gis(*arguments, "--json", "--quiet"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=ROOT
+        gis(*arguments, "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+        cwd=ROOT,
     )
     watched = psutil.Process(process.pid)
     while process.poll() is None:

@@ -40,6 +40,7 @@ QUICK = [
 
 
 def main() -> None:
+    """Read the flags, build once undisturbed and once under kills, compare."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -81,7 +82,7 @@ def kill_repeatedly(
     options: argparse.Namespace, common: list[str], plan: Path, out: Path, seconds: float
 ) -> int:
     """Start the same build again and again; kill all but the last at a random moment of its life."""
-    moments = random.Random(options.seed)
+    moments = random.Random(options.seed)  # noqa: S311 - moments, not a secret
     kills = 0
     with emulator(options.dump, "--latency", "0.02", "--faults", str(plan)) as url:
         command = gis(*common, "--api-url", url, "--out", str(out), "--quiet", "--fresh")

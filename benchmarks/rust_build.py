@@ -23,6 +23,7 @@ HEADER = (
 
 
 def main() -> None:
+    """Read the flags, serve the dump, print a row for each strategy."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

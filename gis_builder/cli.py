@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gis_builder.build import Built
     from gis_builder.session import Crawler
     from gis_builder.settings import BuildSettings
+    from gis_builder.store import RepoRow, Store
 
 app = typer.Typer(
     name="gis",
@@ -129,7 +131,9 @@ def plan(
 
 @app.command(
     epilog=_examples(
-        "gis crawl --repos repos.txt --work gis.work", "gis crawl --repos repos.txt --work gis.work --update"
+        "gis crawl --repos repos.txt --work gis.work",
+        "gis crawl --repos repos.txt --work gis.work --update",
+        "gis crawl --repos repos.txt --work gis.work --archive 2025-01-01-0.json.gz",
     )
 )
 def crawl(
@@ -137,6 +141,10 @@ def crawl(
     work: o.WorkOnly,
     *,
     update: Annotated[bool, typer.Option("--update", help="Bring a finished crawl up to date.")] = False,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option("--archive", help="Hours of GH Archive that propose candidates; repeatable."),
+    ] = None,
     strategy: o.Strategy = None,
     api: o.Api = None,
     api_url: o.ApiUrl = None,
@@ -149,30 +157,44 @@ def crawl(
 ) -> None:
     """Only fetch, into WORK/store.sqlite. Run it again to go on."""
     from gis_builder import crawl as use_case
-    from gis_builder.build import STORE_FILE, total, working_folder
+    from gis_builder.build import STORE_FILE, working_folder
     from gis_builder.repos import read_repos
-    from gis_builder.status import crawl_summary
     from gis_builder.store import Store
-    from gis_builder.summary import outcome_lines
 
     settings = _settings(config, sets, seed, strategy, api, api_url)
     names = read_repos(repos)
-    fetch = use_case.update if update else use_case.crawl
     with (
         _crawler(settings, token_file, quiet=quiet) as crawler,
         working_folder(work),
         Store.open(work / STORE_FILE, create=True) as store,
     ):
         with crawler.open(store) as github:
-            rows = fetch(github, store, names, settings)
-        summary = crawl_summary(store, rows)
-        for line in outcome_lines(rows):
-            say(line, quiet=quiet)
-        say(f"{total(store.usage()).points:,} points spent in all", quiet=quiet)
-    if json:
-        print_json(summary)
+            if archive:
+                rows = use_case.crawl_archive(github, store, names, archive, settings, crawler.say)
+            else:
+                fetch = use_case.update if update else use_case.crawl
+                rows = fetch(github, store, names, settings)
+        _show_crawled(store, rows, as_json=json, quiet=quiet)
     if failed := use_case.failures(rows):
         raise failed
+
+
+@app.command(name="import", epilog=_examples("gis import saved-tracker --work gis.work"))
+def import_(
+    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers; see `gis_builder/dump.py`.")],
+    work: o.WorkOnly,
+    *,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fill WORK/store.sqlite from a saved tracker instead of a server."""
+    from gis_builder.build import STORE_FILE, working_folder
+    from gis_builder.crawl import import_tracker
+    from gis_builder.store import Store
+
+    with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
+        rows = import_tracker(store, dump, lambda words: say(words, quiet=quiet))
+        _show_crawled(store, rows, as_json=json, quiet=quiet)
 
 
 @app.command(epilog=_examples("gis status --work gis.work"))
@@ -410,6 +432,16 @@ def _crawler(settings: BuildSettings, token_file: Path | None, *, quiet: bool) -
     from gis_builder.session import Crawler
 
     return Crawler(settings, token_file, quiet=quiet)
+
+
+def _show_crawled(store: Store, rows: Sequence[RepoRow], *, as_json: bool, quiet: bool) -> None:
+    from gis_builder.status import crawl_summary
+    from gis_builder.summary import outcome_lines, spent_line
+
+    for line in [*outcome_lines(rows), spent_line(store)]:
+        say(line, quiet=quiet)
+    if as_json:
+        print_json(crawl_summary(store, rows))
 
 
 def _show_built(built: Built, *, as_json: bool, quiet: bool) -> None:

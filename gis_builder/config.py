@@ -16,8 +16,10 @@ SPLITS = ("train", "validation", "test")
 class TextSettings(Settings):
     """When a rendered text is too small to be worth a pair."""
 
-    min_chars: int = Field(20, ge=1, description="characters that a text has at least, blanks not counted")
-    min_words: int = Field(4, ge=1, description="words that a text has at least")
+    min_chars: int = Field(
+        default=20, ge=1, description="characters that a text has at least, blanks not counted"
+    )
+    min_words: int = Field(default=4, ge=1, description="words that a text has at least")
 
 
 class PairSettings(Settings):
@@ -26,17 +28,18 @@ class PairSettings(Settings):
     all_within_cluster: bool = Field(
         default=False, description="every two issues of a cluster, not only its edges"
     )
-    cluster_cap: int = Field(100, ge=1, description="at most this many positives from one cluster")
+    cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
     negatives: Literal["random", "hard", "mixed"] = "random"
-    ratio: float = Field(PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
+    ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
     partners: Literal["paired", "any"] = Field(
-        "paired", description="a negative's second issue: from issues that have a positive too, or from all"
+        default="paired",
+        description="a negative's second issue: from issues that have a positive too, or from all",
     )
     similar_at: float = Field(
-        0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-identical"
+        default=0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-identical"
     )
     guard_share: float = Field(
-        0.35,
+        default=0.35,
         gt=0,
         le=1,
         description="BM25 score, as a share of an issue's score with itself, that bars a negative",
@@ -58,7 +61,7 @@ class SplitSettings(Settings):
     """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
 
     sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = Field(
-        None,
+        default=None,
         description="three fractions or three row counts; unset: all there is, in the papers' proportions",
     )
 

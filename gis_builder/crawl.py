@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gis_builder.detect import might_matter
 from gis_builder.github import GitHub
 from gis_builder.records import IssueRef, Kind, Outcome
 from gis_builder.settings import BuildSettings
+from gis_builder.sources.archive import archive_files, read_candidates
+from gis_builder.sources.dump import import_dump
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.verdicts import judge, judge_some
 from pairkit.errors import DataError, RemoteError
@@ -51,6 +55,41 @@ def update(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSe
     github.update(names)
     _complete(github, store, names, settings)
     return outcomes(store, repos)
+
+
+def crawl_archive(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    hours: Sequence[Path],
+    settings: BuildSettings,
+    say: Callable[[str], None],
+) -> list[RepoRow]:
+    """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`.
+
+    Raises:
+        ConfigError: a path names no hour.
+        DataError: a file can't be opened.
+    """
+    names = _crawlable(github.check(repos))
+    store.set_meta(_RECORD, json.dumps(crawl_record(settings) | {"strategy": "archive"}))
+    scan = read_candidates(archive_files(hours), names, might_matter)
+    for words in scan.warnings:
+        say(words)
+    refs = [
+        IssueRef(repo, number) for repo, numbers in sorted(scan.numbers.items()) for number in sorted(numbers)
+    ]
+    say(f"{len(refs):,} candidates in {scan.events:,} events of {scan.files:,} files")
+    github.fetch(refs, with_thread=True)
+    _complete(github, store, names, settings)
+    return outcomes(store, repos)
+
+
+def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
+    """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`."""
+    rows = import_dump(folder, store, say)
+    store.set_meta(_RECORD, json.dumps({"strategy": "dump"}))
+    return rows
 
 
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gis_builder.github import GitHub, GraphQLRoute, find_tokens
+from gis_builder.github import GitHub, GraphQLRoute, RestRoute, find_tokens
 from gis_builder.settings import BuildSettings
 from gis_builder.store import Store
 from gis_builder.watch import CrawlWatch
@@ -34,7 +34,7 @@ class Crawler:
 
     def open(self, store: Store) -> GitHub:
         """A client that crawls into `store` and tells the display of it."""
-        route = GraphQLRoute
+        route = RestRoute if self._settings.api == "rest" else GraphQLRoute
         return GitHub(self._settings.crawl, self._tokens, store, self._watch, route)
 
     def say(self, words: str) -> None:

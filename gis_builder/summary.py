@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from rich import box
 from rich.table import Table
 
-from gis_builder.build import Built
-from gis_builder.store import RepoOutcome, RepoRow
+from gis_builder.build import Built, total
+from gis_builder.store import RepoOutcome, RepoRow, Store
 
 
 def counts_table(built: Built) -> Table:
@@ -52,6 +52,12 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
         for row in rows
         if row.outcome is not RepoOutcome.OK
     ]
+
+
+def spent_line(store: Store) -> str:
+    """What a store's crawl has cost so far, in all its runs."""
+    spent = total(store.usage())
+    return f"{spent.points:,} points in {spent.requests:,} requests so far"
 
 
 def verdicts_table(counts: Mapping[str, Mapping[str, int]]) -> Table:

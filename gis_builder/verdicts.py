@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.detect import Rules, decide, explain
-from gis_builder.records import Evidence, IssueRef, Outcome, Thread, Verdict
+from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Thread, Verdict
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from pairkit.errors import ConfigError, DataError
@@ -73,7 +73,8 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> str:
     if thread is None:
         raise ConfigError(f"--explain {name}: not among the issues of {store.path}")
     (verdict,) = _decided(store, [thread], settings)
-    return explain(thread, verdict, store.kind, _rules(settings))
+    context = _Context(store, settings)
+    return explain(thread, verdict, context.kind_of, context.rules(thread.issue.repo))
 
 
 def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
@@ -116,13 +117,39 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def _decided(store: Store, threads: Iterable[Thread], settings: DetectSettings) -> Iterator[Verdict]:
-    rules = _rules(settings)
+    context = _Context(store, settings)
     for thread in threads:
-        yield _confident(decide(thread, store.kind, rules), settings.min_confidence)
+        verdict = decide(thread, context.kind_of, context.rules(thread.issue.repo))
+        yield _confident(verdict, settings.min_confidence)
 
 
-def _rules(settings: DetectSettings) -> Rules:
-    return Rules(allow_cross_repository=settings.allow_cross_repository)
+class _Context:
+    """What detection has to know beyond a thread."""
+
+    def __init__(self, store: Store, settings: DetectSettings) -> None:
+        rows = [row for row in store.all_repos() if row.full_name]
+        self._store, self._settings = store, settings
+        self._newest = {row.full_name: row.max_number for row in rows}
+        self._names: dict[str, set[str]] = {}
+        for row in rows:
+            self._names.setdefault(row.full_name, set()).add(row.name)
+
+    def rules(self, repo: str) -> Rules:
+        """The rules for one repository: a reference by a name that it once had is one to itself."""
+        return Rules(
+            allow_cross_repository=self._settings.allow_cross_repository,
+            former_names=frozenset(self._names.get(repo, ())) - {repo},
+        )
+
+    def kind_of(self, ref: IssueRef) -> Kind:
+        """What a reference points at.
+
+        Numbers beyond the newest one that the crawl saw were not missing but not yet there: a dump ends
+        somewhere, and threads go on to mention what came later.
+        """
+        kind = self._store.kind(ref)
+        is_beyond = ref.number > self._newest.get(self._store.full_name(ref.repo), ref.number)
+        return Kind.UNKNOWN if kind is Kind.MISSING and is_beyond else kind
 
 
 def _confident(verdict: Verdict, least: float) -> Verdict:

@@ -10,6 +10,8 @@ from typing import Any
 from gis_builder.dump import Dump, Row, closing_event, find_dumps
 from gis_builder.emulator.tracker import Account, Comment, Event, Issue, Missing, Tracker
 
+_GHOST = "ghost"  # who REST says wrote what a deleted account wrote; GraphQL says nobody
+
 
 def load_trackers(roots: Iterable[Path]) -> list[Tracker]:
     """Read every tracker below `roots`, in order of name; a repository may be spread over several folders.
@@ -118,7 +120,7 @@ class _Reader:
         )
 
     def _account(self, value: dict[str, Any] | None) -> Account | None:
-        if value is None:
+        if value is None or value["login"] == _GHOST:
             return None
         login = value["login"]
         account = self._accounts.get(login)

@@ -49,6 +49,15 @@ class GraphQLError:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What the server last said of the hour's quota, in points (GraphQL) or requests (REST)."""
+
+    limit: int
+    remaining: int
+    reset: int  # epoch seconds, by the server's clock
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A classified answer."""
 
@@ -59,6 +68,7 @@ class Answer:
     message: str = ""
     final: bool = True  # BAD_REPLY only: whether asking again would give the same
     was_heard: bool = True  # False: nothing came back at all
+    budget: Budget | None = None
 
     def rephrased(self, change: Callable[[str], str]) -> Answer:
         """The same answer with every message changed; the data stays as it is."""
@@ -92,6 +102,10 @@ def classify(status: int, headers: Mapping[str, str], body: bytes | str, *, grap
         graphql: Whether a GraphQL endpoint was asked; REST bodies are passed on as they are.
     """
     low = {name.lower(): value for name, value in headers.items()}
+    return replace(_classify(status, low, body, graphql=graphql), budget=_budget(low))
+
+
+def _classify(status: int, low: Mapping[str, str], body: bytes | str, *, graphql: bool) -> Answer:
     parsed = _parse(body)
     message = _message(parsed) or f"HTTP {status}"
     if 200 <= status < 300:
@@ -205,6 +219,12 @@ def _errors(raw: Any) -> tuple[GraphQLError, ...]:
         for error in raw
         if isinstance(error, dict)
     )
+
+
+def _budget(headers: Mapping[str, str]) -> Budget | None:
+    values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    known = [int(value) for value in values if value is not None]
+    return Budget(*known) if len(known) == len(values) else None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -12,7 +12,7 @@ from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.parse import well_formed
-from gis_builder.store import Page, RepoOutcome, RepoRow
+from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
@@ -31,10 +31,7 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     Raises:
         ConfigError: a name is not of that form.
     """
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
-    asked = [name for name in dict.fromkeys(names) if not _is_settled(crawl.store.repo(name), listed=listed)]
+    asked = unsettled(crawl.store, names, listed=listed)
     size = BatchSize(crawl.settings.check_batch)
     done = 0
     while done < len(asked):
@@ -50,8 +47,19 @@ def look_again(crawl: Crawl, name: str) -> RepoRow:
     return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
 
 
-def _is_settled(row: RepoRow | None, *, listed: bool) -> bool:
-    return row is not None and row.is_crawlable and (row.listed or not listed)
+def unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
+    """Those of the names that have to be asked about, each once.
+
+    Raises:
+        ConfigError: a name is not owner/name.
+    """
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
+    rows = {name: store.repo(name) for name in names}
+    return [
+        name for name, row in rows.items() if not (row and row.is_crawlable and (row.listed or not listed))
+    ]
 
 
 def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True) -> list[RepoRow]:

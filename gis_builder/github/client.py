@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from gis_builder.github.answers import Answer, AnswerKind, GraphQLError
+from gis_builder.github.answers import Answer, AnswerKind, Budget, GraphQLError
 from gis_builder.github.progress import Listener, Waiting, ignore
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from gis_builder.github.transport import Transport
-from gis_builder.store import Usage
+from gis_builder.store import Page, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
 
@@ -65,12 +66,14 @@ class Client:
         listener: Listener = ignore,
     ) -> None:
         self._settings = settings
-        self._transport = Transport(settings.graphql_url, token, settings.timeout_s)
+        self._address = settings.graphql_url
+        self._transport = Transport(self._address, token, settings.timeout_s)
         self._stop = stop or threading.Event()
         self._listener = listener
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_heard = False
+        self._budget: Budget | None = None
 
     def ask(self, query: str) -> Reply:
         """Ask until there is an answer.
@@ -108,6 +111,17 @@ class Client:
         usage, self._usage = self._usage, Usage()
         return usage
 
+    def book(self, page: Page, repo: str) -> None:
+        """Add to a page what was spent on it, and what the server last said is left."""
+        page.usage[repo] = self.take_usage()
+        if self._budget:
+            page.notes["budget"] = json.dumps(asdict(self._budget))
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether the server ever answered anything."""
+        return self._was_heard
+
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
@@ -117,6 +131,7 @@ class Client:
         start = time.monotonic()
         answer = self._transport.post(query)
         self._was_heard |= answer.was_heard
+        self._budget = answer.budget or self._budget
         self._usage += Usage(_cost(answer), 1, time.monotonic() - start)
         return answer
 
@@ -140,13 +155,12 @@ class Client:
     def _wait_after_failure(self, answer: Answer, failures: int) -> None:
         if not self._was_heard and failures >= self._settings.first_attempts:
             raise RemoteError(
-                f"{self._settings.graphql_url} can't be reached ({answer.message}): check --api-url and the "
-                "network"
+                f"{self._address} can't be reached ({answer.message}): check --api-url and the network"
             )
         if failures >= self._settings.attempts:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
-                f"{self._settings.graphql_url} failed {failures} times in a row, last with: "
+                f"{self._address} failed {failures} times in a row, last with: "
                 f"{answer.message}; run the same command again to go on"
             )
         if answer.wait_s is not None:

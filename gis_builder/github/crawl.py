@@ -23,7 +23,7 @@ class Crawl:
 
     def save(self, repo: str, page: Page) -> None:
         """Store a page together with what was spent on it, under the repository's account."""
-        page.usage[repo] = self.client.take_usage()
+        self.client.book(page, repo)
         self.store.save(page)
 
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:

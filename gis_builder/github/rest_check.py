@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gis_builder.github.check import unsettled
 from gis_builder.github.client import Denied, Stopped
 from gis_builder.github.parse import well_formed
 from gis_builder.github.rest_client import Object, RestCrawl
 from gis_builder.store import Page, RepoOutcome, RepoRow
-from pairkit.errors import AuthError, ConfigError, RateLimited, RemoteError
+from pairkit.errors import AuthError, RateLimited, RemoteError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
 _NEWEST = "/repos/{}/issues?state=all&per_page=1&direction=desc&sort={}"
 
 
@@ -28,10 +27,7 @@ def check(crawl: RestCrawl, names: Sequence[str], *, listed: bool = True) -> Non
         ConfigError: a name is not of that form.
         RemoteError: the server fails on two repositories in a row or on the only one, or is not there.
     """
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
-    asked = [name for name in dict.fromkeys(names) if not _is_settled(crawl, name, listed=listed)]
+    asked = unsettled(crawl.store, names, listed=listed)
     failed = 0
     for place, name in enumerate(asked, start=1):
         try:
@@ -92,8 +88,3 @@ def _row(crawl: RestCrawl, name: str, value: Object) -> RepoRow:
     if full_name.lower() != name.lower():
         return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {full_name}")
     return row
-
-
-def _is_settled(crawl: RestCrawl, name: str, *, listed: bool) -> bool:
-    row = crawl.store.repo(name)
-    return row is not None and row.is_crawlable and (row.listed or not listed)

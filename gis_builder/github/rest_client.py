@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gis_builder.github.answers import Answer
 from gis_builder.github.client import Client
 from gis_builder.github.progress import Advanced, Listener, ignore
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from gis_builder.store import Page, Store
-from pairkit.errors import BadReply, RemoteError
+from pairkit.errors import BadReply
 
 REDIRECTS = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTS = 5
@@ -60,7 +59,8 @@ class RestClient(Client):
         from gis_builder.github.rest_transport import RestTransport
 
         super().__init__(settings, token, stop, listener)
-        self._transport = RestTransport(settings.api_url, token, settings.timeout_s)
+        self._address = settings.api_url
+        self._transport = RestTransport(self._address, token, settings.timeout_s)
 
     def get(self, path: str) -> RestReply:
         """Ask for a path below the server's root; redirects are followed, on this server only.
@@ -100,24 +100,6 @@ class RestClient(Client):
             yield from items
             cursor = reply.next
 
-    @property
-    def was_heard(self) -> bool:
-        """Whether the server ever answered anything."""
-        return self._was_heard
-
-    def _wait_after_failure(self, answer: Answer, failures: int) -> None:
-        if not self.was_heard and failures >= self._settings.first_attempts:
-            raise RemoteError(
-                f"{self._settings.api_url} can't be reached ({answer.message}): check --api-url and the "
-                "network"
-            )
-        if failures >= self._settings.attempts:
-            raise RemoteError(
-                f"{self._settings.api_url} failed {failures} times in a row, last with: {answer.message}; "
-                "run the same command again to go on"
-            )
-        super()._wait_after_failure(answer, failures)
-
 
 @dataclass(frozen=True, slots=True)
 class RestCrawl:
@@ -130,7 +112,7 @@ class RestCrawl:
 
     def save(self, repo: str, page: Page) -> None:
         """Store a page together with what was spent on it, under the repository's account."""
-        page.usage[repo] = self.client.take_usage()
+        self.client.book(page, repo)
         self.store.save(page)
 
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:

@@ -79,7 +79,8 @@ class RestTransport(Transport):
             return raw
         answer = classify(raw.status, raw.headers, raw.body, graphql=False).rephrased(self._token.mask)
         if answer.kind is AnswerKind.OK or raw.status in _TELLING:
-            return Answer(AnswerKind.OK, data={"reply": self._reply(raw.status, raw.headers, answer)})
+            reply = self._reply(raw.status, raw.headers, answer)
+            return Answer(AnswerKind.OK, data={"reply": reply}, budget=answer.budget)
         return answer
 
     def _reply(self, status: int, headers: Mapping[str, str], answer: Answer) -> RestReply:

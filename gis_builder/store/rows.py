@@ -113,3 +113,4 @@ class Page:
     repos: list[RepoRow] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, words
     usage: dict[str, Usage] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # remembered facts about the server

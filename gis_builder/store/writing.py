@@ -27,6 +27,7 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     _save_tasks(connection, page.tasks)
     connection.executemany("INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings)
     _save_usage(connection, page.usage)
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", page.notes.items())
 
 
 def _save_repos(connection: sqlite3.Connection, rows: Iterable[RepoRow]) -> None:

@@ -1,0 +1,1 @@
+"""From clusters and issues to pairs: rendering, positives, near-identical texts, negatives."""
