@@ -8,7 +8,7 @@ JOBS ?= auto
 .PHONY: demo test check slow clean
 
 demo: $(VENV)/.gis
-	$(BIN)/python -m gis_builder.demo --out $(DEMO)
+	$(BIN)/gis demo --out $(DEMO)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)
