@@ -27,8 +27,7 @@ Configuration `default`:
 | url1, url2 | string | their pages |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
-| evidence | struct | kind, url, who and when of the statement that made the pair a positive; null for a
-negative |
+| evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).

@@ -459,3 +459,4 @@ def _show_built(built: Built, *, as_json: bool, quiet: bool) -> None:
         print_json(built.summary())
     else:
         stdout.print(counts_table(built))
+        say(f'load it with datasets.load_dataset("{built.out}")', quiet=quiet)

@@ -19,7 +19,17 @@ from pairkit.files import write_text
 from pairkit.records import PairDataset
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_MOST_CHARS = 1500  # of each text: a picture is to be looked at, not scrolled
+# Words that two texts share whatever they are about.
+_COMMON = frozenset((
+    "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
+    "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
+    "issue", "just", "like", "made", "make", "many", "more", "most", "much", "need", "only", "other",
+    "over", "really", "same", "seems", "should", "since", "some", "still", "such", "than", "that", "their",
+    "them", "then", "there", "these", "they", "this", "those", "through", "using", "version", "very",
+    "want", "well", "were", "what", "when", "where", "which", "while", "will", "with", "without", "would",
+    "your",
+))  # fmt: skip
+_MOST_CHARS = 1000  # of each text: a picture is to be looked at, not scrolled
 _WIDTH = 130
 _LABELS = {0: "label 0: not duplicates", 1: "label 1: duplicates"}
 
@@ -85,7 +95,7 @@ def _caption(row: dict[str, Any]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)}
+    return {word.lower() for word in _WORD.findall(text)} - _COMMON
 
 
 def _marked(text: str, shared: set[str]) -> Text:

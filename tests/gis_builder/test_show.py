@@ -1,0 +1,73 @@
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from gis_builder.show import pick_pair, print_pair, save_svg
+from pairkit.errors import ConfigError
+from pairkit.records import PairDataset
+
+ROWS = pl.DataFrame(
+    {
+        "text1": ["Crash on startup with the parser", "Dark mode", "x " * 900],
+        "text2": ["The parser fails at startup", "Slow scrolling", "y"],
+        "label": [1, 0, 0],
+        "repo": ["a/b", "a/b", "a/b"],
+        "number1": [1, 3, 5],
+        "number2": [2, 4, 6],
+        "evidence": [
+            {
+                "kind": "closer_comment",
+                "url": "https://github.com/a/b/issues/1",
+                "who": "eve",
+                "when": "2020-01-01T00:00:00Z",
+            },
+            None,
+            None,
+        ],
+        "negative_kind": [None, "hard", "random"],
+    }
+)
+DATASET = PairDataset({"test": ROWS}, "somewhere")
+
+
+def drawn(place: int, label: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    print_pair(console, pick_pair(DATASET, "test", place, label))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_shared_words_are_marked_and_evidence_named() -> None:
+    picture = drawn(0)
+    assert "\x1b[1;33mparser\x1b[0m" in picture
+    assert "\x1b[1;33mwith\x1b[0m" not in picture
+    assert "a/b#1" in picture
+    assert "closer_comment by eve on 2020-01-01" in picture
+
+
+def test_rows_are_counted_among_those_with_the_label() -> None:
+    assert "drawn as a hard negative" in drawn(0, label=0)
+    assert "drawn as a random negative" in drawn(1, label=0)
+
+
+def test_foreign_datasets_have_no_provenance_to_show() -> None:
+    bare = PairDataset({"train": ROWS.select("text1", "text2", "label")}, "file.tsv")
+    console = Console(file=io.StringIO(), width=100)
+    print_pair(console, pick_pair(bare, "train", 1, None))
+    assert "Slow scrolling" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError, match="somewhere has test"):
+        pick_pair(DATASET, "train", 0, None)
+    with pytest.raises(ConfigError, match="has 1 such rows, from 0"):
+        pick_pair(DATASET, "test", 1, 1)
+
+
+def test_svg_has_both_texts_cut_to_a_readable_length(tmp_path: Path) -> None:
+    save_svg(tmp_path / "pair.svg", pick_pair(DATASET, "test", 2, None))
+    picture = (tmp_path / "pair.svg").read_text(encoding="utf-8")
+    assert picture.startswith("<svg")
+    assert "…" in picture
