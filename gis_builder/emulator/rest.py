@@ -15,10 +15,11 @@ from gis_builder.emulator.reply import Reply
 from gis_builder.emulator.rest_pages import PageRequest, cut, cut_search
 from gis_builder.emulator.rest_views import Views
 from gis_builder.emulator.search import REACHABLE, Search
-from gis_builder.emulator.tracker import Catalogue, Comment, Event, Issue, Repository
+from gis_builder.emulator.tracker import Account, Catalogue, Comment, Event, Issue, Repository
 
 DEPTH = 10_000  # items that page numbers reach
 _DOCUMENTATION = "https://docs.github.com/rest"
+_USER = re.compile(r"/users/(?P<login>[\w\[\]-]+)(?P<orgs>/orgs)?")
 _REPOSITORY = re.compile(r"/(?:repos/(?P<name>[^/]+/[^/]+)|repositories/(?P<id>\d+))(?P<rest>/.*)?")
 _EPOCH_YEAR = 1970
 
@@ -71,6 +72,8 @@ class RestApi:
             return self._get_user(call)
         if call.path == "/search/issues":
             return self._search_issues(call)
+        if user := _USER.fullmatch(call.path):
+            return self._get_account(user["login"], organizations=bool(user["orgs"]))
         match = _REPOSITORY.fullmatch(call.path)
         if match is None:
             raise not_found()
@@ -103,6 +106,10 @@ class RestApi:
         if call.login is None:
             raise RestRefusal(401, "Requires authentication")
         return Reply(200, {"login": call.login, "id": 1, "node_id": f"U_{call.login}", "type": "User"})
+
+    def _get_account(self, login: str, *, organizations: bool) -> Reply:
+        """Anybody's public face: a dump says no more of a person than the login."""
+        return Reply(200, [] if organizations else self._views.account(Account(login, "User")))
 
     def _get_repository(self, _call: RestCall, repository: Repository) -> Reply:
         return Reply(200, self._views.repository(repository))

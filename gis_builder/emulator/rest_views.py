@@ -77,6 +77,7 @@ class Views:
             "closed_by": self.account(issue.closed_by),
             "author_association": issue.association,
             "body": issue.body,
+            "reactions": _reactions(url),
         }
         if issue.is_pull:
             view["pull_request"] = {
@@ -90,8 +91,9 @@ class Views:
         """A comment."""
         unique_id = repository.unique_id(comment.id)
         page = repository.url(issue.number, is_pull=issue.is_pull)
+        url = f"{self._repo_url(repository)}/issues/comments/{unique_id}"
         return {
-            "url": f"{self._repo_url(repository)}/issues/comments/{unique_id}",
+            "url": url,
             "html_url": f"{page}#issuecomment-{unique_id}",
             "issue_url": f"{self._repo_url(repository)}/issues/{issue.number}",
             "id": unique_id,
@@ -101,6 +103,7 @@ class Views:
             "updated_at": comment.updated_at,
             "author_association": comment.association,
             "body": comment.body,
+            "reactions": _reactions(url),
         }
 
     def event(self, repository: Repository, issue: Issue, event: Event) -> View:
@@ -147,3 +150,9 @@ class Views:
 
     def _repo_url(self, repository: Repository) -> str:
         return f"{self._base}/repos/{repository.name}"
+
+
+def _reactions(url: str) -> View:
+    """No reactions: a dump's are not served, but clients rely on the key."""
+    kinds = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+    return {"url": f"{url}/reactions", "total_count": 0, **dict.fromkeys(kinds, 0)}

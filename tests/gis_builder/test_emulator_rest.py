@@ -229,3 +229,11 @@ def test_search_pages_stop_at_what_is_reachable() -> None:
     assert 'rel="next"' not in headers["link"]
     with pytest.raises(RestRefusal):
         cut_search(items, PageRequest("http://x", {"page": "35"}), 1000)
+
+
+def test_people_and_reactions_are_there_for_clients_that_ask(server: Server) -> None:
+    assert get(server, "/users/ann").json()["login"] == "ann"
+    assert get(server, "/users/ann/orgs").json() == []
+    issue = get(server, "/repos/acme/rocket/issues", params={"state": "all"}).json()[0]
+    assert issue["reactions"]["total_count"] == 0
+    assert issue["reactions"]["url"] == f"{issue['url']}/reactions"

@@ -1,0 +1,92 @@
+"""The same tracker, crawled by `gis` and by perceval (GrimoireLab's crawler) from the same emulator in one run.
+
+    python benchmarks/peers.py [--dump FOLDER] [--repo rust-lang/rust]
+
+perceval gets an environment of its own. The server counts the requests, so nobody counts for himself. What is
+compared is what it takes to have every issue with its comments (`sweep`, perceval), and to have the threads
+that a dataset of duplicates needs (`search`). A GraphQL request costs a point or more of 5,000 an hour, a REST
+request one of 5,000 an hour; on a real server each also takes its round trip, which the emulator does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+from gis import ENVIRONMENT, ROOT, RUST, emulator, gis
+
+PERCEVAL = "perceval==1.6.1"
+
+
+def main() -> None:
+    """Read the flags, serve the dump, print a row for each crawler."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--dump", type=Path, default=RUST)
+    parser.add_argument("--repo", default="rust-lang/rust")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="gis-peers-"))
+    perceval = install(folder / "venv")
+    owner, name = options.repo.split("/")
+    print(
+        "| crawler | requests | points or requests of the hour's 5,000 | seconds | requests, ratio |\n"
+        + "|---" * 5
+        + "|"
+    )
+    with emulator(options.dump, "--points", "10000000") as url:
+        least = 0
+        for label, command in {
+            "gis, search": gis("crawl", "--repos", options.repo, "--api-url", url, "--work", str(folder / "search"), "-q"),
+            "gis, sweep": gis(
+                *("crawl", "--repos", options.repo, "--api-url", url, "--work", str(folder / "sweep"), "-q"),
+                *("--strategy", "sweep"),
+            ),
+            "perceval, issues": [
+                *(str(perceval), "github", owner, name, "--enterprise-url", url, "-t", "any", "--category", "issue"),
+                *("--no-archive", "--json-line", "-o", str(folder / "perceval.jsonl")),
+            ],
+        }.items():  # fmt: skip
+            requests, points, seconds = run(command, url)
+            least = least or requests
+            print(
+                f"| {label} | {requests:,} | {points:,} | {seconds:.0f} | {requests / least:.0f}x |",
+                flush=True,
+            )
+
+
+def install(venv: Path) -> Path:
+    """Make an environment with the peer; its command's path."""
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    subprocess.run(
+        [str(venv / "bin" / "pip"), "install", "--quiet", PERCEVAL], check=True, capture_output=True
+    )
+    return venv / "bin" / "perceval"
+
+
+def run(command: list[str], url: str) -> tuple[int, int, float]:
+    """Requests, cost and wall time of a crawl, as the server saw it."""
+    before, start = stats(url), time.perf_counter()
+    subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=True, capture_output=True)
+    seconds = time.perf_counter() - start
+    after = stats(url)
+    requests = after["requests"] - before["requests"]
+    # The server prices GraphQL in points; a REST request costs one.
+    return requests, (after["points"] - before["points"]) or requests, seconds
+
+
+def stats(url: str) -> dict[str, int]:
+    """What the emulator has counted so far."""
+    with urlopen(f"{url}/_emulator/stats") as reply:  # noqa: S310 - our own server
+        counted: dict[str, int] = json.load(reply)
+    return counted
+
+
+if __name__ == "__main__":
+    main()
