@@ -1,11 +1,11 @@
-"""The same tracker, crawled by `gis` and by perceval (GrimoireLab's crawler) from the same emulator in one run.
+"""The same tracker, crawled by `gis` and by perceval (GrimoireLab) from the same emulator in one run.
 
     python benchmarks/peers.py [--dump FOLDER] [--repo rust-lang/rust]
 
 perceval gets an environment of its own. The server counts the requests, so nobody counts for himself. What is
 compared is what it takes to have every issue with its comments (`sweep`, perceval), and to have the threads
-that a dataset of duplicates needs (`search`). A GraphQL request costs a point or more of 5,000 an hour, a REST
-request one of 5,000 an hour; on a real server each also takes its round trip, which the emulator does not.
+that a dataset of duplicates needs (`search`). A GraphQL request costs a point or more of 5,000 an hour, a
+REST request one of 5,000 an hour; on a real server each also takes its round trip, not so here.
 """
 
 from __future__ import annotations
@@ -35,30 +35,23 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="gis-peers-"))
     perceval = install(folder / "venv")
     owner, name = options.repo.split("/")
-    print(
-        "| crawler | requests | points or requests of the hour's 5,000 | seconds | requests, ratio |\n"
-        + "|---" * 5
-        + "|"
-    )
+    shared = ("crawl", "--repos", options.repo, "--quiet")
+    crawlers = {
+        "gis, sweep": gis(*shared, "--strategy", "sweep", "--work", str(folder / "sweep"), "--api-url"),
+        "gis, search": gis(*shared, "--work", str(folder / "search"), "--api-url"),
+        "perceval, issues": [
+            *(str(perceval), "github", owner, name, "-t", "any", "--category", "issue", "--no-archive"),
+            *("--json-line", "-o", str(folder / "perceval.jsonl"), "--enterprise-url"),
+        ],
+    }
+    print("| crawler | requests | of the hour's 5,000 | seconds | requests, ratio |\n" + "|---" * 5 + "|")
     with emulator(options.dump, "--points", "10000000") as url:
-        least = 0
-        for label, command in {
-            "gis, search": gis("crawl", "--repos", options.repo, "--api-url", url, "--work", str(folder / "search"), "-q"),
-            "gis, sweep": gis(
-                *("crawl", "--repos", options.repo, "--api-url", url, "--work", str(folder / "sweep"), "-q"),
-                *("--strategy", "sweep"),
-            ),
-            "perceval, issues": [
-                *(str(perceval), "github", owner, name, "--enterprise-url", url, "-t", "any", "--category", "issue"),
-                *("--no-archive", "--json-line", "-o", str(folder / "perceval.jsonl")),
-            ],
-        }.items():  # fmt: skip
-            requests, points, seconds = run(command, url)
-            least = least or requests
-            print(
-                f"| {label} | {requests:,} | {points:,} | {seconds:.0f} | {requests / least:.0f}x |",
-                flush=True,
-            )
+        sweep = 0
+        for label, command in crawlers.items():
+            requests, points, seconds = run([*command, url], url)
+            sweep = sweep or requests
+            cells = (label, f"{requests:,}", f"{points:,}", f"{seconds:.0f}", f"{requests / sweep:.1f}")
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def install(venv: Path) -> Path:
