@@ -1,0 +1,128 @@
+from pathlib import Path
+
+import pytest
+
+from gis_builder.crawl import crawl_archive, import_tracker, stored_record
+from gis_builder.emulator import serve
+from gis_builder.github import CrawlSettings, GitHub, Token
+from gis_builder.records import Evidence, IssueRef, Outcome, Verdict
+from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.store import Store
+from gis_builder.verdicts import (
+    count_verdicts,
+    explain_thread,
+    judge,
+    judge_some,
+    read_duplicates,
+    write_verdicts,
+)
+from pairkit.errors import ConfigError, DataError
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+REPO = "quarryhq/quarry"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    opened = Store.open(tmp_path_factory.mktemp("store") / "store.sqlite", create=True)
+    import_tracker(opened, SAMPLE, lambda _words: None)
+    return opened
+
+
+def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
+    said = Evidence(
+        "closer_comment", "https://github.com/a/b/issues/1", None, "2020-01-01T00:00:00Z", targets, "dup"
+    )
+    return Verdict(IssueRef("a/b", number), outcome, targets, 0.9, "closer_duplicate", (said,))
+
+
+def test_verdicts_survive_the_file(tmp_path: Path) -> None:
+    written = [
+        verdict(1, Outcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3)),
+        verdict(4, Outcome.NOT),
+        verdict(5, Outcome.UNCERTAIN, IssueRef("a/b", 6)),
+    ]
+    path = tmp_path / "verdicts.parquet"
+    write_verdicts(path, written)
+    assert read_duplicates(path) == written[:1]
+    assert count_verdicts(path) == {
+        "duplicate": {"closer_duplicate": 1},
+        "not": {"closer_duplicate": 1},
+        "uncertain": {"closer_duplicate": 1},
+    }
+
+
+def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
+    write_verdicts(tmp_path / "v.parquet", [])
+    assert read_duplicates(tmp_path / "v.parquet") == []
+
+
+def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="run `gis detect` first"):
+        read_duplicates(tmp_path / "none.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match="not a file of verdicts"):
+        count_verdicts(tmp_path / "bad.parquet")
+
+
+def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
+    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is Outcome.DUPLICATE}
+    strict = list(judge(store, [REPO], DetectSettings(min_confidence=0.97)))
+    kept = {v.ref for v in strict if v.outcome is Outcome.DUPLICATE}
+    lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
+    assert kept | lowered == sure
+    assert lowered
+    assert kept
+
+
+def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
+    everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
+    refs = sorted(everything)[::7]
+    assert list(judge_some(store, refs, DetectSettings())) == [everything[ref] for ref in refs]
+
+
+def test_former_names_are_home(store: Store) -> None:
+    """lumen was renamed: a link to its former name is one to itself."""
+    (found,) = judge_some(store, [IssueRef("lumenbase/lumen", 63)], DetectSettings())
+    assert found.targets == (IssueRef("lumenbase/lumen", 58),)
+
+
+@pytest.mark.parametrize(
+    "name", ["quarry#1", "quarryhq/quarry", "quarryhq/quarry#x", "quarryhq/quarry#99999"]
+)
+def test_only_issues_can_be_explained(store: Store, name: str) -> None:
+    with pytest.raises(ConfigError, match="--explain"):
+        explain_thread(store, name, DetectSettings())
+
+
+def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path) -> None:
+    import gzip
+    import json
+
+    hour = tmp_path / "2023-01-01-0.json.gz"
+    event = {
+        "type": "IssueCommentEvent",
+        "repo": {"name": REPO},
+        "payload": {
+            "action": "created",
+            "issue": {"number": 58, "state": "closed"},
+            "comment": {"body": "Closing in favor of #41"},
+        },
+    }
+    with gzip.open(hour, "wt") as file:
+        file.write(json.dumps(event) + "\n{broken\n")
+    told: list[str] = []
+    with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as store:
+        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
+        with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
+            rows = crawl_archive(github, store, [REPO], [hour], settings, told.append)
+        found = list(judge(store, [REPO], settings.detect))
+    assert [row.outcome for row in rows] == ["ok"]
+    assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
+        (58, Outcome.DUPLICATE, (IssueRef(REPO, 41),))
+    ]
+    assert any("1 candidates in 1 events" in words for words in told)
+
+
+def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
+    assert stored_record(store) == {"strategy": "dump"}
