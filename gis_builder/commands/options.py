@@ -1,11 +1,14 @@
-"""Flags that several commands of `gis` share, each defined once."""
+"""Flags that several commands of `gis` share, each defined once, and the settings that they make."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from gis_builder.settings import BuildSettings
 
 Repos = Annotated[
     str, typer.Option("--repos", "-r", help="A file with one owner/name a line, or owner/name,owner/name.")
@@ -62,3 +65,37 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no n
 Dataset = Annotated[
     str, typer.Argument(help="A dataset's folder, a CSV/TSV/JSONL/Parquet file, or a hub id.")
 ]
+
+
+def merged_settings(
+    config: Path | None = None,
+    sets: list[str] | None = None,
+    seed: int | None = None,
+    strategy: str | None = None,
+    api: str | None = None,
+    api_url: str | None = None,
+    *,
+    split: str | None = None,
+    negatives: str | None = None,
+    ratio: float | None = None,
+    all_pairs: bool | None = None,
+) -> BuildSettings:
+    """Defaults < file < --set < flags; a flag that was not given is None.
+
+    Raises:
+        ConfigError: names the flag or key, what was found and what was expected.
+    """
+    from gis_builder.settings import BuildSettings
+    from pairkit.config import load_settings
+
+    flags: dict[str, Any] = {
+        "seed": seed,
+        "api": api,
+        "crawl.strategy": strategy,
+        "crawl.api_url": api_url,
+        "split.sizes": split,
+        "pair.negatives": negatives,
+        "pair.ratio": ratio,
+        "pair.all_within_cluster": all_pairs,
+    }
+    return load_settings(BuildSettings, file=config, assignments=sets or (), flags=flags)

@@ -1,0 +1,1 @@
+"""The commands of `gis`, by what they work on; `cli` puts them together."""

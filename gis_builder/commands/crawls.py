@@ -1,0 +1,120 @@
+"""Commands of `gis` that fetch: plan, crawl, import, status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gis_builder.commands import options as o
+from gis_builder.commands.app import app, examples
+from gis_builder.commands.results import show_crawled, show_plan
+from pairkit.terminal import out as stdout
+from pairkit.terminal import print_json, say
+
+
+@app.command(
+    epilog=examples("gis plan --repos repos.txt", "gis plan --repos repos.txt --strategy sweep --json")
+)
+def plan(
+    repos: o.Repos,
+    *,
+    strategy: o.Strategy = None,
+    api: o.Api = None,
+    api_url: o.ApiUrl = None,
+    token_file: o.TokenFile = None,
+    config: o.Config = None,
+    sets: o.Sets = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Price a crawl by repository: points, requests, hours a token. Costs a point for 25 repositories."""
+    from gis_builder.repos import read_repos
+
+    settings = o.merged_settings(config, sets, None, strategy, api, api_url)
+    show_plan(read_repos(repos), settings, token_file, json=json, quiet=quiet)
+
+
+@app.command(
+    epilog=examples(
+        "gis crawl --repos repos.txt --work gis.work",
+        "gis crawl --repos repos.txt --work gis.work --update",
+        "gis crawl --repos repos.txt --work gis.work --archive 2025-01-01-0.json.gz",
+    )
+)
+def crawl(
+    repos: o.Repos,
+    work: o.WorkOnly,
+    *,
+    update: Annotated[bool, typer.Option("--update", help="Bring a finished crawl up to date.")] = False,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option("--archive", help="Hours of GH Archive that propose candidates; repeatable."),
+    ] = None,
+    strategy: o.Strategy = None,
+    api: o.Api = None,
+    api_url: o.ApiUrl = None,
+    token_file: o.TokenFile = None,
+    seed: o.Seed = None,
+    config: o.Config = None,
+    sets: o.Sets = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Only fetch, into WORK/store.sqlite. Run it again to go on."""
+    from gis_builder import crawl as use_case
+    from gis_builder.build import STORE_FILE, working_folder
+    from gis_builder.repos import read_repos
+    from gis_builder.session import Crawler
+    from gis_builder.store import Store
+
+    settings = o.merged_settings(config, sets, seed, strategy, api, api_url)
+    names = read_repos(repos)
+    with (
+        Crawler(settings, token_file, quiet=quiet) as crawler,
+        working_folder(work),
+        Store.open(work / STORE_FILE, create=True) as store,
+    ):
+        with crawler.open(store) as github:
+            if archive:
+                rows = use_case.crawl_archive(github, store, names, archive, settings, crawler.say)
+            else:
+                fetch = use_case.update if update else use_case.crawl
+                rows = fetch(github, store, names, settings)
+        show_crawled(store, rows, as_json=json, quiet=quiet)
+    if failed := use_case.failures(rows):
+        raise failed
+
+
+@app.command(name="import", epilog=examples("gis import saved-tracker --work gis.work"))
+def import_(
+    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers; see `gis_builder/dump.py`.")],
+    work: o.WorkOnly,
+    *,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fill WORK/store.sqlite from a saved tracker instead of a server."""
+    from gis_builder.build import STORE_FILE, working_folder
+    from gis_builder.crawl import import_tracker
+    from gis_builder.store import Store
+
+    with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
+        rows = import_tracker(store, dump, lambda words: say(words, quiet=quiet))
+        show_crawled(store, rows, as_json=json, quiet=quiet)
+
+
+@app.command(epilog=examples("gis status --work gis.work"))
+def status(work: o.WorkOnly, *, json: o.Json = False) -> None:
+    """Show how far a crawl is: issues by repository, points used and left, time to go."""
+    from gis_builder.build import STORE_FILE
+    from gis_builder.status import read_status, status_table
+    from gis_builder.store import Store
+
+    with Store.open(work / STORE_FILE) as store:
+        found = read_status(store)
+    if json:
+        print_json(found.to_dict())
+    else:
+        stdout.print(status_table(found))
