@@ -2,7 +2,7 @@
 
 ```
 masking, references, lexicon, phrases   what a text says, word by word
-└ tokens, grammar                       sentences as strings of codes, and the patterns over them
+└ tokens, rules, grammar                sentences as strings of codes, and the patterns over them
   └ claims, markers, prefilter          a text's claims
     └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
       └ verdict, targets, explain       the decision, and its reasons

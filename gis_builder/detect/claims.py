@@ -39,6 +39,7 @@ class Claim:
     about_others: bool = False  # "#1 is a dup of #2", "#1 is a dup of this"
     points_back: bool = False  # "dup of that one", "dupe of ^"
     is_partial: bool = False  # "the rest is tracked in #1": something else was done about the issue
+    is_part: bool = False  # "this is part of #1": nothing more than a hint unless it closes the issue
     about_this: bool = False  # "this is", as against "the wording of the message is"
     is_command: bool = False  # "/duplicate of #1"
     corrects: bool = False  # "I meant #2": counts only where the speaker claimed something before
@@ -51,7 +52,7 @@ class Reading:
 
     claims: tuple[Claim, ...] = ()
     mentions: tuple[IssueRef, ...] = ()  # every reference, in order of place
-    pull_links: frozenset[IssueRef] = frozenset()  # mentions by a link to a pull request's page
+    pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
     thanks: bool = False  # "thanks", "oh", "sorry": takes the last statement for right
     disagrees: bool = False  # begins with "no,"

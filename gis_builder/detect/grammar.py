@@ -1,12 +1,11 @@
-"""The patterns over sentences of codes: which marker points where, of whom it speaks, how firm it is."""
+"""Read a sentence of codes: which marker points where, of whom it speaks, and how firmly."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# A list of references that share one marker: "#1, #2 and also #3".
-LIST = r"R(?:[,&]{1,3}M?o?x?i?[,]?R|&?M?[,]?i?R)*"
+from gis_builder.detect.rules import RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,74 +23,9 @@ class Find:
     corrects: bool = False  # "I meant #2"
 
 
-_TARGETS = rf"(?P<t>{LIST})"
-_SUBJECT = rf"(?P<s>{LIST})"
-_IS = r"(?:[VJMHaxweC,]{0,4}V[VJMHaxwC]{0,5})"
-
-# Each rule names the stretches <m> marker, <t> targets, <s> foreign subject, <p> pointer back, <r> reversal,
-# <b> the beginning of a list, <c> a correction. The first letter is the kind of claim.
-_RULES: tuple[tuple[str, str], ...] = (
-    # --- the target before the marker: "#1, of which this is a dup", "#1 is a dup of this, closing this"
-    ("D", rf"{_TARGETS}[,]*oW[,]?T?[^RDF.?]{{0,5}}?(?P<m>D)(?!i?o)"),
-    ("D", rf"{_TARGETS}[,]*W[^RDF.?]{{0,4}}?T[^RDF.?]{{0,4}}?(?P<m>D)o(?!i?R)"),
-    ("D", rf"{_TARGETS}[VMH]x?[JH]?(?P<m>D)oT(?=.*C[JxM]{{0,2}}T)"),
-    ("D", r"(?P<s>R)[^RDFSK?IN]{0,5}?(?P<m>d)(?P<r>T)"),
-    # --- foreign subjects: "#1 is a dup of #2", "closing #1 as a dup of #2", "#1 (dup of #2)"
-    ("D", rf"{_SUBJECT},?W[^.RDF]{{0,7}}(?P<m>[DZ])i?[,o]{{0,2}}[xJiw]{{0,3}}{_TARGETS}"),
-    ("D", rf"{_SUBJECT},?(?:W,?)?{_IS}(?P<m>[DZ])i?[,o]{{0,2}}[xJiw]{{0,3}}{_TARGETS}"),
-    ("D", rf"{_SUBJECT},?(?:W,?)?[VJMHaxwC,]{{0,6}}(?P<m>[DZ])i?o[xJi]{{0,2}}(?P<r>[TO])(?!i?[,]?R)"),
-    ("D", rf"C[xiJ]{{0,2}}{_SUBJECT},?[Mw]?ax?J?(?P<m>D)i?o[xJi]{{0,2}}(?:{_TARGETS}|(?P<r>[TO]))"),
-    ("D", rf"{_SUBJECT},?[JMa]{{0,2}}x?(?P<m>D)o{_TARGETS}"),
-    ("D", rf"(?<![TVHJ]){_SUBJECT}[JM]?(?P<m>d){_TARGETS}"),
-    ("D", r"(?P<m>d)[:,]{1,2}(?P<s>R)"),
-    # --- the target after the marker: "dup of #1", "dup: #1", "dup, see #1", "this duplicates #1"
-    ("D", rf"(?P<m>D)i?[,]?o[^DFSKXRLE?]{{0,7}}?{_TARGETS}"),
-    ("D", r"(?P<m>D)i?o[xJ]?(?P<r>T)"),
-    ("D", r"(?P<m>D)i?ox?O(?P<p>)"),
-    ("D", rf"(?P<m>D)i?[,x]{{0,3}}e?[xi,]{{0,2}}{_TARGETS}"),
-    ("D", rf"(?P<m>D)i?(?:(?:Vw)?,[^RDFSKXLE?]{{0,4}})?e[xio,J]{{0,3}}{_TARGETS}"),
-    ("D", rf"(?:(?<=T)|(?<=^)|(?<=[TJ]J)|(?<=,)|(?<=TH)|(?<=T[wJ]))(?P<m>d)x?i?{_TARGETS}"),
-    ("D", rf"(?P<m>Z)[^RDFX.?]{{0,8}}?[bo]x?i?{_TARGETS}"),
-    # --- East Asian order
-    ("D", rf"{_TARGETS}w{{0,3}}(?P<m>D)(?!i?[oRe])"),
-    ("D", r"(?P<m>D)ox?[Jw]{0,2}i[^R.?]{0,3}(?P<b>,)$"),
-    # --- no target beside the marker: "closing as a dup", "looks like a dupe, thanks"; not "duplicate code"
-    (
-        "D",
-        r"(?:(?<=^)|(?<=[xaVJTCY&M,HNwoiR?.y]))(?<![bo]x)(?P<m>D)"
-        r"(?=i?(?:[.,?J&MT]|$|CT|w{0,5}C|Y|y|w?$|bD))",
-    ),
-    ("D", r"C[^RDFN.?]{0,4}ax?(?P<m>D)"),
-    ("D", r"N[^,.&RC]{0,4}?x(?P<m>D)(?=[wJ]{0,4}$)"),
-    # --- closing in favour of another
-    ("F", rf"{_SUBJECT}[VJMHCxaw,]{{0,5}}(?P<m>F)[xJi]{{0,2}}(?:{_TARGETS}|(?P<r>T))"),
-    ("F", rf"{_TARGETS}[^.?]{{0,12}}C[^RF.?]{{0,5}}(?P<m>F)T(?=[,.?]|$)"),
-    ("F", rf"(?P<m>F)[^RDFSXNEO.?]{{0,9}}?{_TARGETS}"),
-    ("F", r"(?P<m>F)x?(?P<p>O)"),
-    # --- the same issue
-    ("S", rf"{_SUBJECT}[VJMHxaw,]{{1,5}}(?P<m>S)[xJiw]{{0,2}}(?:{_TARGETS}|(?P<r>T))"),
-    ("S", rf"(?P<m>S)[xJiwob]{{0,3}}?{_TARGETS}"),
-    ("S", r"(?P<m>S)x?(?P<p>O)"),
-    ("S", rf"{_TARGETS},?(?:W,?)?(?:[HJ]{{0,2}}V|H)[JHxVMi]{{0,4}}(?P<m>s)"),
-    ("S", rf"{_TARGETS}w{{0,2}}(?P<m>s)"),
-    ("S", rf"(?P<m>s)[,ab]{{1,2}}x?i?{_TARGETS}"),
-    # "this is #1", and nothing after it that would make it "this is #1's fault"
-    (
-        "S",
-        rf"(?:^|(?<=[,J]))[TO]?[HJ]{{0,2}}(?P<m>[TV])[JHxi]{{0,4}}{_TARGETS}(?=[JMi]?(?:[.,?]|$)|J{{0,4}}o?C)",
-    ),
-    # --- a correction of what was said before
-    ("D", rf"(?P<c>c)[,xJi]{{0,2}}{_TARGETS}"),
-    # --- tracked or reported elsewhere
-    ("K", rf"(?P<m>K)[,xJiwe]{{0,3}}?{_TARGETS}"),
-    ("K", r"(?P<m>K)x?(?P<p>O)"),
-    ("K", rf"{_TARGETS}Vx?w?(?P<m>K)"),
-    ("K", rf"{_TARGETS}[wJMHVo]{{0,4}}(?P<m>f)(?=[Tx])"),
-    ("K", rf"(?P<m>A)[^RDFSLE?]{{0,5}}?{_TARGETS}"),
-    ("K", rf"{_TARGETS}[^RDFSLE?]{{0,5}}?(?P<m>A)"),
-)
-_COMPILED = tuple((kind, re.compile(rule)) for kind, rule in _RULES)
-_MARKERS = {"D": "DdZc", "F": "F", "S": "SsT", "K": "KAf"}
+_COMPILED = tuple((rule.kind, re.compile(rule.pattern)) for rule in RULES)
+# The codes of which a rule of that kind needs at least one: a cheap test before the patterns.
+_MARKERS = {"D": "DdZc", "F": "Fm", "S": "SsT", "K": "KAfP"}
 
 
 def find_markers(codes: str) -> list[Find]:
@@ -128,11 +62,25 @@ def _stretch(match: re.Match[str], group: str) -> tuple[int, int] | None:
     return match.span(group) if match.start(group) >= 0 else None
 
 
-_DENIAL = re.compile(r"N(?!w{0,2}G)[^,.&CRBF]{0,6}$|[BN][,]?N[^,.&CR]{0,5}$")
-_HEDGE = re.compile(r"[HI][^.&]{0,9}$")
-_OF_A_FIX = re.compile(r"X[^.R,C]{0,3}$")
-_IN_VAIN = re.compile(r"[NB][^.R]{0,4}G[^.R]{0,6}$|(?:I|o)J?G[^.R]{0,3}$")
-_DIFFERENT = re.compile(r"[TRO][VJHx]{0,3}E(?=w?[oi]|[.,?&]|$)|Ei|E[owxbV]{0,2}[RTO]")
+# What rules a marker; each ends where the marker begins.
+_DENIAL = re.compile(
+    r"N(?!w{0,2}G)[^,.&CRBF]{0,5}$"  # "isn't really a ...", but not "couldn't find a ..."
+    r"|[BN][,]?N[^,.&CR]{0,5}$"  # "no, not a ..."
+)
+_HEDGE = re.compile(r"[HI][^.&]{0,9}$")  # "I think that this is a ...", "if it is a ..."
+_OF_A_FIX = re.compile(r"X[^.R,C]{0,3}$")  # "the fix was ..."
+_IN_VAIN = re.compile(
+    r"[NB][^.R]{0,4}G[^.R]{0,6}$"  # "couldn't find any ..."
+    r"|(?:I|o)J?G[^.R]{0,3}$"  # "please search for ...", "to look for ..."
+)
+# What a sentence says as a whole.
+_DIFFERENT = re.compile(
+    r"[TRO][VJHx]{0,3}E(?=w?[oi]|[.,?&]|$)"  # "this is different", "#1 is a different bug"
+    r"|Ei"  # "different issue"
+    r"|E[owxbV]{0,2}[RTO]"  # "unrelated to #1"
+)
+_FIXED = re.compile(r"(?<!N)(?<!Nw)(?<!NJ)X")  # "fixed", not "not fixed", "not yet fixed"
+# How it begins: "yes", "ok, that's right" | "oh, ..." | "no" | "reopening", not "reopen if ..."
 _AGREEMENT = re.compile(r"[,w]?[,y]{0,2}[JT]?Y")
 _THANKS = re.compile(r"[,w]?[,]?J?[yY]")
 _DISAGREEMENT = re.compile(r"[,w]?[,]?B")
@@ -162,6 +110,11 @@ def is_of_a_fix(codes: str, start: int) -> bool:
 def says_different(codes: str) -> bool:
     """Whether the sentence tells two issues apart: "a different bug", "not the same as #1"."""
     return "E" in codes and _DIFFERENT.search(codes) is not None
+
+
+def says_fixed(codes: str) -> bool:
+    """Whether the sentence calls the issue fixed, or no bug; not "isn't fixed yet"."""
+    return "X" in codes and _FIXED.search(codes) is not None
 
 
 def begins_with_yes(codes: str) -> bool:

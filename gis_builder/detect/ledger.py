@@ -12,6 +12,7 @@ from gis_builder.records import IssueRef
 
 _ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
 _ANSWER_WORDS = 30
+_FEW_WORDS = 12
 
 
 class Fate(StrEnum):
@@ -70,6 +71,7 @@ class Ledger:
             if claim.stance is Stance.DENIED:
                 self._dispute(statement, claim.targets)
         if statement.role is not Role.BOT and not own:
+            self._fill_in(statement)
             self._answer(statement)
         for claim in made:
             self._take_up(claim, statement)
@@ -98,7 +100,8 @@ class Ledger:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
             earlier = self.last_standing() or self._revived(statement)
             if earlier is not None:
-                earlier.confirm(statement, claim.stance)
+                is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
+                earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
         targets = claim.targets or self._meant()
         self.standings.append(
@@ -124,6 +127,15 @@ class Ledger:
                     return (mention,)
         return ()
 
+    def _fill_in(self, statement: Statement) -> None:
+        """Take a short answer that names one issue for what "a dup, but I can't find of what" looked for."""
+        last = self.standings[-1] if self.standings else None
+        named = self.meant_by(statement)
+        if last is None or last.targets or len(named) != 1 or statement.reading.words > _ANSWER_WORDS:
+            return
+        if last.stands and self._is_near(last):
+            last.targets, last.is_inferred = named, True
+
     def meant_by(self, statement: Statement) -> tuple[IssueRef, ...]:
         """The other issues that a statement names."""
         mentions = statement.reading.mentions
@@ -135,23 +147,42 @@ class Ledger:
         last = self.last_standing()
         if last is None:
             return
-        is_near = len(self.heard) - last.place <= _ANSWER_REACH
-        is_late = statement.when > self.closed_at
-        is_principal = statement.role is not Role.OTHER
+        is_near = self._is_near(last)
         named = tuple(ref for ref in reading.mentions if ref in last.targets)
         differs = reading.says_different and (is_near or named)
         if ((reading.disagrees and is_near) or differs) and not reading.agrees:
             self._dispute(statement, named)
-        elif reading.agrees and (is_near if is_principal else self._is_short_answer(statement, last)):
+        elif reading.agrees and self._is_answer(statement, last):
             last.confirm(statement)
-        elif reading.says_otherwise and statement.role is Role.CLOSER:
-            if not is_late:
+        elif reading.says_otherwise:
+            if statement.role is Role.CLOSER and statement.when <= self.closed_at:
                 self.void(Fate.FIXED)
-        elif reading.thanks and is_near and is_principal:
+        elif self._accepts(statement, last, is_named=bool(named)):
             last.confirm(statement)
 
-    def _is_short_answer(self, statement: Statement, last: Standing) -> bool:
-        """Whether a bystander's "yes" answers the claim: it follows at once, and is short."""
+    def _accepts(self, statement: Statement, last: Standing, *, is_named: bool) -> bool:
+        """Whether a statement takes the last claim for true without saying so.
+
+        By "thanks", "oh, I missed that" of whom it concerns; or because somebody who called the issue a
+        duplicate says no more than that it can be closed.
+        """
+        reading = statement.reading
+        if reading.thanks and _is_principal(statement) and self._is_near(last):
+            is_for_a_fix = self.heard[-1].reading.says_otherwise and self.heard[-1] is not last.statement
+            return is_named or (reading.words <= _ANSWER_WORDS and not is_for_a_fix)
+        is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
+        is_request = reading.is_closing and reading.words <= _FEW_WORDS and statement.when <= self.closed_at
+        return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
+
+    def _is_near(self, standing: Standing) -> bool:
+        return len(self.heard) - standing.place <= _ANSWER_REACH
+
+    def _is_answer(self, statement: Statement, last: Standing) -> bool:
+        """Whether a "yes" answers the claim; a bystander's does so at once, and is short."""
+        if statement.reading.says_otherwise and last.claim.kind is not ClaimKind.DUPLICATE:
+            return False  # "yes, it works now"
+        if _is_principal(statement):
+            return self._is_near(last)
         return len(self.heard) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
@@ -160,7 +191,7 @@ class Ledger:
         A bot's suggestion is nobody's claim; a bot that closes says what a person told it. "I meant #2" takes
         a claim of the same speaker to be one.
         """
-        if claim.about_others:
+        if claim.about_others or (claim.is_part and statement.role is not Role.CLOSER):
             return False
         if claim.corrects:
             return any(standing.statement.who == statement.who for standing in self.standings)
@@ -168,3 +199,8 @@ class Ledger:
             return True
         is_action = claim.is_command or (claim.is_closing and claim.stance is Stance.ASSERTED)
         return claim.kind is ClaimKind.DUPLICATE and is_action
+
+
+def _is_principal(statement: Statement) -> bool:
+    """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
+    return statement.role is not Role.OTHER

@@ -2,28 +2,50 @@
 
 A sentence becomes a string of these codes (see `tokens`), so that the grammar's patterns stay short:
 
-| code | stands for | code | stands for |
-|---|---|---|---|
-| `R` | a reference to an issue | `D` | the noun "duplicate", a slash command |
-| `d` | "duplicates", "dupes" | `Z` | "duplicated" |
-| `F` | "in favour of", "superseded by" | `f` | "supersedes", "subsumes" |
-| `K` | "tracked in", "covered by" | `S` | "same issue as" |
-| `s` | "the same issue" | `A` | "already reported", "already open" |
-| `T` | this issue | `O` | the issue just named |
-| `V` | is, was | `N` | not |
-| `H` | maybe, seems, I think | `I` | if, whether, unless |
-| `C` | closing | `U` | reopening |
-| `X` | fixed, works now | `L` | related, similar |
-| `E` | different | `Y` | yes, indeed |
-| `y` | oh, thanks, sorry | `c` | I meant, make that |
-| `?` | end of a question | `Q` | there is no telling |
-| `B` | no (as an answer) | `G` | find, search |
-| `M` | also | `W` | which |
-| `e` | see | `o` | of, to, with |
-| `b` | by, in, at | `a` | as |
-| `x` | a, an, the | `i` | issue, bug, report |
-| `J` | just, basically | `&` | and, or |
-| `,` | a lesser break | `w` | any other word |
+| code | stands for | as in |
+|---|---|---|
+| `R` | a reference | #12, a link to an issue, "issue 12" |
+| `D` | the noun "duplicate" | dup, dupe, /duplicate, duplikat |
+| `d` | the verb in the present, the plural | duplicates, dupes |
+| `Z` | the verb in the past | duplicated |
+| `F` | another is preferred | in favour of, superseded by, continued in |
+| `m` | moved to another | merged into, moved to |
+| `f` | another takes this in | supersedes, covers, tracks |
+| `K` | known elsewhere | tracked in, covered by |
+| `P` | a part of another | part of, subsection of |
+| `A` | known already | already reported, reported as |
+| `S` | like another | same issue as, identical to |
+| `s` | alike | the same issue |
+| `T` | this issue | this, it, that's |
+| `O` | the issue just named | that one, the above, ^ |
+| `c` | a correction | I meant, make that |
+| `V` | to be | is, was, becomes |
+| `N` | not | isn't, don't, never |
+| `H` | maybe | seems, I think, looks like |
+| `I` | on a condition, a request | if, whether, please |
+| `Q` | undecided | hard to tell, who knows |
+| `Y` | yes | indeed, agreed, you're right |
+| `B` | no, as an answer | nope, no it isn't |
+| `y` | surprise, thanks, regret | oh, thanks, sorry |
+| `C` | to close | closing, closed |
+| `U` | to reopen | reopening |
+| `X` | fixed, or no bug | fixed, works now, by design |
+| `L` | related | similar, linked |
+| `E` | different | unrelated, has nothing to do with |
+| `G` | to search | find, looked |
+| `M` | also | additionally |
+| `W` | a relative | which, whose |
+| `e` | see | cf, check, per |
+| `o` | of | of, to, with |
+| `b` | by | by, in, at |
+| `a` | as | as |
+| `x` | an article | a, the, one |
+| `i` | a noun for an issue | issue, bug, report |
+| `J` | a word that adds nothing | just, basically, now |
+| `&` | and, or | plus, + |
+| `,` | a lesser break | comma, colon, bracket, line break |
+| `?` | a question mark | ? |
+| `w` | any other word | window |
 """
 
 from __future__ import annotations
@@ -70,7 +92,7 @@ _WORDS_BY_CODE = {
         definitely ja oui sí sì да
     """,
     "y": """
-        oops whoops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
+        oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
         thank thx ty merci danke gracias obrigado
     """,
     "B": "nah nope",

@@ -17,8 +17,8 @@ from gis_builder.records import IssueRef
 _KINDS = {"D": ClaimKind.DUPLICATE, "F": ClaimKind.FAVOUR, "S": ClaimKind.SAME, "K": ClaimKind.TRACKED}
 _LEADS_AWAY = re.compile("X|L")  # a sentence about a fix or a likeness names something else
 _PARTIAL = re.compile(
-    r"\b(?:remain\w*|rest of|left over|leftover|other|otherwise|longer|partly|partially|part of|second"
-    r"|half)\b"
+    r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
+    r"|part of (?:this|it|the)|second|half)\b"
 )
 _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
 _REACH = 3  # sentences back
@@ -37,7 +37,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Read
     return Reading(
         claims=claims,
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
-        pull_links=frozenset(reference.ref for reference in page.references if reference.is_pull_link),
+        pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
         agrees=any(
             grammar.begins_with_yes(sentence.codes) and not grammar.says_different(sentence.codes)
             for sentence in sentences
@@ -45,7 +45,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Read
         thanks=any(grammar.begins_with_thanks(sentence.codes) for sentence in sentences),
         disagrees=grammar.begins_with_no(opening),
         says_different=any(grammar.says_different(sentence.codes) for sentence in sentences),
-        says_otherwise=any("X" in sentence.codes for sentence in sentences),
+        says_otherwise=any(grammar.says_fixed(sentence.codes) for sentence in sentences),
         speaks_of_duplicates=any("D" in sentence.codes for sentence in sentences),
         reopens=any(grammar.is_reopening(sentence.codes) for sentence in sentences),
         is_closing=any("C" in sentence.codes for sentence in sentences),
@@ -112,7 +112,9 @@ def _claims(page: _Page, sentence: Sentence) -> Iterator[Claim]:
     # "Same cause as in #1, closed that one as a duplicate of this": the likeness too is the other's.
     is_reversed = any(find.is_reversed for find in finds)
     for find in finds:
-        if grammar.is_in_vain(sentence.codes, find.start):
+        if grammar.is_in_vain(sentence.codes, find.start) or (
+            find.opens_list and not _ends_in_colon(page, sentence)
+        ):
             continue
         if find.kind == "D" or not grammar.is_of_a_fix(sentence.codes, find.start):
             claim = _claim(page, sentence, find)
@@ -134,6 +136,7 @@ def _claim(page: _Page, sentence: Sentence, find: grammar.Find) -> Claim:
         about_others=about_others or find.is_reversed,
         points_back=find.points_back,
         is_partial="X" in sentence.codes or _PARTIAL.search(page.hidden, *_extent(sentence)) is not None,
+        is_part=sentence.codes[find.start] == "P",
         about_this=_THIS.search(page.hidden, *_extent(sentence, find.end)) is not None,
         is_command=page.hidden[sentence.spans[find.start][0]] == "/",
         corrects=find.corrects,
@@ -194,6 +197,10 @@ def _chosen(references: Iterable[Reference], issue: IssueRef) -> tuple[IssueRef,
     plain = [reference for reference in found if not reference.is_anchored] or found
     refs = tuple(dict.fromkeys(reference.ref for reference in plain))
     return tuple(ref for ref in refs if ref != issue) or refs
+
+
+def _ends_in_colon(page: _Page, sentence: Sentence) -> bool:
+    return page.hidden[slice(*_extent(sentence))].rstrip().endswith(":")
 
 
 def _extent(sentence: Sentence, tokens: int | None = None) -> tuple[int, int]:

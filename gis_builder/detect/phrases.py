@@ -20,7 +20,7 @@ _SAME_THING = (
 )
 _BE_SURE = r"(?:sure|certain|positive|confident)"
 _INTO = r"(?:to|into|in to|with|under|over to)"
-_WITHIN = r"(?:by|in|at|under|on|as|over in|over at|with|here|there|through|via|at least in)"
+_WITHIN = r"(?:by|in|at|under|on|as|over in|over at|with|here|there|through|via|elsewhere|at least in)"
 _TALK = r"(?:discussion|conversation|issue|bug|work)"
 _EARLIER = (
     r"(?:that|the (?:other|linked|above|mentioned|former|latter|original|older|newer|earlier|previous|first"
@@ -33,20 +33,34 @@ _MAYBE = r"(?:maybe|perhaps|possibly)"
 PHRASES: tuple[tuple[str, str], ...] = (
     ("D", r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
     ("D", r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
-    ("D", r"(?:opened|filed|reported|posted|submitted) twice"),
+    (
+        "D",
+        r"(?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)"
+        r"|re-?posted (?:my own|my|the same) (?:issue|bug|report)",
+    ),
     # in favour of another
-    ("F", r"in (?:fav(?:ou?|uo)r|lieu|preference)(?: of| to)?"),
+    ("F", r"in (?:fav(?:ou?|uo)r(?:ite)?|lieu|preference)(?: of| to)?"),
     ("F", rf"(?:super[cs]ee?d(?:ed|ing)|subsumed|obsoleted|encompassed|absorbed) (?:by|in|{_INTO})"),
     ("F", r"replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)"),
     ("f", r"(?:has |have )?super[cs]ee?ded(?= this)"),
-    ("F", rf"(?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)) {_INTO}"),
+    ("F", r"redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)"),
+    ("F", r"direct (?:all |any )?(?:further |future )?(?:discussion|comments|feedback)s? (?:there|to|here)"),
     (
-        "F",
-        r"(?:merg(?:e|ing)|fold(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the|that)"
+        "m",
+        r"(?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)|punt(?:ed|ing))"
+        rf" (?:over )?{_INTO}",
+    ),
+    (
+        "m",
+        r"(?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the|that)"
         rf"(?: {_TALK})? {_INTO}",
     ),
-    ("F", r"(?:because|since|as)(?=\s?\x01\x02*\s(?:has|have|contains?|is|got) (?:a lot )?(?:more|better))"),
-    ("F", r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
+    (
+        "F",
+        r"(?:because|since|as)(?=\s?(?:\x01\x02*|that one|the other(?: one)?)"
+        r"\s(?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))",
+    ),
+    ("K", r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
     ("F", rf"continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}"),
     # tracked or reported elsewhere
     (
@@ -54,7 +68,8 @@ PHRASES: tuple[tuple[str, str], ...] = (
         r"(?:being |better |also |all |currently )*(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
         rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
     ),
-    ("f", r"(?:already |now )?(?:tracking|covering)(?= (?:this|it|that)(?!\w))"),
+    ("f", r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
+    ("f", r"(?:can|will|would|should|does) (?:also )?(?:cover|track)(?= (?:this|it|that)(?!\w))"),
     ("K", r"(?:an? )?sub-?(?:issue|bug|case) of"),
     ("K", r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
     ("K", r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being))*"),
@@ -64,7 +79,19 @@ PHRASES: tuple[tuple[str, str], ...] = (
         r"|request\w*|raised|an? (?:issue|bug|ticket)|have|has|being|on file|submitted|logged|there|noted"
         r"|recorded)",
     ),
-    ("A", r"(?:reported|filed|opened|submitted) (?:this|it)(?: already)? (?:as|in|at|under)"),
+    (
+        "A",
+        r"(?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)",
+    ),
+    ("A", r"(?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)"),
+    ("A", r"known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already"),
+    ("A", r"(?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)"),
+    (
+        "K",
+        r"(?:existing|outstanding) (?:discussion|issue|bug|ticket|report)"
+        r"(?: (?:is|at|in|on|over|about this))*",
+    ),
+    ("P", r"(?:sub-?section|part|portion|piece|aspect) of"),
     ("A", r"open(?: already)? (?:about|for) (?:this|it)"),
     ("A", r"been (?:report\w*|filed|request\w*|raised|submitted)"),
     # the same
@@ -76,6 +103,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
         r"(?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of",
     ),
     ("S", r"(?:an? |the )?(?:instance|manifestation|incarnation|special case) of"),
+    ("S", r"(?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of"),
     ("S", r"(?:an? |the )?(?:re-?post|repeat|subset) of"),
     ("s", rf"{_SAME} {_THING}"),
     ("s", r"one and the same"),
@@ -102,23 +130,38 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ("c", r"(?:should (?:be|read|have been)|meant to be)(?= ?\x01)"),
     ("B", r"(?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)"),
     ("B", r"no,? it (?:isn'?t|is not|doesn'?t)"),
+    ("B", r"(?:actually|hmm*|er|wait|oh),? (?:no|not|never ?mind)(?=\s*(?:[,.;:!]|\Z| me))"),
+    ("B", r"scratch that|i (?:take|took) (?:it|that) back|i (?:was|am|could be) (?:wrong|mistaken)"),
     ("B", r"not (?:really|quite|exactly)(?=\s*(?:[,.;:!]|\Z))|no(?=\s*[,.;:!-])"),
     ("Y", r"(?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so"),
     ("Y", r"you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense"),
     ("Y", r"it is indeed|so it (?:is|does|seems)"),
     ("H", r"(?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like"),
     ("H", r"not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)"),
-    ("H", r"may be|could be|can be|don'?t know"),
+    ("H", r"may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be"),
     # fixed, or no bug
-    ("X", r"works? (?:now|fine|for me|correctly|as expected|on)|compiles? (?:now|fine|for me)"),
-    ("X", r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no repro"),
+    (
+        "X",
+        r"works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)"
+        r"|now (?:works|compiles|builds)",
+    ),
+    ("X", r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no[- ]repro"),
     (
         "X",
         r"(?:doesn'?t|not|don'?t|no longer) (?:\w+ )?"
         r"(?:reproduces?|repro|occurs?|happens?|crash(?:es)?|fails?|ices?)",
     ),
+    ("w", r"(?:to )?be done"),
     ("X", r"has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))"),
-    ("X", r"not a bug|working as intended|by design|expected behaviou?r|as (?:expected|intended|designed)"),
+    (
+        "X",
+        r"(?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)(?:'?s| is) (?:really |actually )?a bug",
+    ),
+    (
+        "X",
+        r"not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r"
+        r"|as (?:expected|intended|designed)",
+    ),
     (
         "X",
         r"won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)"

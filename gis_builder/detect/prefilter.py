@@ -13,14 +13,29 @@ _CLAIM_STEMS = (
     *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
 )
 _REFERRING_STEMS = (
-    *("same", "already", "supers", "superc", "subsum", "obsoleted", "replac", "track", "cover", "captured"),
-    *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "continu", "identical", "equivalent"),
-    *("instance", "manifestation", "special case", "repost", "subset", "been reported", "been filed"),
+    *("same", "already", "supers", "superc", "subsum", "obsoleted", "replac", "track", "cover", "captur"),
+    *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu", "identical", "equivalent"),
+    *(
+        "instance",
+        "manifestation",
+        "case of",
+        "variant of",
+        "repost",
+        "re-post",
+        "handling",
+        "subset",
+        "redundant",
+        "duplication",
+    ),
+    *("been reported", "been filed", "reported ", "filed", "known issue", "known bug", "known problem"),
+    *("existing ", "outstanding ", "open issue", "open bug", "open ticket", "open about", "open for"),
+    *("known limitation", "part of", "section of", "portion of", "aspect of", "piece of", "sub-", "subissue"),
+    *("subbug", "fall under", "falls under", "falling under", "direct ", "discuss ", "closing for"),
+    *("closed for", "double", "twice", "follow #", "follow http", "now under", "now at"),
     *("meant", "correction", "make that", "should be", "should read", "同一", "同じ", "相同", "같은"),
     *(" is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug"),
-    *("really #", "is basically", "is really", "is just", "is essentially", "sub-", "subissue", "subbug"),
-    *("double", "twice", "discuss ", "follow #", "follow http", "filed", "open about", "open for"),
-    *("because #", "because http", "since #", "since http", "as #", "as http", "now under", "now at"),
+    *("really #", "be #", "is basically", "is really", "is just", "is essentially"),
+    *("because #", "because http", "since #", "since http", "as #", "as http", "that one", "the other"),
 )
 # These bear on a claim that was made before.
 _ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
@@ -31,7 +46,7 @@ _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK
 def might_matter(text: str) -> bool:
     """Whether a comment could claim anything; costs microseconds."""
     lower = text.lower()
-    return _has_any(lower, _CLAIM_STEMS) or (_has_any(lower, _REFERRING_STEMS) and could_refer(lower))
+    return _has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and _has_any(lower, _REFERRING_STEMS))
 
 
 def might_guess(body: str) -> bool:

@@ -27,6 +27,8 @@ _OTHER_REGISTER = re.compile(
     r"\b(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?[ :]*\Z",
     re.IGNORECASE,
 )
+_PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
+_LANDED_AFTER = re.compile(r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE)
 # Words written against "#12" that say what it is, not which repository it is in.
 _PLAIN_PREFIX = frozenset(
     {"issue", "issues", "bug", "bugs", "ticket", "pr", "pull", "no", "nr", "gh", "of", "see", "fixes"}
@@ -54,7 +56,7 @@ class Reference:
     start: int
     end: int
     is_anchored: bool = False  # a link to one comment of the thread, often not the thread that is meant
-    is_pull_link: bool = False
+    is_pull: bool = False  # by its link or by what the text says of it: "PR #12", "#12 has landed"
 
 
 def could_refer(lower_text: str) -> bool:
@@ -95,12 +97,18 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
     if match["number"]:
         if _OTHER_REGISTER.search(match.string, max(0, start - 24), start):
             return None
-        return Reference(IssueRef(_named(match["name"], home, homes), int(match["number"])), start, end)
+        ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
+        return Reference(ref, start, end, is_pull=_is_called_pull(match.string, start, end))
     for group in ("gh_number", "spoken", "bare"):
         if match[group]:
             # Only the number is the reference: "dup of 12" keeps its words for the grammar.
             return Reference(IssueRef(home, int(match[group])), match.start(group), end)
     return None
+
+
+def _is_called_pull(text: str, start: int, end: int) -> bool:
+    is_named = _PULL_BEFORE.search(text, max(0, start - 16), start) is not None
+    return is_named or _LANDED_AFTER.match(text, end) is not None
 
 
 def _named(name: str | None, home: str, homes: set[str]) -> str:

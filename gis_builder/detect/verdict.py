@@ -35,7 +35,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = frozenset(e.target for e in tracker.marked if e.target is not None and e.target_is_pull)
         return check_targets(marked, knowing(kind_of, pulls), rules)
     ledger = hear_thread(thread, tracker, kind_of, rules)
-    pulls = frozenset(ref for statement in ledger.heard for ref in statement.reading.pull_links)
+    pulls = frozenset(ref for statement in ledger.heard for ref in statement.reading.pulls)
     return check_targets(_from_claims(issue, ledger, tracker), knowing(kind_of, pulls), rules)
 
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from gis_builder.detect import lexicon
 from gis_builder.detect.lexicon import WORDS, code_of
+from gis_builder.detect.phrases import PHRASES, UNSPACED_PHRASES
 
 
 @pytest.mark.parametrize(
@@ -37,5 +41,8 @@ def test_forms() -> None:
     assert [code_of(word) for word in ("duplicates", "dupilcates", "duplicated", "semi-dup")] == list("ddZD")
 
 
-def test_every_code_is_one_sign_of_the_table() -> None:
-    assert all(len(code) == 1 for code in WORDS.values())
+def test_every_code_stands_once_in_the_table() -> None:
+    table = re.findall(r"^\| `(.)` \|", lexicon.__doc__ or "", re.MULTILINE)
+    phrases = {code for code, _ in (*PHRASES, *UNSPACED_PHRASES)}
+    assert len(table) == len(set(table))
+    assert set(WORDS.values()) | phrases | {"R", ",", "?", "&"} == set(table)

@@ -72,6 +72,10 @@ def numbers(claim: Claim) -> list[int]:
         f"Dup of #1, see https://github.com/{REPO}/issues/7#issuecomment-5",
         "Dupe of issues like:\n- #1",
         "#1 is a dup of this but has more details, closing this one.",
+        "Known before, so I take this for a duplication of #1.",
+        "This is a duplicate otherwise of #1",
+        "Ah, I reposted my own issue: #1",
+        "Has nothing to do with #2, dupe of #1.",
         "Duplikat von #1",
         "Doublon de #1",
         "Duplicado de #1",
@@ -98,7 +102,18 @@ def test_a_duplicate_is_claimed_of_the_issue_named(text: str) -> None:
         ("Merging this into #1", ClaimKind.FAVOUR),
         ("Let's continue in #1.", ClaimKind.FAVOUR),
         ("Given #1, I'm closing in favour of that.", ClaimKind.FAVOUR),
+        ("Rolling this into #1.", ClaimKind.FAVOUR),
+        ("Moved to a new report: #1", ClaimKind.FAVOUR),
+        ("Closing for #1", ClaimKind.FAVOUR),
+        ("Redundant with #1.", ClaimKind.FAVOUR),
+        ("Closing, since #1 has more logs.", ClaimKind.FAVOUR),
+        ("#1 is the wider one, so I close this, since that one has more logs.", ClaimKind.FAVOUR),
+        ("Please direct all further discussion there: #1", ClaimKind.FAVOUR),
+        ("Closing in favour of these:\n- the wide one #1", ClaimKind.FAVOUR),
         ("Same as #1.", ClaimKind.SAME),
+        ("I believe this is #1.", ClaimKind.SAME),
+        ("This seems to be #1.", ClaimKind.SAME),
+        ("Ah, a particularly odd case of #1", ClaimKind.SAME),
         ("This is the same underlying problem as #1", ClaimKind.SAME),
         ("#1 is exactly the same bug", ClaimKind.SAME),
         ("Whoops, this is #1.", ClaimKind.SAME),
@@ -107,6 +122,15 @@ def test_a_duplicate_is_claimed_of_the_issue_named(text: str) -> None:
         ("There's #1 already open for this.", ClaimKind.TRACKED),
         ("This has already been reported as #1", ClaimKind.TRACKED),
         ("covered by #1", ClaimKind.TRACKED),
+        ("well covered elsewhere, e.g. #1", ClaimKind.TRACKED),
+        ("#1 supersedes.", ClaimKind.TRACKED),
+        ("#1 will cover this", ClaimKind.TRACKED),
+        ("I think #1 covers the same problem.", ClaimKind.TRACKED),
+        ("It is a known bug (#1).", ClaimKind.TRACKED),
+        ("That's filed as #1.", ClaimKind.TRACKED),
+        ("Existing ticket: #1", ClaimKind.TRACKED),
+        ("This falls under #1", ClaimKind.TRACKED),
+        ("This is really a part of #1, closing.", ClaimKind.TRACKED),
     ],
 )
 def test_the_other_ways_of_saying_it(text: str, kind: ClaimKind) -> None:
@@ -123,6 +147,9 @@ def test_the_other_ways_of_saying_it(text: str, kind: ClaimKind) -> None:
         "I'm in favour of this. See #1.",
         "Fixed by #1",
         "Related to #1",
+        "Going by that report moving to the new menus will need a patch: #1",
+        "Shadows are dropped as part of #1, so there is little to do.",
+        "Colour themes as tracked in #1 won't help.",
         "similar to #1 but not on Windows",
         "This is blocked on #1",
         "for the same reason I like #1",
@@ -144,6 +171,7 @@ def test_no_claim_is_made(text: str) -> None:
         ("Closing as dup of #1, ok?", Stance.ASSERTED),
         ("Probably a dup of #1", Stance.HEDGED),
         ("I think this is a duplicate of #1", Stance.HEDGED),
+        ("This may or may not be a dup of #1", Stance.HEDGED),
         ("Not sure if this is a dup of #1", Stance.OPEN),
         ("Possibly a dup of #1. Closing.", Stance.HEDGED),
         ("Maybe dup of #1, maybe our own bug.", Stance.OPEN),
@@ -219,6 +247,10 @@ def test_the_remarks_of_a_text() -> None:
     assert read("Yes, closing.", HERE).agrees
     assert read("No, that was our prune bug.", HERE).disagrees
     assert read("I don't believe so.", HERE).disagrees
+    assert read("Hm, actually, no.", HERE).disagrees
+    assert read("I take that back.", HERE).disagrees
+    assert not read("It isn't fixed yet.", HERE).says_otherwise
+    assert read("I don't think this is a bug.", HERE).says_otherwise
     assert read("Thanks, I missed that.", HERE).thanks
     assert read("That's a different bug.", HERE).says_different
     assert not read("I use a different machine.", HERE).says_different

@@ -67,8 +67,17 @@ def test_a_former_name_is_home() -> None:
 def test_a_link_to_a_comment_and_to_a_pull_page_are_told() -> None:
     base = "https://github.com/rocket/launcher"
     anchored, pull = find_references(f"{base}/issues/5#issuecomment-1 {base}/pull/6", HOME)
-    assert (anchored.is_anchored, anchored.is_pull_link) == (True, False)
-    assert (pull.is_anchored, pull.is_pull_link) == (False, True)
+    assert (anchored.is_anchored, anchored.is_pull) == (True, False)
+    assert (pull.is_anchored, pull.is_pull) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_pull"),
+    [("in PR #6", True), ("pull request #6", True), ("#6 has landed", True), ("#6 was closed", False)],
+)
+def test_what_the_text_calls_a_pull_request(text: str, is_pull: bool) -> None:
+    (reference,) = find_references(text, HOME)
+    assert reference.is_pull is is_pull
 
 
 @given(st.integers(1, 9_999_999), st.text(alphabet="ab ,.\n", max_size=20))

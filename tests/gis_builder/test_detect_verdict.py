@@ -45,6 +45,24 @@ def call(*parts: object, **fields: object) -> tuple[Outcome, list[int]]:
             said("mia", "No, it is a dup."),
         ),
         (said("mia", "Duplicate of #2"), said("mia", "Sorry, wrong tab. I meant #1.", -0.2)),
+        (
+            said("bob", "A dup, but I can't find of what", 30),
+            said("ann", "Maybe #1?", 29),
+            said("mia", "Yes."),
+        ),
+        (said("bob", "Seems a dupe of #1", 200), said("bob", "This can be closed then.", 1)),
+        (said("bob", "Isn't this a duplicate of #1?", 900), said("max", "Looks like a duplicate, yes", 800)),
+        (said("mia", "Closed by accident, but I think it's a dup of #1, so it stays closed.", -3000),),
+        (
+            said(
+                "mia",
+                "You want the other menu, left of the clock. It draws the same shadows, and more of them. "
+                "The hint should say so, but there's already a bug open for that: #1",
+                0.001,
+            ),
+        ),
+        (said("mia", "Part of #1.", 0.001),),
+        (said("mia", "This is just part of #1, so I'm closing it.", 0.4),),
         (said("helper", "/dup #1", 0.1, is_bot=True),),
         (said("helper", "Closing as duplicate of #1.", is_bot=True),),
     ],
@@ -61,6 +79,25 @@ def test_duplicates(comments: tuple[Comment, ...]) -> None:
         (said("mia", "Similar to #1, but this one is by design."),),
         (said("mia", "#1 is a dup of #2."),),
         (said("mia", "Closed #1 as a duplicate of this."),),
+        (said("mia", "Done. The new painter is tracked in #1."),),
+        (said("mia", "By design."), said("mia", "(The wording of the hint is covered by #1.)", -0.1)),
+        (said("mia", "Part of #1.", 500), said("bob", "Gone now?", 2), said("mia", "Yes, thanks!")),
+        (said("bob", "dup of #1", 30), said("bob", "Er, not. Why does it blink?", 29)),
+        (
+            said("bob", "I think it's the same as #1", 60),
+            said("ann", "It builds now.", 2),
+            said("mia", "Thanks!"),
+        ),
+        (said("bob", "Subsumed by #1, probably", 60), said("mia", "Yeah, it works now.")),
+        (said("mia", "I think it's the same as #1", 9), said("mia", "My own disk was full all the time.")),
+        (
+            said("bob", "It might be the same bug as #1.", 900),
+            said(
+                "mia",
+                "Ok, so the old painter went away, the new one never had that menu, and what is left of "
+                "the test fails as it should, which means that there is nothing more to do here.",
+            ),
+        ),
         (
             said("bob", "dup of #1", 300),
             said("ann", "> dup of #1\n\nNo it isn't.", 200),
