@@ -10,6 +10,8 @@ from gis_builder.emulator.tracker import Account, Comment, Event, Issue, Reposit
 
 View = dict[str, Any]
 
+_GHOST = Account("ghost", "User")  # REST's stand-in for a deleted account; GraphQL says null
+
 
 class Views:
     """Renders objects whose links lead back to this server.
@@ -62,7 +64,7 @@ class Views:
             "node_id": issue_node_id(repository, issue),
             "number": issue.number,
             "title": issue.title,
-            "user": self.account(issue.author),
+            "user": self.account(issue.author or _GHOST),
             "labels": [self._label(repository, label) for label in issue.labels],
             "state": issue.state,
             "state_reason": issue.state_reason,
@@ -98,7 +100,7 @@ class Views:
             "issue_url": f"{self._repo_url(repository)}/issues/{issue.number}",
             "id": unique_id,
             "node_id": f"IC_{repository.id}_{issue.number}_{unique_id}",
-            "user": self.account(comment.author),
+            "user": self.account(comment.author or _GHOST),
             "created_at": comment.created_at,
             "updated_at": comment.updated_at,
             "author_association": comment.association,
