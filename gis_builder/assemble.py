@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gis_builder.crawl import full_names, pool_size
+from gis_builder.crawl import pool_size
 from gis_builder.dataset import drop_counts, write_dropped, write_gis
 from gis_builder.detect import clusters as find_clusters
 from gis_builder.detect.references import find_references
@@ -21,7 +21,7 @@ from gis_builder.pairs.text import render_issues
 from gis_builder.records import Evidence, Issue, IssueRef, Kind, Thread, Verdict
 from gis_builder.settings import BuildSettings
 from gis_builder.split import split_issues
-from gis_builder.store import RepoRow, Store
+from gis_builder.store import RepoRow, Store, full_names
 from gis_builder.verdicts import count_verdicts, read_duplicates
 from pairkit import __version__
 from pairkit.errors import ConfigError

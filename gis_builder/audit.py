@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from pairkit.length import share_long
-from pairkit.records import SPLITS, PairDataset
+from pairkit.records import SPLITS, LabelKind, PairDataset
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical
 
 _EXAMPLES = 5
@@ -52,6 +52,7 @@ class AuditReport:
     repeated_pairs: Finding = field(default_factory=Finding)
     contradictory_pairs: Finding = field(default_factory=Finding)  # the same two texts with different labels
     issues_by: str = "text"
+    label_kind: LabelKind = "binary"
 
     @property
     def leaks(self) -> list[str]:
@@ -69,12 +70,13 @@ class AuditReport:
 
     def to_text(self) -> str:
         """The report for people."""
+        label, form = ("label 1", ".1%") if self.label_kind == "binary" else ("mean", ".2f")
         lines = [
             f"{self.source}",
-            f"{'split':<12}{'pairs':>9}{'label 1':>9}{'>512':>8}{'empty':>7}{'same':>6}",
+            f"{'split':<12}{'pairs':>9}{label:>9}{'>512':>8}{'empty':>7}{'same':>6}",
         ]
         lines += [
-            f"{name:<12}{s.pairs:>9,}{s.positive_share:>9.1%}{s.long_share:>8.1%}{s.empty_texts:>7}{s.same_text:>6}"
+            f"{name:<12}{s.pairs:>9,}{s.positive_share:>9{form}}{s.long_share:>8.1%}{s.empty_texts:>7}{s.same_text:>6}"
             for name, s in self.splits.items()
         ]
         findings = {
@@ -126,6 +128,7 @@ def audit(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> AuditRe
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
         issues_by="page" if by_page else "text",
+        label_kind=dataset.label_kind,
     )
 
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gis_builder.assemble import assemble, settings_record
 from gis_builder.audit import AuditReport, audit
-from gis_builder.crawl import crawl, crawl_record, failures, full_names, stored_record
+from gis_builder.crawl import crawl, crawl_record, failures, stored_record
+from gis_builder.folders import STORE_FILE, check_apart, check_out, working_folder
 from gis_builder.github import GitHub
 from gis_builder.settings import BuildSettings
 from gis_builder.store import RepoRow, Store, Usage
-from gis_builder.verdicts import FILE, judge, write_verdicts
-from pairkit.errors import ConfigError, LeakError
-from pairkit.files import write_errors
+from gis_builder.verdicts import FILE, detect, judged_rows
+from pairkit.errors import LeakError
 from pairkit.reader import read_pairs
-
-STORE_FILE = "store.sqlite"
 
 Say = Callable[[str], None]
 
@@ -99,6 +94,7 @@ def build(
     """
     start = time.monotonic()
     crawled = crawl_record(settings)
+    check_apart(out, work)
     check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
     with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
         say("crawling")
@@ -107,7 +103,7 @@ def build(
         if failed := failures(rows):
             raise failed
         say("detecting duplicates")
-        write_verdicts(work / FILE, judge(store, full_names(rows), settings.detect))
+        detect(store, work / FILE, rows, settings.detect)
         say("making pairs")
         statistics = assemble(store, rows, work / FILE, settings, crawled, out)
         usage = total(store.usage())
@@ -121,12 +117,13 @@ def pair(out: Path, work: Path, settings: BuildSettings, *, fresh: bool = False)
 
     Raises:
         ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
-        DataError: no verdicts, no duplicates, a damaged store.
+        DataError: no verdicts, or verdicts that do not fit the crawl; no duplicates; a damaged store.
         LeakError: see `build`.
     """
     start = time.monotonic()
-    with working_folder(work), Store.open(work / STORE_FILE) as store:
-        rows = store.repos()
+    check_apart(out, work)
+    with working_folder(work, create=False), Store.open(work / STORE_FILE) as store:
+        rows = judged_rows(store, settings.detect)
         crawled = stored_record(store)
         names = [row.name for row in rows]
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
@@ -147,54 +144,6 @@ def checked(out: Path) -> AuditReport:
     return report
 
 
-def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
-    """Refuse an output folder that holds what a build must not replace.
-
-    A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
-    in its last moments, or that is run once more, and what replaces it is the same or newer.
-
-    Raises:
-        ConfigError: says what is there and what to do.
-    """
-    if not out.exists():
-        with write_errors(out):
-            out.parent.mkdir(parents=True, exist_ok=True)
-        return
-    if not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
-    if not any(out.iterdir()):
-        return
-    run = _run_record(out)
-    if run is None:
-        raise ConfigError(f"{out}: holds files that are no dataset of `gis`; choose another --out")
-    same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
-    if not same and not fresh:
-        raise ConfigError(
-            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it, "
-            "or another --out"
-        )
-
-
-@contextmanager
-def working_folder(work: Path) -> Iterator[None]:
-    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
-
-    Raises:
-        ConfigError: the folder can't be written, or another process works in it.
-    """
-    with write_errors(work):
-        work.mkdir(parents=True, exist_ok=True)
-        lock = (work / "lock").open("w")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(
-                f"{work}: another gis process works in it; wait for it or choose another --work"
-            ) from error
-        yield
-
-
 def total(usage: dict[str, Usage]) -> Usage:
     """What was spent on all repositories together."""
     return sum(usage.values(), Usage())
@@ -204,13 +153,3 @@ def peak_rss_mb() -> float:
     """The most memory that this process has held, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-
-
-def _run_record(out: Path) -> dict[str, Any] | None:
-    """The run.json of a dataset of ours; None for any other folder."""
-    try:
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    is_ours = isinstance(run, dict) and str(run.get("made_by", "")).startswith("gis ")
-    return run if is_ours else None

@@ -47,14 +47,15 @@ class PairSettings(Settings):
 
 
 def _sizes(value: object) -> object:
-    if isinstance(value, str):
-        try:
-            return tuple(float(part) for part in value.replace("_", "").split(","))
-        except ValueError:
-            raise ValueError(
-                f"expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548, found {value!r}"
-            ) from None
-    return value
+    if not isinstance(value, str):
+        return value
+    try:
+        sizes = tuple(float(part) for part in value.replace("_", "").split(","))
+    except ValueError:
+        sizes = ()
+    if len(sizes) != len(SPLITS):
+        raise ValueError("expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548")
+    return sizes
 
 
 class SplitSettings(Settings):

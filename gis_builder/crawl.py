@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +17,10 @@ from gis_builder.sources.archive import archive_files, read_candidates
 from gis_builder.sources.dump import import_dump
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.verdicts import judge, judge_some
-from pairkit.errors import DataError, RemoteError
+from pairkit.errors import ConfigError, DataError, RemoteError
 
 _RECORD = "crawl"
+_GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
 _CONTENT_SETTINGS = {
     "strategy",
     "include_private",
@@ -38,20 +39,25 @@ def crawl(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSet
         What became of each repository, in the order asked for.
 
     Raises:
+        ConfigError: the store holds a crawl with other settings.
         DataError: none of the repositories can be crawled.
         RemoteError: the server or the token failed for good.
     """
-    names = _crawlable(github.check(repos))
-    store.set_meta(_RECORD, json.dumps(crawl_record(settings)))
-    fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
-    fetch(names)
+    names = _fetch_threads(github, store, repos, settings)
     _complete(github, store, names, settings)
     return outcomes(store, repos)
 
 
 def update(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[RepoRow]:
-    """Bring a finished crawl up to date; see `crawl`."""
-    names = _crawlable(github.check(repos))
+    """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
+    strategy = stored_record(store).get("strategy")
+    if strategy in _GIVEN:
+        _must_agree(store, {"server": crawl_record(settings)["server"]})
+        names = _crawlable(github.check(repos))
+    else:
+        begun = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
+        settings = settings.model_copy(update={"crawl": begun})
+        names = _fetch_threads(github, store, repos, settings)
     github.update(names)
     _complete(github, store, names, settings)
     return outcomes(store, repos)
@@ -68,11 +74,13 @@ def crawl_archive(
     """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`.
 
     Raises:
-        ConfigError: a path names no hour.
+        ConfigError: a path names no hour, or the store holds a crawl with other settings.
         DataError: a file can't be opened.
     """
+    record = crawl_record(settings) | {"strategy": "archive"}
+    _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    store.set_meta(_RECORD, json.dumps(crawl_record(settings) | {"strategy": "archive"}))
+    store.set_meta(_RECORD, json.dumps(record))
     scan = read_candidates(archive_files(hours), names, might_matter)
     for words in scan.warnings:
         say(words)
@@ -86,16 +94,23 @@ def crawl_archive(
 
 
 def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
-    """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`."""
+    """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`.
+
+    Raises:
+        ConfigError: the store holds a server's crawl.
+        DataError: see there.
+    """
+    record = {"strategy": "dump"}
+    _must_agree(store, record)
     rows = import_dump(folder, store, say)
-    store.set_meta(_RECORD, json.dumps({"strategy": "dump"}))
+    store.set_meta(_RECORD, json.dumps(record))
     return rows
 
 
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:
     """The settings of a crawl that bear on what it fetches; how patiently it asks does not."""
     crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
-    return crawled | {"server": urlsplit(settings.crawl.api_url).hostname}
+    return crawled | {"api": settings.api, "server": urlsplit(settings.crawl.api_url).hostname}
 
 
 def stored_record(store: Store) -> dict[str, Any]:
@@ -109,11 +124,6 @@ def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
     return [rows[name.lower()] for name in repos if name.lower() in rows]
 
 
-def full_names(rows: Sequence[RepoRow]) -> list[str]:
-    """The repositories that were crawled, each once however often it was asked for, by name."""
-    return sorted({row.full_name for row in rows if row.is_crawlable})
-
-
 def failures(rows: Sequence[RepoRow]) -> RemoteError | None:
     """The error that says which repositories failed and may succeed when the command is run again."""
     failed = [row for row in rows if row.outcome is RepoOutcome.FAILED]
@@ -124,6 +134,35 @@ def failures(rows: Sequence[RepoRow]) -> RemoteError | None:
         f"{len(failed)} of {len(rows)} repositories failed, the first {first.name} ({first.detail}); what "
         "was fetched is kept: run the same command again to go on"
     )
+
+
+def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[str]:
+    """Fetch what the strategy says; free where it is done already. Returns what could be crawled."""
+    record = crawl_record(settings)
+    _must_agree(store, record)
+    names = _crawlable(github.check(repos))
+    store.set_meta(_RECORD, json.dumps(record))
+    fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
+    fetch(names)
+    return names
+
+
+def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
+    """Refuse to go on with what other settings brought: nothing could tell afterwards which brought what.
+
+    A sweep may follow a search, since it fetches everything anyway. Private repositories may be let in later.
+    """
+    old = stored_record(store)
+    free = {"include_private"}
+    if record.get("strategy") == "sweep" and old.get("strategy") in ("search", "archive"):
+        free = _CONTENT_SETTINGS
+    for key in sorted(old.keys() & record.keys() - free):
+        if old[key] != record[key]:
+            values = f" ({old[key]}, not {record[key]})" if isinstance(old[key], str) else ""
+            raise ConfigError(
+                f"{store.path.parent}: holds a crawl with another setting of {key}{values}; choose another "
+                "--work, or crawl as before"
+            )
 
 
 def _crawlable(rows: Sequence[RepoRow]) -> list[str]:

@@ -117,10 +117,7 @@ def write_gis(
         ConfigError: The folder can't be written.
     """
     if not any(positives.values()):
-        raise DataError(
-            "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time",
-            path=out,
-        )
+        raise DataError(_why_empty(statistics), path=out)
     rows = {
         split: make_rows(pairs, negatives.get(split, ()), texts, seed) for split, pairs in positives.items()
     }
@@ -129,6 +126,14 @@ def write_gis(
     counts = row_counts(rows) | dict(statistics)
     write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
     return counts
+
+
+def _why_empty(statistics: Mapping[str, Any]) -> str:
+    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    if not left_out:
+        return "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
+    return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
 
 
 def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:

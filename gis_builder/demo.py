@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gis_builder.build import Built, build
 from gis_builder.emulator import serve
+from gis_builder.folders import work_beside
 from gis_builder.github import CrawlSettings, GitHub, Token
 from gis_builder.settings import BuildSettings
 from gis_builder.store import Store
@@ -43,7 +44,7 @@ def run_demo(out: Path, *, quiet: bool = False) -> Built:
         return build(
             repos,
             out,
-            out.with_name(out.name + ".work"),
+            work_beside(out),
             settings,
             open_github,
             lambda words: say(words, quiet=quiet),

@@ -22,6 +22,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -33,6 +34,8 @@ _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)$")
 _REFERENCE = re.compile(r"[^/\s#]+/[^/\s#]+#\d+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_MOST_NUMBER = 2**31 - 1  # GraphQL's Int
+_MOST_ID = 2**63 - 1
 _EVENTS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
 
 
@@ -179,9 +182,7 @@ def _same_repo(expected: str | None, found: str | None) -> str:
 
 
 def _check_issue(value: Object) -> tuple[str | None, int]:
-    number = value.get("number")
-    if not isinstance(number, int) or number < 1:
-        raise _MalformedError(f"number is {number!r}; expected a positive integer")
+    number = _need_number(value)
     _need_text(value, "title")
     _need_body(value)
     if value.get("state") not in {"open", "closed"}:
@@ -199,8 +200,7 @@ def _check_issue(value: Object) -> tuple[str | None, int]:
 
 
 def _check_comment(value: Object) -> tuple[str | None, int]:
-    if not isinstance(value.get("id"), int):
-        raise _MalformedError(f"id is {value.get('id')!r}; expected an integer")
+    _need_number(value, "id", _MOST_ID)
     _need_body(value)
     _need_time(value, "created_at")
     _need_account(value, "user")
@@ -218,9 +218,7 @@ def _check_event(value: Object) -> tuple[str | None, int]:
 
 
 def _check_missing(value: Object) -> tuple[str | None, int]:
-    number, status = value.get("number"), value.get("status")
-    if not isinstance(number, int):
-        raise _MalformedError(f"number is {number!r}; expected an integer")
+    number, status = _need_number(value), value.get("status")
     if status not in {"deleted", "transferred"}:
         raise _MalformedError(f"status is {status!r}; expected deleted or transferred")
     if status == "transferred":
@@ -236,6 +234,13 @@ def _issue_of(value: Object) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
+def _need_number(value: Object, key: str = "number", most: int = _MOST_NUMBER) -> int:
+    number = value.get(key)
+    if type(number) is not int or not 1 <= number <= most:
+        raise _MalformedError(f"{key} is {number!r}; expected a whole number from 1 to {most}")
+    return number
+
+
 def _need_text(value: Object, key: str) -> None:
     if not isinstance(value.get(key), str):
         raise _MalformedError(f"{key} is {value.get(key)!r}; expected text")
@@ -248,13 +253,21 @@ def _need_body(value: Object) -> None:
 
 def _need_time(value: Object, key: str) -> None:
     text = value.get(key)
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
+    if not isinstance(text, str) or not _is_time(text):
         raise _MalformedError(f"{key} is {text!r}; expected a time such as 2015-01-31T23:59:59Z")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return bool(_TIME.fullmatch(text) and datetime.fromisoformat(text))
+    except ValueError:  # the 31st of June
+        return False
 
 
 def _need_account(value: Object, key: str) -> None:
     account = value.get(key)
-    if account is not None and not (isinstance(account, dict) and isinstance(account.get("login"), str)):
+    login = account.get("login") if isinstance(account, dict) else None
+    if account is not None and not (isinstance(login, str) and login.isprintable()):
         raise _MalformedError(f'{key} is {account!r}; expected null or an object with "login"')
 
 

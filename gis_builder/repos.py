@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pairkit.errors import ConfigError, DataError
 
-# GitHub's own rules: logins of letters, digits and single hyphens; names may also hold dots and underscores.
-_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+# GitHub's own rules: logins of letters, digits and hyphens, those of managed users with an underscore before
+# the company; names may also hold dots.
+_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
 _ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
 
 
@@ -23,9 +24,8 @@ def read_repos(source: str) -> list[str]:
         ConfigError: `source` is neither a file nor a list of repositories.
         DataError: a line of the file is not a repository (names file and line), or the file names none.
     """
-    path = Path(source)
-    if path.is_file():
-        return _read_file(path)
+    if _is_file(source):
+        return _read_file(Path(source))
     entries = [entry.strip() for entry in source.split(",") if entry.strip()]
     names = [_parse(entry) for entry in entries]
     if not names or None in names:
@@ -35,6 +35,13 @@ def read_repos(source: str) -> list[str]:
             "give a file with one owner/name a line, or owner/name,owner/name"
         )
     return _distinct([name for name in names if name])
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # a list longer than any path, or characters that no path has
+        return False
 
 
 def _read_file(path: Path) -> list[str]:

@@ -17,6 +17,7 @@ from rich.text import Text
 from pairkit.errors import ConfigError
 from pairkit.files import write_text
 from pairkit.records import PairDataset
+from pairkit.terminal import printable
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # Words that two texts share whatever they are about.
@@ -62,9 +63,11 @@ def print_pair(console: Console, picked: Picked) -> None:
     """Draw the pair on a console."""
     row = picked.row
     shared = _words(row["text1"]) & _words(row["text2"])
-    table = Table(box=box.ROUNDED, show_lines=True, title=_title(picked), caption=_caption(row), expand=True)
+    # Plain text throughout: what a dataset says is no markup, `[bot]` least of all.
+    title, caption = _plain(_title(picked)), _plain(_caption(row))
+    table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
     for side in ("1", "2"):
-        table.add_column(_head(row, side), ratio=1, overflow="fold")
+        table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
     table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
     console.print(table)
 
@@ -89,9 +92,14 @@ def _head(row: dict[str, Any], side: str) -> str:
 def _caption(row: dict[str, Any]) -> str:
     evidence = row.get("evidence")
     if evidence:
-        return f"{evidence['kind']} by {evidence['who']} on {evidence['when'][:10]}: {evidence['url']}"
+        who = evidence["who"] or "an account that is gone"
+        return f"{evidence['kind']} by {who} on {evidence['when'][:10]}: {evidence['url']}"
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
+
+
+def _plain(text: str) -> Text:
+    return Text(printable(text))
 
 
 def _words(text: str) -> set[str]:
@@ -100,9 +108,9 @@ def _words(text: str) -> set[str]:
 
 def _marked(text: str, shared: set[str]) -> Text:
     shown = text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS].rstrip() + " …"
-    marked = Text(shown)
+    marked = _plain(shown)
     marked.highlight_regex(r"\A[^\n]*", "bold")
-    for match in _WORD.finditer(shown):
+    for match in _WORD.finditer(marked.plain):
         if match[0].lower() in shared:
             marked.stylize("bold yellow", *match.span())
     return marked

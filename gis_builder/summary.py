@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from gis_builder.build import Built, total
 from gis_builder.store import RepoOutcome, RepoRow, Store
@@ -14,7 +15,7 @@ from gis_builder.store import RepoOutcome, RepoRow, Store
 def counts_table(built: Built) -> Table:
     """The papers' Table 7: positives, negatives and long texts by split."""
     splits = built.statistics["splits"]
-    table = Table(box=box.SIMPLE_HEAD, title=str(built.out), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=Text(str(built.out)), title_justify="left")
     table.add_column("pairs")
     for name in (*splits, "all"):
         table.add_column(name, justify="right")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -13,11 +15,12 @@ import polars as pl
 from gis_builder.detect import Rules, decide, explain
 from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Thread, Verdict
 from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
+from gis_builder.store import RepoRow, Store, full_names
 from pairkit.errors import ConfigError, DataError
 from pairkit.parquet import write_parquet
 
 FILE = "verdicts.parquet"
+_RECORD = "verdicts"
 _CHUNK = 4096
 
 _EVIDENCE = pl.Struct(
@@ -44,6 +47,31 @@ _SCHEMA = pl.Schema(
 )
 
 
+def detect(store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings) -> None:
+    """Judge these repositories and write the verdicts; the store notes what they rest on."""
+    write_verdicts(path, judge(store, full_names(rows), settings))
+    basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
+    store.set_meta(_RECORD, json.dumps(basis))
+
+
+def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
+    """The repositories that were judged last.
+
+    Raises:
+        DataError: none was, the crawl went on since, or they were judged by other settings.
+    """
+    noted = json.loads(store.meta(_RECORD) or "{}")
+    if not noted:
+        raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
+    now = _basis(store, settings)
+    if noted["store"] != now["store"]:
+        raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
+    if noted["settings"] != now["settings"]:
+        words = f"judged with other settings ({noted['settings']}); give the same, or run `gis detect` again"
+        raise DataError(words, path=store.path)
+    return [row for row in store.repos() if row.name in noted["repositories"]]
+
+
 def judge(store: Store, repos: Iterable[str], settings: DetectSettings) -> Iterator[Verdict]:
     """Decide every whole thread of these repositories, one at a time in memory."""
     return _decided(store, (thread for repo in repos for thread in store.threads(repo)), settings)
@@ -67,7 +95,7 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> str:
         ConfigError: `name` is no issue's name, or the crawl has no such issue.
     """
     repo, _, number = name.rpartition("#")
-    if "/" not in repo or not number.isdecimal():
+    if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
         raise ConfigError(f"--explain {name}: expected owner/name#number, such as rust-lang/rust#8051")
     thread = store.thread(IssueRef(repo, int(number)))
     if thread is None:
@@ -106,9 +134,13 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     return counts
 
 
+def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
+    return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
+
+
 def _read(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, columns=list(_SCHEMA))
+        return pl.read_parquet(path, columns=list(_SCHEMA), glob=False)
     except FileNotFoundError as error:
         raise DataError("no verdicts there; run `gis detect` first", path=path) from error
     except (pl.exceptions.PolarsError, OSError) as error:

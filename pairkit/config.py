@@ -18,7 +18,7 @@ from pairkit.errors import ConfigError
 class Settings(BaseModel):
     """Base of every settings model: frozen, and an unknown key is an error rather than ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 S = TypeVar("S", bound=Settings)

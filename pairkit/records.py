@@ -26,7 +26,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pairkit.errors import ConfigError
-from pairkit.files import whole_folder, write_bytes, write_json, write_text
+from pairkit.files import whole_folder, write_json, write_text
 from pairkit.parquet import write_parquet
 
 SPLITS = ("train", "validation", "test")
@@ -119,16 +119,22 @@ def export_pairs(dataset: PairDataset, out: Path, file_format: Literal["jsonl", 
 
     Returns:
         The files written, in order of the splits.
+
+    Raises:
+        ConfigError: A file of that name stands there and is not the one that would be written.
     """
-    written = []
-    for split, rows in dataset.splits.items():
-        path = out / f"{split}.{file_format}"
-        if file_format == "jsonl":
-            write_text(path, rows.write_ndjson())
-        else:
-            write_bytes(path, _flat(rows).write_csv().encode())
-        written.append(path)
-    return written
+    texts = {
+        out / f"{split}.{file_format}": rows.write_ndjson()
+        if file_format == "jsonl"
+        else _flat(rows).write_csv()
+        for split, rows in dataset.splits.items()
+    }
+    for path, text in texts.items():
+        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
+            raise ConfigError(f"{path}: is there already; choose another --out, or move it away")
+    for path, text in texts.items():
+        write_text(path, text)
+    return list(texts)
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:

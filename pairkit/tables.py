@@ -40,8 +40,7 @@ def read_table(path: Path) -> pl.DataFrame:
             f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
         )
     try:
-        source = io.BytesIO(_unpacked(path)) if path.suffix == ".gz" else path
-        return _read(source, suffix)
+        return _read(io.BytesIO(_unpacked(path)) if path.suffix == ".gz" else path, suffix)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -64,15 +63,18 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
+    # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
-        return pl.read_parquet(source)
-    if suffix in (".jsonl", ".ndjson"):
-        return pl.read_ndjson(source, infer_schema_length=None)
+        return pl.read_parquet(source, glob=False)
+    if suffix in (".csv", ".tsv"):
+        return pl.read_csv(
+            source,
+            separator="\t" if suffix == ".tsv" else ",",
+            quote_char=None if suffix == ".tsv" else '"',
+            infer_schema=False,
+            glob=False,
+        )
+    literal = io.BytesIO(source.read_bytes()) if isinstance(source, Path) else source
     if suffix == ".json":
-        return pl.read_json(source, infer_schema_length=None)
-    return pl.read_csv(
-        source,
-        separator="\t" if suffix == ".tsv" else ",",
-        quote_char=None if suffix == ".tsv" else '"',
-        infer_schema=False,
-    )
+        return pl.read_json(literal, infer_schema_length=None)
+    return pl.read_ndjson(literal, infer_schema_length=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,14 +19,40 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer.core import TyperGroup
 
 from pairkit.errors import PairkitError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# All but tab and newline, and the marks that turn the direction of what follows.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """`text` with its control characters made visible: what others wrote must not command this terminal."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+class Ended(BaseException):
+    """The run was ended from outside; typer has codes of its own for that, so it must not see the cause."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(part) if isinstance(part, str) else part for part in objects), **options)
+
+    def on_broken_pipe(self) -> None:
+        raise Ended(BROKEN_PIPE)
+
+
+out = _Console(highlight=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def progress(*, quiet: bool = False) -> Progress:
@@ -56,19 +83,39 @@ def print_json(result: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+class Commands(TyperGroup):
+    """Typer's group of commands, but for how a run ends from outside."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for.
+
+        Raises:
+            Ended: Ctrl-C, or nobody reads on.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Ended(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise Ended(BROKEN_PIPE) from None
+
+
 def run(command: Callable[[], Any]) -> None:
     """Run a command line's entry point and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
 
     A bug (any exception outside the tree) is left to show its traceback and exits with 1.
+
+    Args:
+        command: A typer application of the class `Commands`.
     """
     try:
         command()
     except PairkitError as error:
         err.print(f"error: {error}", markup=False, style="red")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        err.print("interrupted; run the same command again to go on", markup=False)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush can't fail
-        sys.exit(BROKEN_PIPE)
+    except Ended as ended:
+        if ended.code == INTERRUPTED:
+            err.print("interrupted; run the same command again to go on", markup=False)
+        # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
+        # whole at any moment.
+        os._exit(ended.code)

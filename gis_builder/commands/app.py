@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from pairkit.terminal import Commands
+
 app = typer.Typer(
     name="gis",
+    cls=Commands,
     help="From duplicate GitHub issues to a leak-free dataset of text pairs.",
     no_args_is_help=True,
     add_completion=False,

@@ -44,6 +44,7 @@ def build(
 ) -> None:
     """Crawl, detect duplicates, make pairs, split, write and audit a dataset. Run it again to go on."""
     from gis_builder.build import build as build_dataset
+    from gis_builder.folders import work_beside
     from gis_builder.repos import read_repos
     from gis_builder.session import Crawler
 
@@ -67,7 +68,7 @@ def build(
         built = build_dataset(
             names,
             out,
-            work or out.with_name(out.name + ".work"),
+            work or work_beside(out),
             settings,
             crawler.open,
             crawler.say,
@@ -91,18 +92,19 @@ def detect(
     json: o.Json = False,
 ) -> None:
     """Decide for every fetched thread whether it was closed as a duplicate; writes WORK/verdicts.parquet."""
-    from gis_builder.build import STORE_FILE
+    from gis_builder.folders import STORE_FILE, working_folder
     from gis_builder.store import Store
     from gis_builder.summary import verdicts_table
-    from gis_builder.verdicts import FILE, count_verdicts, explain_thread, judge, write_verdicts
+    from gis_builder.verdicts import FILE, count_verdicts, explain_thread
+    from gis_builder.verdicts import detect as detect_duplicates
 
     settings = o.merged_settings(config, sets)
-    with Store.open(work / STORE_FILE) as store:
-        if explain is not None:
+    if explain is not None:
+        with Store.open(work / STORE_FILE) as store:
             stdout.print(explain_thread(store, explain, settings.detect), markup=False)
-            return
-        homes = sorted({row.full_name for row in store.repos() if row.is_crawlable})
-        write_verdicts(work / FILE, judge(store, homes, settings.detect))
+        return
+    with working_folder(work, create=False), Store.open(work / STORE_FILE) as store:
+        detect_duplicates(store, work / FILE, store.repos(), settings.detect)
     counts = count_verdicts(work / FILE)
     if json:
         print_json({"out": str(work / FILE), **counts})

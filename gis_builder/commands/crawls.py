@@ -64,7 +64,7 @@ def crawl(
 ) -> None:
     """Only fetch, into WORK/store.sqlite. Run it again to go on."""
     from gis_builder import crawl as use_case
-    from gis_builder.build import STORE_FILE, working_folder
+    from gis_builder.folders import STORE_FILE, working_folder
     from gis_builder.repos import read_repos
     from gis_builder.session import Crawler
     from gis_builder.store import Store
@@ -96,8 +96,8 @@ def import_(
     quiet: o.Quiet = False,
 ) -> None:
     """Fill WORK/store.sqlite from a saved tracker instead of a server."""
-    from gis_builder.build import STORE_FILE, working_folder
     from gis_builder.crawl import import_tracker
+    from gis_builder.folders import STORE_FILE, working_folder
     from gis_builder.store import Store
 
     with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
@@ -108,7 +108,7 @@ def import_(
 @app.command(epilog=examples("gis status --work gis.work"))
 def status(work: o.WorkOnly, *, json: o.Json = False) -> None:
     """Show how far a crawl is: issues by repository, points used and left, time to go."""
-    from gis_builder.build import STORE_FILE
+    from gis_builder.folders import STORE_FILE
     from gis_builder.status import read_status, status_table
     from gis_builder.store import Store
 

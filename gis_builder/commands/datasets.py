@@ -13,18 +13,25 @@ from pairkit.terminal import out as stdout
 from pairkit.terminal import print_json
 
 
-@app.command(epilog=examples("gis audit gis-dataset", "gis audit WhereIsAI/github-issue-similarity"))
+@app.command(
+    epilog=examples(
+        "gis audit gis-dataset",
+        "gis audit WhereIsAI/github-issue-similarity",
+        "gis audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+    )
+)
 def audit(
     dataset: o.Dataset,
     *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
     json: o.Json = False,
 ) -> None:
     """Look for leaks between splits, contradictions, repeats and empty texts; exit code 3 if it leaks."""
     from gis_builder.audit import audit as audit_pairs
     from pairkit.errors import LeakError
-    from pairkit.reader import read_pairs
 
-    report = audit_pairs(read_pairs(dataset, check=False))
+    report = audit_pairs(o.read_dataset(dataset, columns, labels, check=False))
     if json:
         print_json(report.to_dict())
     else:
@@ -37,17 +44,19 @@ def audit(
 def export(
     dataset: o.Dataset,
     *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder; each split becomes a file in it.")],
     file_format: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
 ) -> None:
     """Write a dataset as JSON lines or CSV."""
     from pairkit.errors import ConfigError
-    from pairkit.reader import read_pairs
     from pairkit.records import export_pairs
 
     if file_format not in ("jsonl", "csv"):
         raise ConfigError(f"--format {file_format}: expected jsonl or csv")
-    for path in export_pairs(read_pairs(dataset), out, "csv" if file_format == "csv" else "jsonl"):
+    pairs = o.read_dataset(dataset, columns, labels)
+    for path in export_pairs(pairs, out, "csv" if file_format == "csv" else "jsonl"):
         stdout.print(str(path), markup=False)
 
 
@@ -55,6 +64,8 @@ def export(
 def show(
     dataset: o.Dataset,
     *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
     split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "test",
     row: Annotated[int, typer.Option("--row", help="Which of them, from 0.")] = 0,
     label: Annotated[int | None, typer.Option("--label", help="Only pairs with this label.")] = None,
@@ -62,9 +73,8 @@ def show(
 ) -> None:
     """Show one pair side by side, the words that both texts share marked."""
     from gis_builder.show import pick_pair, print_pair, save_svg
-    from pairkit.reader import read_pairs
 
-    picked = pick_pair(read_pairs(dataset), split, row, label)
+    picked = pick_pair(o.read_dataset(dataset, columns, labels), split, row, label)
     print_pair(stdout, picked)
     if svg is not None:
         save_svg(svg, picked)

@@ -78,6 +78,7 @@ class Answer:
 
 _HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
 _HEAVY_WORDS = (
+    "something went wrong while executing your query",
     "may be the result of a timeout",
     "couldn't respond to your request in time",
     "resource limits",

@@ -15,7 +15,7 @@ from gis_builder.github.parse import well_formed
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.\.?$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 
@@ -42,6 +42,11 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
         crawl.tell("", "check", done, len(asked))
 
 
+def may_be_repository(name: str) -> bool:
+    """Whether a server may have a repository of that name; texts refer to much that is none."""
+    return _NAME.fullmatch(name) is not None
+
+
 def look_again(crawl: Crawl, name: str) -> RepoRow:
     """Ask about one repository as if for the first time, storing nothing."""
     return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
@@ -54,7 +59,7 @@ def unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
         ConfigError: a name is not owner/name.
     """
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not may_be_repository(name):
             raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
     rows = {name: store.repo(name) for name in names}
     return [

@@ -67,6 +67,7 @@ class Client:
     ) -> None:
         self._settings = settings
         self._address = settings.graphql_url
+        self._token_name = token.name
         self._transport = Transport(self._address, token, settings.timeout_s)
         self._stop = stop or threading.Event()
         self._listener = listener
@@ -99,7 +100,7 @@ class Client:
                     failures += 1
                     self._wait_after_failure(answer, failures)
                 case _:
-                    raise _error_of(answer)
+                    raise _error_of(answer, self._token_name)
 
     def back_off(self, failures: int, why: str) -> None:
         """Wait as after the n-th failure in a row, with jitter so that workers do not move in step."""
@@ -184,14 +185,14 @@ def _cost(answer: Answer) -> int:
     return int(rate["cost"]) if isinstance(rate, dict) and isinstance(rate.get("cost"), int) else 1
 
 
-def _error_of(answer: Answer) -> RemoteError:
+def _error_of(answer: Answer, token: str) -> RemoteError:
     match answer.kind:
         case AnswerKind.TOO_HEAVY:
             return TooHeavy(f"the server gave the query up ({answer.message})")
         case AnswerKind.AUTH:
-            return AuthError(f"the server refuses the token ({answer.message}): make a new one and run again")
+            return AuthError(f"the server refuses {token} ({answer.message}): make a new one and run again")
         case AnswerKind.FORBIDDEN:
-            return Denied(f"the token may not see this ({answer.message}): give it access")
+            return Denied(f"{token} may not see this ({answer.message}): give it access")
         case AnswerKind.NOT_FOUND:
             return BadReply(f"the server has no GraphQL at this address ({answer.message}): check --api-url")
         case _ if answer.errors:

@@ -9,6 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from gis_builder.github.check import may_be_repository
 from gis_builder.github.progress import Finished, Listener, ignore
 from gis_builder.github.route import GraphQLRoute, Route, RouteFactory
 from gis_builder.github.settings import CrawlSettings
@@ -76,6 +77,10 @@ class GitHub:
         What is not there is stored as missing, with the reason. A repository that fails stops no other.
         """
         unknown = {ref for ref in refs if self._is_unknown(ref, with_thread=with_thread)}
+        impossible = {ref for ref in unknown if not may_be_repository(ref.repo)}
+        nowhere = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
+        self._store.save(Page(missing=dict.fromkeys(impossible, nowhere)))
+        unknown -= impossible
         self._look_up_homes({ref.repo for ref in unknown})
         listed = {row.full_name for row in self._store.repos()}
         groups: dict[str, list[IssueRef]] = {}

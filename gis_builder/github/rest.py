@@ -32,9 +32,6 @@ class RestRoute:
     """One worker's way to a server over REST. A request counts as a point.
 
     Marks as a duplicate are fetched, but REST does not say of which issue; comments do, where there are any.
-
-    Raises:
-        ConfigError: the settings' address is not one of a server.
     """
 
     def __init__(

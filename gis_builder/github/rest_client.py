@@ -43,9 +43,6 @@ class RestClient(Client):
         token: What to sign with.
         stop: Set by whoever wants all waiting to end.
         listener: Told of every wait.
-
-    Raises:
-        ConfigError: the address is not one of a server.
     """
 
     def __init__(

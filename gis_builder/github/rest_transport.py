@@ -20,7 +20,6 @@ from gis_builder.github.answers import Answer, AnswerKind, classify
 from gis_builder.github.rest_client import REDIRECTS, RestReply
 from gis_builder.github.tokens import Token
 from gis_builder.github.transport import Transport, no_answer
-from pairkit.errors import ConfigError
 
 _NEXT = re.compile(r'<([^<>]*)>[^<>]*\brel="?next\b')
 # These say something about what was asked for; to ask again would bring the same.
@@ -28,19 +27,11 @@ _TELLING = REDIRECTS | {404, 410, 422, 451}
 
 
 class RestTransport(Transport):
-    """Asks one server's REST API with one token.
-
-    Raises:
-        ConfigError: the address is not one of a server.
-    """
+    """Asks one server's REST API with one token."""
 
     def __init__(self, api_url: str, token: Token, timeout_s: float) -> None:
         super().__init__(api_url, token, timeout_s)
         self._root = urlsplit(api_url.rstrip("/"))
-        if self._root.scheme not in ("http", "https") or not self._root.hostname:
-            raise ConfigError(
-                f"--api-url {api_url}: expected a server's root, such as https://api.github.com"
-            )
         self._line = _Line(self._root, timeout_s, self._judge)
         self._github = Github(
             auth=_Signing(token),

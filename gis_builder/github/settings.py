@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pairkit.config import Settings
+from pairkit.errors import ConfigError
 
 # Words of closings, each searched among the comments of closed issues. Chosen on rust-lang/rust by duplicates
 # found per thread fetched: see benchmarks/README.md. A match is by whole words, as GitHub's search does it.
@@ -152,6 +154,22 @@ class CrawlSettings(Settings):
     secondary_wait_s: float = Field(default=60.0, ge=0)  # when a limit names no time; doubles
     max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; running again resumes
     seed: int = 42  # of the jitter only
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_root(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_root = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # brackets that do not match, a port beyond all ports
+            is_root = False
+        if "@" in url:  # not a ValueError: that would be shown with the address
+            raise ConfigError(
+                "--api-url holds a user or password; leave them out, the token is given by GITHUB_TOKEN"
+            )
+        if not is_root:
+            raise ValueError("expected a server's root, such as https://api.github.com")
+        return url
 
     @property
     def graphql_url(self) -> str:

@@ -31,8 +31,13 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     task = _open_update(crawl, row)
     _list_all(crawl, task, 0)
     top_up(crawl, row.full_name)
-    fresh = {**task.state["row"], "labels": tuple(task.state["row"]["labels"])}
-    crawl.save(row.full_name, Page(repos=[replace(row, **fresh)], dropped=[(row.full_name, "update")]))
+    fresh = replace(row, **{**task.state["row"], "labels": tuple(task.state["row"]["labels"])})
+    page = Page(repos=[fresh], dropped=[(row.full_name, "update")])
+    gone = crawl.store.count_threads(row.full_name) - fresh.issue_count
+    if gone > 0:  # after a sweep only: nothing else has all of them
+        words = f"update: {gone} stored issues are gone from the server; a new --work leaves them out"
+        page.warnings.append((row.full_name, words))
+    crawl.save(row.full_name, page)
 
 
 def _open_update(crawl: Crawl, row: RepoRow) -> Task:

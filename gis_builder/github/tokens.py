@@ -26,13 +26,15 @@ class Token(AuthBase):
     """A secret that signs requests and never prints itself.
 
     It is handed to `requests` as an authentication object, so that neither a `.netrc` file nor a session's
-    headers take part, and it signs for one host only: a redirect elsewhere goes unsigned.
+    headers take part, and it signs for one host only: a redirect elsewhere goes unsigned. Its `name` tells a
+    person which of several it is.
     """
 
-    __slots__ = ("_host", "_secret")
+    __slots__ = ("_host", "_secret", "name")
 
-    def __init__(self, secret: str | Callable[[], str], api_url: str) -> None:
+    def __init__(self, secret: str | Callable[[], str], api_url: str, name: str = "the token") -> None:
         self._secret = secret
+        self.name = name
         self._host = urlsplit(api_url).netloc
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -81,7 +83,9 @@ def find_tokens(
     secrets = secrets or _from_gh(api_url)
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HOW}")
-    return tuple(Token(secret, api_url) for secret in secrets)
+    count = len(secrets)
+    names = [f"token {place} of {count}" if count > 1 else "the token" for place in range(1, count + 1)]
+    return tuple(Token(secret, api_url, name) for secret, name in zip(secrets, names, strict=True))
 
 
 def _split(texts: Iterable[str]) -> list[str]:
@@ -94,7 +98,7 @@ def _split(texts: Iterable[str]) -> list[str]:
 
 def _from_file(file: Path) -> list[str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"{file}: the token file can't be read ({reason})") from None

@@ -14,6 +14,8 @@ from pairkit.errors import AuthError, RateLimited, RemoteError
 Job = Callable[[Route], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
 
+_POLL_S = 0.2
+
 
 class Workers:
     """Shares jobs among routes, each of which does one at a time.
@@ -44,15 +46,20 @@ class Workers:
         todo: Jobs = queue.SimpleQueue()
         for job in jobs.items():
             todo.put(job)
-        with ThreadPoolExecutor(len(self._routes), "crawl") as threads:
-            running = [threads.submit(self._work, route, todo) for route in self._routes]
-            try:
-                ended, _ = wait(running, return_when=FIRST_EXCEPTION)
+        threads, is_left = ThreadPoolExecutor(len(self._routes), "crawl"), False
+        try:
+            running = {threads.submit(self._work, route, todo) for route in self._routes}
+            while running:
+                # Not for ever: a library may have seen to it that Ctrl-C does not wake who waits.
+                ended, running = wait(running, _POLL_S, FIRST_EXCEPTION)
                 for future in ended:
                     future.result()
-            except BaseException:
-                self._stop.set()
-                raise
+        except BaseException as error:
+            self._stop.set()
+            is_left = isinstance(error, KeyboardInterrupt)  # a person does not wait for a server that hangs
+            raise
+        finally:
+            threads.shutdown(wait=not is_left)
 
     def _work(self, route: Route, todo: Jobs) -> None:
         while not self._stop.is_set():

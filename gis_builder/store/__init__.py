@@ -1,6 +1,17 @@
 """The store of a crawl: one SQLite file that survives being killed and is read by every later stage."""
 
-from gis_builder.store.rows import Absence, Page, RepoOutcome, RepoRow, Task, TopUp, Usage, Wish
+from gis_builder.store.rows import Absence, Page, RepoOutcome, RepoRow, Task, TopUp, Usage, Wish, full_names
 from gis_builder.store.store import Store
 
-__all__ = ["Absence", "Page", "RepoOutcome", "RepoRow", "Store", "Task", "TopUp", "Usage", "Wish"]
+__all__ = [
+    "Absence",
+    "Page",
+    "RepoOutcome",
+    "RepoRow",
+    "Store",
+    "Task",
+    "TopUp",
+    "Usage",
+    "Wish",
+    "full_names",
+]

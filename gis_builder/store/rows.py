@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -41,6 +42,11 @@ class RepoRow:
     def is_crawlable(self) -> bool:
         """Whether there are issues to fetch."""
         return self.outcome in (RepoOutcome.OK, RepoOutcome.RENAMED)
+
+
+def full_names(rows: Iterable[RepoRow]) -> list[str]:
+    """The repositories that can be crawled, each once however often it was asked for, by name."""
+    return sorted({row.full_name for row in rows if row.is_crawlable})
 
 
 class Absence(StrEnum):

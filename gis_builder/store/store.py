@@ -28,6 +28,7 @@ class Store:
         self._lock = threading.RLock()
         self._names: dict[str, str] | None = None
         self._kinds: dict[str, dict[int, Kind]] = {}
+        self._content_hash: str | None = None
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -116,7 +117,10 @@ class Store:
 
     def content_hash(self) -> str:
         """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
-        return reading.content_hash(self.path)
+        with self._lock:
+            if self._content_hash is None:
+                self._content_hash = reading.content_hash(self.path)
+            return self._content_hash
 
     def full_name(self, repo: str) -> str:
         """The server's name of a repository, whatever case or former name it is given by."""
@@ -197,6 +201,7 @@ class Store:
             save_page(connection, page)
         with self._lock:
             self._kinds.clear()
+            self._content_hash = None
             if page.repos:
                 self._names = None
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -273,7 +276,10 @@ def test_store_of_a_newer_version_or_damaged(gis: Gis, odd_url: str, tmp_path: P
     ("flags", "words"),
     [
         (("--split", "5000,10,10"), "the largest in this proportion"),
-        (("--split", "0.5,0.1"), "split.sizes"),
+        (("--split", "0.5,0.1"), "expected three numbers"),
+        (("--split", "nan,nan,nan"), "finite number"),
+        (("--split", "inf,1,1"), "finite number"),
+        (("--ratio", "nan"), "finite number"),
         (("--split", "0.5,0.1,x"), "expected three numbers"),
         (("--strategy", "fast"), "'search' or 'sweep'"),
         (("--negatives", "soft"), "'random', 'hard' or 'mixed'"),
@@ -314,6 +320,35 @@ def test_one_process_in_a_working_folder(gis: Gis, sample_url: str, tmp_path: Pa
     assert "another gis process" in done.error
 
 
+def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
+    plan = FaultPlan(stall_s=60, rules=(Rule(kind="stalled", probability=1),))
+    with serve(SAMPLE, faults=plan) as server:
+        command = [sys.executable, "-m", "gis_builder", "crawl", "--repos", ONE, "--api-url", server.url]
+        process = subprocess.Popen(
+            [*command, "--work", str(tmp_path / "w")],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "GITHUB_TOKEN": "any"},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        until = time.monotonic() + 20
+        while not server.stats.requests and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert said == "interrupted; run the same command again to go on\n"
+
+
+def test_a_dataset_never_replaces_its_store(gis: Gis, odd_url: str, tmp_path: Path) -> None:
+    common = ("build", "--repos", "good/one", "--api-url", odd_url)
+    for out, work in (("same", "same"), ("o", "o/work"), (".", "w")):
+        done = gis(*common, "--out", out, "--work", work, cwd=tmp_path)
+        assert done.code == 2
+        assert "--out" in done.error
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_leaking_dataset_is_told(gis: Gis, sample_build: tuple[Path, object], tmp_path: Path) -> None:
     out, _ = sample_build
     train = pl.read_parquet(out / "data" / "train-*.parquet")
@@ -334,6 +369,24 @@ def test_missing_and_malformed_datasets(gis: Gis, tmp_path: Path) -> None:
     assert gis("audit", str(tmp_path / "b.tsv")).code == 3
     assert gis("status", "--work", str(tmp_path / "none")).code == 2
     assert gis("show", str(tmp_path / "a.tsv"), "--split", "nope").code in (2, 3)
+
+
+def test_other_columns_and_labels_in_words_can_be_mapped(gis: Gis, tmp_path: Path) -> None:
+    path = str(tmp_path / "train.tsv")
+    Path(path).write_text("left\tright\tsays\na\tb\tyes\nc\td\tno\n")
+    columns = ("--columns", "text1=left,text2=right,label=says")
+    assert "sentence1" in gis("audit", path).error
+    assert "map words to numbers" in gis("audit", path, *columns).error
+    done = gis("audit", path, *columns, "--labels", "yes=1,no=0", "--json")
+    assert done.code == 0, done.err
+    assert done.result["splits"]["train"]["positive_share"] == 0.5
+    for flags in (
+        ("--labels", "yes"),
+        ("--labels", "yes=high"),
+        ("--columns", "text1="),
+        ("--columns", "x=y"),
+    ):
+        assert gis("audit", path, *flags).code == 2
 
 
 def test_usage_errors_exit_with_2(gis: Gis) -> None:

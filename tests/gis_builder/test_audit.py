@@ -99,3 +99,15 @@ def test_a_split_without_rows() -> None:
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
+
+
+def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
+    graded = PairDataset(
+        {"train": pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [5.0, 2.0]})},
+        "x",
+        "graded",
+    )
+    text = audit(graded).to_text()
+    assert "mean" in text
+    assert "3.50" in text
+    assert "%" not in text.splitlines()[2].split("3.50")[0]

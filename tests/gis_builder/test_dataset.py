@@ -118,6 +118,12 @@ def test_without_positives_there_is_no_dataset(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_where_every_duplicate_was_left_out_it_says_why(tmp_path: Path) -> None:
+    counts = {"rejected_issues": {"text_empty": 2}, "dropped_positives": {"identical": 1}}
+    with pytest.raises(DataError, match=r"left out \(text_empty 2, identical 1; dropped.parquet"):
+        write_gis(tmp_path / "out", {"train": []}, {}, {}, seed=0, statistics=counts, run={})
+
+
 def test_everything_dropped_is_counted_and_can_be_looked_at(tmp_path: Path) -> None:
     rejected = {ref(7): "text_empty", ref(8): "text_empty"}
     dropped = [DroppedPair(ref(1), ref(2), 1, "repeated"), DroppedPair(ref(1), ref(3), 0, "linked")]

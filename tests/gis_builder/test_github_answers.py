@@ -49,6 +49,13 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
             "too_heavy",
             None,
         ),
+        (
+            200,
+            {},
+            graphql(None, error("", "Something went wrong while executing your query on 2026-01-01.")),
+            "too_heavy",
+            None,
+        ),
         (200, {}, graphql(None, error("RESOURCE_LIMITS_EXCEEDED")), "too_heavy", None),
         (200, {}, graphql(None, error("INTERNAL")), "transient", None),
         (200, {}, graphql(None, error("undefinedField", "no such field")), "bad_reply", None),

@@ -206,6 +206,17 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
     assert len(store.thread(IssueRef(ROCKET, 4)).comments) == 120
 
 
+def test_what_can_be_no_repository_is_missing_without_a_request(tiny: Server, store: Store) -> None:
+    """Texts refer to much that looks like an issue elsewhere; one of them must not end the crawl."""
+    refs = [IssueRef(repo, 1) for repo in ("f\u00f6\u00f6/bar", "_a/b", "-x/y", "a/..", "a..b/c")]
+    with open_github(quick(tiny.url), store) as github:
+        github.check([ROCKET])
+        before = tiny.stats.requests
+        github.fetch(refs)
+        assert tiny.stats.requests == before
+    assert {store.kind(ref) for ref in refs} == {Kind.MISSING}
+
+
 @pytest.mark.parametrize("batch", [1, 9, 100])
 def test_the_pool_is_the_first_issues_in_the_seeds_order(station: Server, store: Store, batch: int) -> None:
     with open_github(quick(station.url, issue_batch=batch), store) as github:

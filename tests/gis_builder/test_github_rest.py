@@ -378,12 +378,6 @@ def test_waits_are_told_and_limited(tiny_dump: Path, store: Store) -> None:
         assert 45 < caught.value.retry_after_s < 55
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "api.github.com", "http://"])
-def test_addresses_that_are_none(url: str) -> None:
-    with pytest.raises(ConfigError, match="--api-url"):
-        RestClient(quick(url), Token("t", url))
-
-
 class Canned(BaseHTTPRequestHandler):
     """Answers a path as a function says: status, headers, value."""
 

@@ -53,6 +53,17 @@ def test_a_bad_file(tmp_path: Path, content: str, words: str) -> None:
     assert "tök" not in str(error.value)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbftoken\r\n")
+    (token,) = find_tokens("https://x", file=tmp_path / "t", environ={})
+    assert token.reveal() == "token"
+
+
+def test_each_of_several_says_which_it_is() -> None:
+    tokens = find_tokens("https://x", environ={"GITHUB_TOKEN": "a,b"})
+    assert [token.name for token in tokens] == ["token 1 of 2", "token 2 of 2"]
+
+
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the token file can't be read"):
         find_tokens(API, file=tmp_path / "tokens", environ={})

@@ -27,7 +27,17 @@ def test_comma_list() -> None:
     assert read_repos("a/b, c/d,,A/B") == ["a/b", "c/d"]
 
 
-@pytest.mark.parametrize("source", ["", " , ", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b"])
+def test_a_list_longer_than_any_path() -> None:
+    assert len(read_repos(",".join(f"owner/name-{number}" for number in range(1000)))) == 1000
+
+
+def test_a_managed_users_name() -> None:
+    assert read_repos("ann_acme/tools") == ["ann_acme/tools"]
+
+
+@pytest.mark.parametrize(
+    "source", ["", " , ", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
+)
 def test_neither_file_nor_list(source: str) -> None:
     with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
         read_repos(source)

@@ -71,3 +71,21 @@ def test_svg_has_both_texts_cut_to_a_readable_length(tmp_path: Path) -> None:
     picture = (tmp_path / "pair.svg").read_text(encoding="utf-8")
     assert picture.startswith("<svg")
     assert "…" in picture
+
+
+def test_what_a_dataset_says_is_no_markup() -> None:
+    evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
+    row = {
+        "text1": "[/b] \x1b[31m",
+        "text2": "[red]",
+        "label": 1,
+        "repo": "[/a]/b",
+        "number1": 1,
+        "number2": 2,
+    }
+    dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
+    console = Console(file=io.StringIO(), width=100)
+    print_pair(console, pick_pair(dataset, "[/s]", 0, None))
+    picture = console.file.getvalue()
+    for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
+        assert words in picture

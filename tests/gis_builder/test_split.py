@@ -142,7 +142,7 @@ def test_more_data_moves_little() -> None:
     [
         ("0.5,0.1,0.1", "add up to 1"),
         ("a,b,c", "three numbers"),
-        ("1,2", "tuple"),
+        ("1,2", "expected three numbers"),
         ("-1,2,3", "negative"),
         ("0,1,0", "train"),
     ],

@@ -1,18 +1,21 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gis_builder.crawl import crawl_archive, import_tracker, stored_record
+from gis_builder.crawl import crawl, crawl_archive, import_tracker, stored_record, update
 from gis_builder.emulator import serve
 from gis_builder.github import CrawlSettings, GitHub, Token
 from gis_builder.records import Evidence, IssueRef, Outcome, Verdict
 from gis_builder.settings import BuildSettings, DetectSettings
-from gis_builder.store import Store
+from gis_builder.store import Page, Store
 from gis_builder.verdicts import (
     count_verdicts,
+    detect,
     explain_thread,
     judge,
     judge_some,
+    judged_rows,
     read_duplicates,
     write_verdicts,
 )
@@ -126,3 +129,73 @@ def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path) -> None:
 
 def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
     assert stored_record(store) == {"strategy": "dump"}
+
+
+def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="run `gis detect` first"):
+        judged_rows(store, DetectSettings())
+    rows = [row for row in store.repos() if row.name == REPO]
+    detect(store, tmp_path / "v.parquet", rows, DetectSettings())
+    assert judged_rows(store, DetectSettings()) == rows
+    with pytest.raises(DataError, match="judged with other settings"):
+        judged_rows(store, DetectSettings(min_confidence=0.9))
+    thread = store.thread(IssueRef(REPO, 58))
+    assert thread
+    store.save(Page(threads=[replace(thread, issue=replace(thread.issue, body="edited"))]))
+    with pytest.raises(DataError, match="older than the crawl"):
+        judged_rows(store, DetectSettings())
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags", "words"),
+    [
+        ({"api_url": "http://other.example"}, {}, "setting of server"),
+        ({"phrases": ("dup",)}, {}, "setting of phrases"),
+        ({}, {"api": "rest"}, r"setting of api \(graphql, not rest\)"),
+    ],
+)
+def test_a_store_goes_on_with_the_settings_it_was_begun_with(
+    tmp_path: Path, changes: dict[str, object], flags: dict[str, str], words: str
+) -> None:
+    with (
+        serve(SAMPLE) as server,
+        Store.open(tmp_path / "store.sqlite", create=True) as crawled,
+        GitHub(CrawlSettings(api_url=server.url), [Token("t", server.url)], crawled) as github,
+    ):
+        crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
+        swept = CrawlSettings(api_url=server.url, strategy="sweep")
+        asked = server.stats.requests
+        other = CrawlSettings(**{"api_url": server.url, **changes})
+        with pytest.raises(ConfigError, match=words):
+            crawl(github, crawled, [REPO], BuildSettings(crawl=other, **flags))
+        with pytest.raises(ConfigError, match="setting of strategy"):
+            import_tracker(crawled, SAMPLE, lambda _words: None)
+        assert server.stats.requests == asked
+        crawl(github, crawled, [REPO], BuildSettings(crawl=swept))  # fetches everything anyway
+        with pytest.raises(ConfigError, match=r"setting of strategy \(sweep, not search\)"):
+            crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
+
+
+def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
+    found = []
+    with serve(SAMPLE) as server:
+        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
+        for fetch in (crawl, update):
+            path = tmp_path / f"{fetch.__name__}.sqlite"
+            with (
+                Store.open(path, create=True) as crawled,
+                GitHub(settings.crawl, [Token("t", server.url)], crawled) as github,
+            ):
+                fetch(github, crawled, [REPO], settings)
+                verdicts = judge(crawled, [REPO], settings.detect)
+                found.append({v.ref: v.targets for v in verdicts if v.outcome is Outcome.DUPLICATE})
+    assert found[0] == found[1] != {}
+
+
+def test_an_update_goes_on_as_the_crawl_was_begun(tmp_path: Path) -> None:
+    with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as crawled:
+        swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
+        with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:
+            crawl(github, crawled, [REPO], swept)
+            update(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
+        assert stored_record(crawled)["strategy"] == "sweep"

@@ -183,3 +183,21 @@ def test_published_datasets(name: str, kind: str, count: int) -> None:
         pytest.skip("../shared/data is absent: no published datasets to read")
     dataset = read_pairs(path)
     assert (dataset.label_kind, len(dataset)) == (kind, count)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv", ".tsv", ".json"])
+def test_a_path_is_no_pattern(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / "a[/b]*?"
+    folder.mkdir(parents=True)
+    rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
+    path = folder / f"train{suffix}"
+    match suffix:
+        case ".parquet":
+            rows.write_parquet(path)
+        case ".jsonl":
+            path.write_text(rows.write_ndjson())
+        case ".json":
+            path.write_text(rows.write_json())
+        case _:
+            path.write_text(rows.write_csv(separator="," if suffix == ".csv" else "\t"))
+    assert read_pairs(folder).splits["train"].rows() == [("a", "b", 1)]

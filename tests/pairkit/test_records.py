@@ -122,3 +122,13 @@ def shared_vocabulary() -> set[str]:
     if not path.exists():
         pytest.skip("../shared/data/pretrained is absent: no WordPiece vocabulary to compare with")
     return set(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_export_replaces_no_other_file(tmp_path: Path) -> None:
+    dataset = PairDataset({"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})}, "x")
+    (path,) = export_pairs(dataset, tmp_path, "csv")
+    assert export_pairs(dataset, tmp_path, "csv") == [path]
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        export_pairs(dataset, tmp_path, "csv")
+    assert path.read_text() == "mine"

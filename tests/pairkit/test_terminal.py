@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ def _raise(error: BaseException) -> None:
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4), (KeyboardInterrupt(), 130)],
+    [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4)],
 )
 def test_run_turns_errors_into_one_line_and_a_code(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
@@ -27,6 +28,52 @@ def test_run_turns_errors_into_one_line_and_a_code(
     assert len(captured.err.strip().splitlines()) == 1
     if isinstance(error, ConfigError):
         assert captured.err == "error: bad [x]\n"
+
+
+COMMAND = """
+import sys, typer
+from pairkit.terminal import Commands, out, run
+app = typer.Typer(cls=Commands)
+@app.callback()
+def root(): pass
+@app.command()
+def go():
+    {body}
+run(app)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("raise KeyboardInterrupt", 130, "interrupted; run the same command again to go on\n"),
+        ("raise BrokenPipeError", 141, ""),
+        ("out.print('nobody reads this')", 141, ""),
+    ],
+)
+def test_what_ends_a_run_from_outside_has_its_code(body: str, code: int, said: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(body=body), "go"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_an_interrupted_run_waits_for_no_thread() -> None:
+    body = (
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); "
+        "raise KeyboardInterrupt"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(body=body), "go"], capture_output=True, timeout=20, check=False
+    )
+    assert done.returncode == 130
 
 
 def test_a_bug_keeps_its_traceback() -> None:
@@ -55,3 +102,8 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.say("a", quiet=True)
     terminal.say("b")
     assert capsys.readouterr().err == "b\n"
+
+
+def test_what_others_wrote_does_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.out.print("a\x1b]0;title\x07b\r\u202ed\n", markup=False)
+    assert capsys.readouterr().out == "a\ufffd]0;title\ufffdb\ufffd\ufffdd\n\n"
