@@ -21,7 +21,8 @@ from rich.progress import (
 )
 from typer.core import TyperGroup
 
-from pairkit.errors import PairkitError
+from pairkit import __version__
+from pairkit.errors import ConfigError, PairkitError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -98,6 +99,21 @@ class Commands(TyperGroup):
             raise Ended(INTERRUPTED) from None
         except BrokenPipeError:
             raise Ended(BROKEN_PIPE) from None
+
+
+def reserved(command: str, purpose: str) -> None:
+    """Run a command whose name is kept for a later release: it says so, and exits with 2 (0 for help)."""
+    message = (
+        f"{purpose} (`{command}`) is not in release {__version__} of aoe-toolkit; `gis` is (see CHANGELOG.md)"
+    )
+    if {"--help", "--version"} & set(sys.argv[1:]):
+        sys.stdout.write(message + "\n")
+    else:
+        run(lambda: _refuse(message))
+
+
+def _refuse(message: str) -> None:
+    raise ConfigError(message)
 
 
 def run(command: Callable[[], Any]) -> None:

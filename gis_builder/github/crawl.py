@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from gis_builder.github.client import Client
 from gis_builder.github.progress import Advanced, Listener
@@ -10,15 +11,16 @@ from gis_builder.github.queries import Queries
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.store import Page, Store
 
+AnyClient = TypeVar("AnyClient", bound=Client)
+
 
 @dataclass(frozen=True, slots=True)
-class Crawl:
-    """One worker's tools."""
+class Tools(Generic[AnyClient]):
+    """One worker's tools, whichever way it asks."""
 
     settings: CrawlSettings
-    client: Client
+    client: AnyClient
     store: Store
-    queries: Queries
     listener: Listener
 
     def save(self, repo: str, page: Page) -> None:
@@ -29,3 +31,10 @@ class Crawl:
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:
         """Tell the listener how far a stage is."""
         self.listener(Advanced(repo, stage, done, total))
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl(Tools[Client]):
+    """The tools of a worker that asks over GraphQL."""
+
+    queries: Queries

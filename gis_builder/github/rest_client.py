@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gis_builder.github.client import Client
-from gis_builder.github.progress import Advanced, Listener, ignore
+from gis_builder.github.crawl import Tools
+from gis_builder.github.progress import Listener, ignore
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
-from gis_builder.store import Page, Store
 from pairkit.errors import BadReply
 
 REDIRECTS = frozenset({301, 302, 307, 308})
@@ -99,19 +99,5 @@ class RestClient(Client):
 
 
 @dataclass(frozen=True, slots=True)
-class RestCrawl:
-    """One worker's tools."""
-
-    settings: CrawlSettings
-    client: RestClient
-    store: Store
-    listener: Listener
-
-    def save(self, repo: str, page: Page) -> None:
-        """Store a page together with what was spent on it, under the repository's account."""
-        self.client.book(page, repo)
-        self.store.save(page)
-
-    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
-        """Tell the listener how far a stage is."""
-        self.listener(Advanced(repo, stage, done, total))
+class RestCrawl(Tools[RestClient]):
+    """The tools of a worker that asks over REST."""

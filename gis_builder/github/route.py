@@ -125,7 +125,7 @@ class GraphQLRoute:
         """The tools, made when first used: which fields the server has must be known for the queries."""
         if self._made is None:
             queries = Queries(self._settings, self._server())
-            self._made = Crawl(self._settings, self._client, self._store, queries, self._listener)
+            self._made = Crawl(self._settings, self._client, self._store, self._listener, queries)
         return self._made
 
     def _server(self) -> Server:

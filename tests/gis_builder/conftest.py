@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gis_builder.emulator import Server, serve
+from gis_builder.store import Store
 
 API = "https://api.github.com/repos"
 DAY = "2020-01-{:02d}T12:00:00Z"
@@ -157,3 +160,28 @@ def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tracker(root, "acme/quiet", {"has_issues": False})
     write_tracker(root, "acme/void", {"empty": True})
     return root
+
+
+@pytest.fixture(scope="module")
+def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from .crawl_world import write_station  # it builds on the rows above
+
+    return write_station(tmp_path_factory.mktemp("station"))
+
+
+@pytest.fixture(scope="module")
+def station(station_dump: Path) -> Iterator[Server]:
+    with serve(station_dump) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_dump: Path) -> Iterator[Server]:
+    with serve(tiny_dump) as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 
@@ -57,12 +56,6 @@ def canned():
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 SCHEMA = {"data": {"issue": None, "closed": None}}

@@ -25,33 +25,9 @@ from .crawl_world import (
     open_github,
     quick,
     station_rows,
-    write_station,
 )
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
-
-
-@pytest.fixture(scope="module")
-def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_station(tmp_path_factory.mktemp("station"))
-
-
-@pytest.fixture(scope="module")
-def station(station_dump: Path):
-    with serve(station_dump) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_dump: Path):
-    with serve(tiny_dump) as server:
-        yield server
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

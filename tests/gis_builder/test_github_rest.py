@@ -25,33 +25,10 @@ from gis_builder.verdicts import judge
 from pairkit.errors import AuthError, BadReply, ConfigError, RateLimited, RemoteError
 
 from .conftest import comment, issue, write_tracker
-from .crawl_world import LAST, STATION, is_pull, open_github, quick, station_rows, write_station
+from .crawl_world import LAST, STATION, is_pull, open_github, quick, station_rows
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
-
-
-@pytest.fixture(scope="module")
-def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_station(tmp_path_factory.mktemp("station"))
-
-
-@pytest.fixture(scope="module")
-def station(station_dump: Path):
-    with serve(station_dump) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_dump: Path):
-    with serve(tiny_dump) as server:
-        yield server
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def over_rest(
