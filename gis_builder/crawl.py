@@ -23,6 +23,7 @@ _RECORD = "crawl"
 _GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
 _CONTENT_SETTINGS = {
     "strategy",
+    "sweep_small",
     "include_private",
     "phrases",
     "title_words",
@@ -177,8 +178,9 @@ def _complete(github: GitHub, store: Store, names: Sequence[str], settings: Buil
     """Fetch the canonical issues that detection names, and issues for negatives."""
     homes = sorted({store.full_name(name) for name in names})
     positives = _fetch_targets(github, store, homes, settings)
-    if settings.crawl.strategy == "search":
-        github.pool({repo: pool_size(positives[repo], settings) for repo in homes}, settings.seed)
+    # After a sweep there is nothing more to draw from.
+    drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
+    github.pool({repo: pool_size(positives[repo], settings) for repo in drawn}, settings.seed)
 
 
 def _fetch_targets(

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from gis_builder.crawl import pool_size
 from gis_builder.github import CrawlSettings, GitHub
+from gis_builder.github.search import is_cheaper_swept, search_words
 from gis_builder.settings import BuildSettings
 from gis_builder.store import RepoRow, Store, Usage
 
@@ -143,7 +144,8 @@ def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
     if settings.api == "rest":
         requests = _rest_requests(row.max_number)
         return RepoPlan(row, requests, requests)
-    if settings.crawl.strategy == "sweep":
+    swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
+    if settings.crawl.strategy == "sweep" or swept:
         return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
     return RepoPlan(row, *_search(row, settings))
 
@@ -165,7 +167,7 @@ def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
 def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     """Points and requests of discovery, of the candidates' threads, of their targets and of the pool."""
     crawl, issues = settings.crawl, row.issue_count
-    searches = 2 + len(row.labels) + len(crawl.phrases) + len(crawl.body_phrases)
+    searches = len(search_words(row.full_name, row.labels, crawl))
     # A search has a page for each hundred of its hits, and at least one.
     discovery = _batches(searches + issues * _HITS_AN_ISSUE / 100, crawl.search_batch)
     threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)

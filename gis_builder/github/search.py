@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from gis_builder.github.batches import BatchSize, ask_sized
@@ -17,6 +18,7 @@ from gis_builder.github.fetch import Fetcher, failure_of, fetch_threads
 from gis_builder.github.parse import well_formed
 from gis_builder.github.queries import Search
 from gis_builder.github.settings import CrawlSettings
+from gis_builder.github.sweep import sweep
 from gis_builder.github.topup import top_up
 from gis_builder.github.windows import Window, cut, epoch
 from gis_builder.records import IssueRef
@@ -28,11 +30,25 @@ _PROBE = "reason:duplicate"  # not every server knows it
 
 
 def search(crawl: Crawl, row: RepoRow) -> None:
-    """Find and fetch the repository's candidates; goes on where it was stopped."""
+    """Find and fetch the repository's candidates; goes on where it was stopped.
+
+    One that takes fewer queries to sweep is swept, unless its search has begun.
+    """
+    has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
+    if not has_begun and is_cheaper_swept(row.full_name, row.issue_count, row.labels, crawl.settings):
+        sweep(crawl, row)
+        return
     _plan(crawl, row)
     _discover(crawl, row)
     fetch_threads(crawl, Fetcher(crawl), row.full_name)
     top_up(crawl, row.full_name)
+
+
+def is_cheaper_swept(repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings) -> bool:
+    """Whether all threads of a repository take no more queries than only asking where candidates are."""
+    pages = ceil(issues / settings.thread_batch)
+    searches = ceil(len(search_words(repo, labels, settings)) / settings.search_batch)
+    return settings.sweep_small and pages <= searches
 
 
 def search_words(repo: str, labels: Sequence[str], settings: CrawlSettings) -> list[str]:

@@ -126,6 +126,8 @@ class CrawlSettings(Settings):
 
     api_url: str = "https://api.github.com"
     strategy: Literal["search", "sweep"] = "search"
+    # A repository that takes fewer queries to sweep than to search is swept: nothing can be missed there.
+    sweep_small: bool = True
     include_private: bool = False  # a private repository in a data set is more often a mistake than a wish
 
     phrases: tuple[str, ...] = PHRASES

@@ -52,8 +52,8 @@ def test_json_ends_with_one_object(sample_build: tuple[Path, Done]) -> None:
     assert result["positives"] + result["negatives"] == sum(
         result[s] for s in ("train", "validation", "test")
     )
-    assert result["positives"] >= 115
-    assert 0 < result["points"] <= 160
+    assert result["positives"] >= 125
+    assert 0 < result["points"] <= 25
     assert "points for 100 positives" in done.err
 
 

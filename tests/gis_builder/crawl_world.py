@@ -50,6 +50,7 @@ def write_station(root: Path) -> Path:
 
 def quick(url: str, **changes: Any) -> CrawlSettings:
     small: dict[str, Any] = {
+        "sweep_small": False,
         "thread_batch": 7,
         "issue_batch": 9,
         "comments_inline": 3,

@@ -343,3 +343,24 @@ def test_a_token_that_may_see_nothing(tiny: Server, store: Store) -> None:
 def test_no_token(store: Store) -> None:
     with pytest.raises(ConfigError, match="at least one GitHub token"):
         GitHub(quick("http://127.0.0.1:9"), (), store)
+
+
+def test_a_repository_that_is_cheaper_to_sweep_is_swept(station: Server, store: Store) -> None:
+    """The station's repositories take two or three pages; a search with many phrases takes far more."""
+    wordy = tuple(f"word{place}" for place in range(40))
+    with open_github(quick(station.url, sweep_small=True, phrases=wordy), store) as github:
+        github.check([STATION])
+        github.search([STATION])
+    assert store.tasks(STATION, "sweep", done=True)
+    assert not store.tasks(STATION, "search")
+
+
+def test_a_search_that_has_begun_stays_one(station: Server, store: Store) -> None:
+    wordy = tuple(f"word{place}" for place in range(40))
+    with open_github(quick(station.url, phrases=wordy), store) as github:
+        github.check([STATION])
+        github.search([STATION])
+    with open_github(quick(station.url, sweep_small=True, phrases=wordy), store) as github:
+        github.search([STATION])
+    assert store.tasks(STATION, "search", done=True)
+    assert not store.tasks(STATION, "sweep")
