@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from gis_builder.crawl import pool_size
 from gis_builder.dataset import drop_counts, write_dropped, write_gis
 from gis_builder.detect import clusters as find_clusters
 from gis_builder.detect.references import find_references
-from gis_builder.github.pool import number_order
+from gis_builder.github.pool import sample_order
 from gis_builder.pairs.guard import Link
 from gis_builder.pairs.negatives import make_negatives
 from gis_builder.pairs.positives import make_positives
@@ -118,17 +118,11 @@ def _pool(
     store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
 ) -> set[IssueRef]:
     """The issues that only serve in negatives: the same sample that the crawl fetched."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    for verdict in duplicates:
-        counts[verdict.ref.repo] += 1
-    newest = {row.full_name: row.max_number for row in rows}
+    counts = Counter(verdict.ref.repo for verdict in duplicates)
+    by_name = {row.full_name: row for row in rows}
     pool: set[IssueRef] = set()
     for repo in full_names(rows):
-        drawn = [
-            task.state["max_number"] for task in store.tasks(repo, "pool") if task.key == str(settings.seed)
-        ]
-        order = number_order(drawn[0] if drawn else newest[repo], repo, settings.seed)
-        refs = (IssueRef(repo, number) for number in order)
+        refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
         pool.update(islice(issues, pool_size(counts[repo], settings)))
     return pool

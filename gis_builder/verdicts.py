@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -100,9 +100,8 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> str:
     thread = store.thread(IssueRef(repo, int(number)))
     if thread is None:
         raise ConfigError(f"--explain {name}: not among the issues of {store.path}")
-    (verdict,) = _decided(store, [thread], settings)
     context = _Context(store, settings)
-    return explain(thread, verdict, context.kind_of, context.rules(thread.issue.repo))
+    return explain(thread, context.decide(thread), context.kind_of, context.rules(thread.issue.repo))
 
 
 def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
@@ -117,7 +116,7 @@ def read_duplicates(path: Path) -> list[Verdict]:
     Raises:
         DataError: the file is absent or not one of ours.
     """
-    found = _read(path).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
+    found = _read(path, list(_SCHEMA)).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
     return [_verdict(row) for row in found.iter_rows(named=True)]
 
 
@@ -128,7 +127,7 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
         DataError: the file is absent or not one of ours.
     """
     counts: dict[str, dict[str, int]] = {}
-    grouped = _read(path).group_by("verdict", "reason").len().sort("verdict", "reason")
+    grouped = _read(path, ["verdict", "reason"]).group_by("verdict", "reason").len().sort("verdict", "reason")
     for outcome, reason, count in grouped.iter_rows():
         counts.setdefault(outcome, {})[reason] = count
     return counts
@@ -138,9 +137,9 @@ def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
     return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, columns: list[str]) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, columns=list(_SCHEMA), glob=False)
+        return pl.read_parquet(path, columns=columns, glob=False)
     except FileNotFoundError as error:
         raise DataError("no verdicts there; run `gis detect` first", path=path) from error
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -149,10 +148,7 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def _decided(store: Store, threads: Iterable[Thread], settings: DetectSettings) -> Iterator[Verdict]:
-    context = _Context(store, settings)
-    for thread in threads:
-        verdict = decide(thread, context.kind_of, context.rules(thread.issue.repo))
-        yield _confident(verdict, settings.min_confidence)
+    return map(_Context(store, settings).decide, threads)
 
 
 class _Context:
@@ -165,6 +161,14 @@ class _Context:
         self._names: dict[str, set[str]] = {}
         for row in rows:
             self._names.setdefault(row.full_name, set()).add(row.name)
+
+    def decide(self, thread: Thread) -> Verdict:
+        """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
+        verdict = decide(thread, self.kind_of, self.rules(thread.issue.repo))
+        is_unsure = verdict.confidence < self._settings.min_confidence
+        if verdict.outcome is Outcome.DUPLICATE and is_unsure:
+            return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
+        return verdict
 
     def rules(self, repo: str) -> Rules:
         """The rules for one repository: a reference by a name that it once had is one to itself."""
@@ -182,19 +186,6 @@ class _Context:
         kind = self._store.kind(ref)
         is_beyond = ref.number > self._newest.get(self._store.full_name(ref.repo), ref.number)
         return Kind.UNKNOWN if kind is Kind.MISSING and is_beyond else kind
-
-
-def _confident(verdict: Verdict, least: float) -> Verdict:
-    if verdict.outcome is not Outcome.DUPLICATE or verdict.confidence >= least:
-        return verdict
-    return Verdict(
-        verdict.ref,
-        Outcome.UNCERTAIN,
-        verdict.targets,
-        verdict.confidence,
-        "below_min_confidence",
-        verdict.evidence,
-    )
 
 
 def _frames(verdicts: Iterator[Verdict]) -> Iterator[pl.DataFrame]:

@@ -66,9 +66,8 @@ class Client:
         listener: Listener = ignore,
     ) -> None:
         self._settings = settings
-        self._address = settings.graphql_url
         self._token_name = token.name
-        self._transport = Transport(self._address, token, settings.timeout_s)
+        self._address, self._transport = self._connect(settings, token)
         self._stop = stop or threading.Event()
         self._listener = listener
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
@@ -127,10 +126,14 @@ class Client:
         """Close the connection."""
         self._transport.close()
 
+    def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
+        """The address that errors name, and the line to it; another kind of server overrides this."""
+        return settings.graphql_url, Transport(settings.graphql_url, token, settings.timeout_s)
+
     def _ask_once(self, query: str) -> Answer:
         self._check_stop()
         start = time.monotonic()
-        answer = self._transport.post(query)
+        answer = self._transport.ask(query)
         self._was_heard |= answer.was_heard
         self._budget = answer.budget or self._budget
         self._usage += Usage(_cost(answer), 1, time.monotonic() - start)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import Fetcher
 from gis_builder.records import IssueRef, Kind
-from gis_builder.store import Page, RepoRow, Task
+from gis_builder.store import Page, RepoRow, Store, Task
 
 
 def pool(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
@@ -24,8 +24,8 @@ def pool(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
         count: How many issues to have; fewer come back where the repository has no more.
         seed: Decides the order.
     """
-    task = _open_task(crawl, row, seed)
-    order = number_order(task.state["max_number"], row.full_name, seed)
+    _fix_order(crawl, row, seed)
+    order = sample_order(crawl.store, row, seed)
     fetcher, place = Fetcher(crawl), 0
     numbers: list[int] = []
     while len(numbers) < count and place < len(order):
@@ -39,6 +39,13 @@ def pool(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
     return numbers
 
 
+def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
+    """The order of numbers that a sample is taken in: as it was fixed when first drawn, if it was."""
+    tasks = _tasks(store, row, seed)
+    newest = tasks[0].state["max_number"] if tasks else row.max_number
+    return number_order(newest, row.full_name, seed)
+
+
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     """All numbers from 1 to `max_number` in an order that the seed and the repository decide."""
     order = list(range(1, max_number + 1))
@@ -46,14 +53,15 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     return order
 
 
-def _open_task(crawl: Crawl, row: RepoRow, seed: int) -> Task:
-    """The sample's order, fixed when it is first drawn: a later update must not shuffle it anew."""
-    tasks = [task for task in crawl.store.tasks(row.full_name, "pool") if task.key == str(seed)]
-    if tasks:
-        return tasks[0]
-    task = Task(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
-    crawl.save(row.full_name, Page(tasks=[task]))
-    return task
+def _fix_order(crawl: Crawl, row: RepoRow, seed: int) -> None:
+    """Fix the order when it is first drawn: a later update must not shuffle it anew."""
+    if not _tasks(crawl.store, row, seed):
+        task = Task(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
+        crawl.save(row.full_name, Page(tasks=[task]))
+
+
+def _tasks(store: Store, row: RepoRow, seed: int) -> list[Task]:
+    return [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
 
 
 def _known_run(crawl: Crawl, repo: str, order: Sequence[int], place: int, unknown: int) -> dict[int, Kind]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
-from gis_builder.github.progress import Listener, ignore
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
+from gis_builder.github.transport import Transport
 from pairkit.errors import BadReply
 
 REDIRECTS = frozenset({301, 302, 307, 308})
@@ -36,28 +35,13 @@ class RestReply:
 
 
 class RestClient(Client):
-    """One token's line to a REST API: one request at a time, each counted as a point.
+    """One token's line to a REST API: one request at a time, each counted as a point."""
 
-    Args:
-        settings: Where to ask and how patiently.
-        token: What to sign with.
-        stop: Set by whoever wants all waiting to end.
-        listener: Told of every wait.
-    """
-
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        token: Token,
-        stop: threading.Event | None = None,
-        listener: Listener = ignore,
-    ) -> None:
+    def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
         # PyGithub takes a while to import, which no other route or command need wait for.
         from gis_builder.github.rest_transport import RestTransport
 
-        super().__init__(settings, token, stop, listener)
-        self._address = settings.api_url
-        self._transport = RestTransport(self._address, token, settings.timeout_s)
+        return settings.api_url, RestTransport(settings.api_url, token, settings.timeout_s)
 
     def get(self, path: str) -> RestReply:
         """Ask for a path below the server's root; redirects are followed, on this server only.

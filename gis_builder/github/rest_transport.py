@@ -42,7 +42,7 @@ class RestTransport(Transport):
             seconds_between_writes=None,
         )
 
-    def post(self, query: str) -> Answer:
+    def ask(self, query: str) -> Answer:
         """GET `query`, a path below the root, once. The data of an answer is a `RestReply` under "reply".
 
         Raises:

@@ -45,7 +45,7 @@ class Transport:
         self._session = requests.Session()
         self._session.headers["User-Agent"] = "aoe-toolkit"
 
-    def post(self, query: str) -> Answer:
+    def ask(self, query: str) -> Answer:
         """Ask once.
 
         Raises:
