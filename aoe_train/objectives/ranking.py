@@ -1,0 +1,32 @@
+"""The pairwise ranking loss that cosine (CoSENT) and angle share."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the usual name
+from jaxtyping import Float
+from torch import Tensor
+
+
+def ranking_loss(
+    scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"], scale: float
+) -> Float[Tensor, ""]:
+    """Penalise every pair that scores above, or not far below, a pair of a larger label.
+
+    log(1 + sum over label_i > label_j of exp(scale * (score_j - score_i))): arXiv Eq. 1 and 7, ACL Eq. 3.
+    The sum over j depends on i only by how many labels are smaller. So with the pairs in order of their
+    labels it is a running sum, and B^2 terms take O(B log B) time and O(B) memory, exactly. Computed in
+    logarithms, in float32 or wider.
+
+    Args:
+        scores: Similarities; larger is more alike.
+        labels: Any scale, only their order counts; pairs of equal labels are not compared. All labels equal
+            gives 0 with gradient 0.
+        scale: 1 / tau.
+    """
+    ordered, order = labels.sort()
+    scaled = scale * scores.to(torch.promote_types(scores.dtype, torch.float32))[order]
+    smaller = torch.searchsorted(ordered, ordered)  # how many labels are strictly smaller
+    below = F.pad(scaled.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
+    terms = below[smaller] - scaled
+    return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm

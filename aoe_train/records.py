@@ -1,0 +1,62 @@
+"""What passes between the rooms of training: examples on the host, packed batches on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+Kind = Literal["binary", "graded", "positive", "triplet", "single"]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Distinct texts, and training rows that refer to them.
+
+    Attributes:
+        texts: Each text once.
+        rows: int64 (row, column), indices into `texts`: two columns for pairs, three for (anchor, positive,
+            negative), one where a text is its own positive.
+        labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more alike) pairs, else None.
+        kind: What a row means.
+    """
+
+    texts: list[str]
+    rows: np.ndarray
+    labels: np.ndarray | None
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class TokenBatch(TypedDict):
+    """Texts as one row of tokens without padding: all pieces of the first text, then the next text's.
+
+    Attributes:
+        input_ids: Special tokens and prompt included.
+        lengths: Tokens of each piece.
+        pieces: Pieces of each text; 1 but for long texts that are read window by window.
+    """
+
+    input_ids: Int[Tensor, " token"]
+    lengths: Int[Tensor, " piece"]
+    pieces: Int[Tensor, " text"]
+
+
+class Batch(TokenBatch):
+    """Rows to train on together, each distinct text once.
+
+    Attributes:
+        rows: Indices into the batch's texts.
+        texts: The texts' numbers in `Examples.texts`: equal numbers are equal texts, on any rank.
+        labels: Absent for kinds without labels.
+    """
+
+    rows: Int[Tensor, "row column"]
+    texts: Int[Tensor, " text"]
+    labels: NotRequired[Float[Tensor, " row"]]

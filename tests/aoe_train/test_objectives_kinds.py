@@ -1,0 +1,93 @@
+"""Which parts go with which data, and what is said where they don't."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from aoe_train.objectives.kinds import check_objective, positive_threshold
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError
+
+KINDS = ["binary", "graded", "positive", "triplet", "single"]
+
+
+def only(part: str, **others) -> ObjectiveSettings:
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["cosine", "ibn", "angle", "contrastive", "sbert"])
+def test_every_combination_is_as_the_table_says(part, kind):
+    impossible = part in ("cosine", "angle", "sbert") and kind in ("positive", "single")
+    if not impossible:
+        check_objective(only(part), dim=8, kind=kind, label_range=(0.0, 5.0))
+        return
+    with pytest.raises(ConfigError, match=f"objective {part}: found {kind} data"):
+        check_objective(only(part), dim=8, kind=kind, label_range=(0.0, 5.0))
+
+
+def test_odd_size_is_refused_for_angle_only():
+    with pytest.raises(ConfigError, match="odd size 7"):
+        check_objective(PRESETS["aoe"], dim=7, kind="binary")
+    check_objective(PRESETS["cosent"], dim=7, kind="binary")
+
+
+@pytest.mark.parametrize("part", ["ibn", "contrastive", "sbert"])
+def test_graded_labels_need_their_range_where_it_decides_something(part):
+    with pytest.raises(ConfigError, match="range of graded labels is not known"):
+        check_objective(only(part), dim=8, kind="graded")
+    with pytest.raises(ConfigError, match="from 3 to 3, expected at least two values"):
+        check_objective(only(part), dim=8, kind="graded", label_range=(3.0, 3.0))
+    check_objective(only("cosine"), dim=8, kind="graded")
+
+
+def test_which_labels_are_positive():
+    assert positive_threshold(only("ibn"), "binary", None) == 0.5
+    assert positive_threshold(only("ibn"), "graded", (0.0, 5.0)) == 4
+    assert positive_threshold(only("ibn"), "graded", (0.0, 1.0)) == 0.8
+    assert positive_threshold(only("ibn", positive_from=3), "graded", (0.0, 5.0)) == 3
+    assert positive_threshold(only("ibn", positive_from=3), "graded", None) == 3
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 5.5])
+def test_a_threshold_that_parts_nothing_is_refused(threshold):
+    with pytest.raises(ConfigError, match="labels go from 0 to 5"):
+        check_objective(only("ibn", positive_from=threshold), dim=8, kind="graded", label_range=(0.0, 5.0))
+
+
+def test_a_threshold_without_grades_is_refused():
+    with pytest.raises(ConfigError, match="found binary data"):
+        check_objective(only("ibn", positive_from=0.5), dim=8, kind="binary")
+
+
+def test_some_weight_must_be_above_zero():
+    with pytest.raises(ConfigError, match="at least one part"):
+        load_settings(ObjectiveSettings, flags={"weights.cosine": 0.0})
+
+
+@pytest.mark.parametrize("key", ["weights.cosine=-1", "tau.angle=0", "angle_form='polar'", "scale=20"])
+def test_senseless_settings_are_refused(key):
+    with pytest.raises(ConfigError, match=key.partition("=")[0].rpartition(".")[2]):
+        load_settings(ObjectiveSettings, assignments=[key])
+
+
+def test_presets_are_the_papers():
+    assert {name: preset.weights.wanted for name, preset in PRESETS.items()} == {
+        "angle": {"cosine": 1, "ibn": 1, "angle": 1},
+        "aoe": {"angle": 1, "contrastive": 1},
+        "cosent": {"cosine": 1},
+        "sbert": {"sbert": 1},
+        "simcse": {"contrastive": 1},
+    }
+    assert all(
+        preset.tau == Taus(cosine=0.05, ibn=0.05, angle=1, contrastive=0.05) for preset in PRESETS.values()
+    )
+
+
+def test_settings_and_checks_load_no_torch():
+    code = "import sys, aoe_train.objectives.kinds; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

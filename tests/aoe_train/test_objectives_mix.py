@@ -1,0 +1,193 @@
+"""The objective as a whole: every preset on every kind it knows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.ranking import ranking_loss
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
+from pairkit.errors import ConfigError
+
+COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
+EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
+EVERYTHING += [("simcse", kind) for kind in ("positive", "single")]
+quick = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 10**6)
+
+
+def draw(seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9):
+    """Vectors, labels and numbers of a batch in which texts repeat."""
+    generator = torch.Generator().manual_seed(seed)
+    texts = torch.randint(distinct, (rows, COLUMNS[kind]), generator=generator)
+    if kind == "single":
+        texts = texts[:, :1].expand(-1, 2)
+    vectors = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)[texts]
+    labels = {"binary": torch.arange(rows) % 2, "graded": torch.arange(rows)}.get(kind)
+    return vectors, None if labels is None else labels.float(), texts
+
+
+def objective(preset: str, kind: str, **changes) -> Objective:
+    torch.manual_seed(0)
+    wanted = PRESETS[preset].model_copy(update=changes)
+    return Objective(wanted, dim=6, kind=kind, label_range=(0.0, 5.0))
+
+
+def test_parts_are_unweighted_and_the_loss_is_their_weighted_sum():
+    wanted = ObjectiveSettings(
+        weights=Weights(cosine=1, ibn=35, angle=0.5, contrastive=2),
+        tau=Taus(cosine=0.1, ibn=0.2, angle=0.3, contrastive=0.4),
+        positive_from=3,
+    )
+    vectors, labels, texts = draw(1, "graded")
+    first, second = vectors.unbind(1)
+    expected = {
+        "cosine": ranking_loss(cosine(first, second), labels, 10.0),
+        "ibn": ibn_loss(first, second, texts, labels >= 3, 0.2),
+        "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
+        "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
+    }
+    parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
+    total = parts.pop("loss")
+    torch.testing.assert_close(parts, expected)
+    weights = wanted.weights.wanted
+    torch.testing.assert_close(total, sum(weights[part] * value for part, value in expected.items()))
+
+
+def test_a_weight_of_zero_is_not_computed():
+    assert objective("cosent", "binary")(*draw(0, "binary")).keys() == {"loss", "cosine"}
+
+
+def test_angle_form_is_chosen():
+    vectors, labels, texts = draw(2, "binary")
+    value = objective("aoe", "binary", angle_form="phase")(vectors, labels, texts)["angle"]
+    torch.testing.assert_close(value, ranking_loss(angle_phase(*vectors.unbind(1)), labels, 1.0))
+
+
+def test_contrastive_options_are_passed_on():
+    vectors, labels, texts = draw(2, "binary")
+    value = objective("simcse", "binary", hard_negatives=False, symmetric=True)(vectors, labels, texts)[
+        "loss"
+    ]
+    expected = contrastive_loss(
+        *vectors.unbind(1), texts, labels > 0, 0.05, hard_negatives=False, symmetric=True
+    )
+    torch.testing.assert_close(value, expected)
+
+
+def test_triplets_by_hand():
+    # cosines: (anchor, positive) 1, (anchor, negative) 0; tau 1. Ranking: log(1 + e^-1); so is contrastive.
+    vectors, texts = torch.tensor([[[1.0, 0], [2, 0], [0, 1]]]), torch.tensor([[0, 1, 2]])
+    wanted = ObjectiveSettings(weights=Weights(cosine=1, contrastive=1), tau=Taus(cosine=1, contrastive=1))
+    parts = Objective(wanted, dim=2, kind="triplet")(vectors, None, texts)
+    assert parts["cosine"].item() == pytest.approx(math.log(1 + math.exp(-1)))
+    assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_triplets_are_pairs_labelled_one_and_zero(preset):
+    vectors, _, texts = draw(3, "triplet")
+    labels = torch.tensor([1.0] * 6 + [0.0] * 6)
+    as_binary = (torch.cat([part[:, [0, column]] for column in (1, 2)]) for part in (vectors, texts))
+    pairs, numbers = as_binary
+    expected = objective(preset, "binary")(pairs, labels, numbers)
+    torch.testing.assert_close(objective(preset, "triplet")(vectors, None, texts), expected)
+
+
+def test_sbert_regresses_on_scaled_grades_and_classifies_the_rest():
+    vectors, _, texts = draw(4, "graded", rows=2)
+    regressor = objective("sbert", "graded")
+    assert regressor.head is None
+    first, second = vectors.unbind(1)
+    expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
+    torch.testing.assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
+    classifier = objective("sbert", "binary")
+    classifier(*draw(4, "binary"))["loss"].backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in classifier.parameters())
+
+
+def test_single_is_unsupervised_simcse():
+    vectors = torch.eye(3).unsqueeze(1).expand(-1, 2, -1)
+    texts = torch.arange(3)[:, None].expand(-1, 2)
+    loss = Objective(PRESETS["simcse"], dim=3, kind="single")(vectors, None, texts)["loss"]
+    assert loss.item() == pytest.approx(math.log(1 + 2 * math.exp(-20)), abs=1e-7)
+
+
+@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@quick
+@given(seed=seeds)
+def test_order_of_rows_does_not_matter(preset, kind, seed):
+    vectors, labels, texts = draw(seed, kind)
+    order = torch.randperm(6, generator=torch.Generator().manual_seed(seed))
+    model = objective(preset, kind)
+    torch.testing.assert_close(
+        model(vectors[order], None if labels is None else labels[order], texts[order]),
+        model(vectors, labels, texts),
+    )
+
+
+@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+def test_gradient_against_finite_differences(preset, kind):
+    vectors, labels, texts = draw(7, kind, rows=4)
+    model = objective(preset, kind)
+    assert torch.autograd.gradcheck(lambda v: model(v, labels, texts)["loss"], vectors.requires_grad_())
+
+
+@pytest.mark.parametrize("form", ["reference", "phase"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+def test_nothing_breaks_it(preset, kind, dtype, form):
+    model = objective(preset, kind, angle_form=form)
+    vectors, labels, texts = draw(8, kind)
+    same = vectors[:1, :1].expand_as(vectors)
+    some_zero = torch.cat([torch.zeros_like(vectors[:2]), same[:2], vectors[4:]])
+    for hard in (torch.zeros_like(vectors), same, some_zero, vectors * 1e-20, vectors * 1e15):
+        hard = hard.to(dtype).clone().requires_grad_()
+        loss = model(hard, labels, texts)["loss"]
+        loss.backward()
+        assert loss.dtype == torch.float32
+        assert loss.isfinite()
+        assert hard.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("preset", ["angle", "aoe", "cosent"])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_label_value_ranks_nothing(preset, label):
+    vectors, _, texts = draw(9, "binary")
+    vectors.requires_grad_()
+    parts = objective(preset, "binary")(vectors, torch.full((6,), label), texts)
+    ranked = {"cosine", "angle"} & parts.keys()
+    assert ranked
+    assert all(parts[part] == 0 for part in ranked)
+    parts["loss"].backward()
+    assert vectors.grad.isfinite().all()
+    if label == 0 or preset == "cosent":  # nor is there an anchor
+        assert torch.equal(vectors.grad, torch.zeros_like(vectors))
+
+
+@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+def test_autocast_changes_nothing(preset, kind):
+    vectors, labels, texts = draw(10, kind)
+    model, vectors = objective(preset, kind), vectors.float()
+    expected = model(vectors, labels, texts)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
+
+
+def test_bfloat16_vectors_are_widened_first():
+    vectors, labels, texts = draw(11, "binary")
+    half = vectors.bfloat16()
+    model = objective("angle", "binary")
+    torch.testing.assert_close(model(half, labels, texts), model(half.float(), labels, texts), rtol=0, atol=0)
+
+
+def test_an_impossible_objective_is_refused_at_once():
+    with pytest.raises(ConfigError, match="found single data"):
+        objective("angle", "single")

@@ -1,0 +1,96 @@
+"""Small random models with real tokenizers, made on the spot: no weights need be fetched to train them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel, PreTrainedTokenizerFast
+
+WORDS = [
+    *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
+    *["playing", "eating", "running", "flying", "taking", "off", "large", "small", "red", "blue", "flute"],
+    *["guitar", "bread", "apple", "road", "river", "city", "house", "crash", "error", "file", "compiler"],
+    *["panics", "when", "opening", "saving", "closing", "duplicate", "of", "not", "and", "or", "with", "on"],
+    *["in", "at", "to", "from", "fast", "slow", "old", "new"],
+]
+
+
+def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
+    """A lower-casing WordPiece tokenizer as BERT's, over WORDS and single letters."""
+    letters = [*"abcdefghijklmnopqrstuvwxyz0123456789.,!?'-"]
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *letters, *(f"##{c}" for c in letters)]
+    vocabulary = {word: number for number, word in enumerate(dict.fromkeys(entries))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=max_length,
+    )
+
+
+def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer as LLaMA 3's (no merges), with a beginning token and no padding token."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {word: number for number, word in enumerate(["<s>", "</s>", *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 0)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", model_max_length=max_length
+    )
+
+
+def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, seed: int = 0) -> Path:
+    """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them."""
+    tokenizer = wordpiece()
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=dim,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        intermediate_size=2 * dim,
+        max_position_embeddings=64,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
+    """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
+    tokenizer = bytelevel()
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=dim,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=2 * dim,
+        max_position_embeddings=128,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    LlamaModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
