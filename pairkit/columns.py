@@ -26,12 +26,15 @@ _LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_scor
 _POSITIVE_NAMES = (("anchor", "positive"), ("query", "positive"), ("query", "answer"), ("question", "answer"))
 _NEGATIVE_NAMES = ("negative",)
 _ROW = "row of the source"
-_MAPPED = ("text1", "text2", "label", "anchor", "positive", "negative")
+_MAPPED = ("text1", "text2", "label", "anchor", "positive", "negative", "text")
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which column is what; `label` is empty where every row is a positive, or has a negative beside it."""
+    """Which column is what; `label` is empty where every row is a positive, or has a negative beside it.
+
+    `text2` is empty where rows are single texts.
+    """
 
     text1: str
     text2: str
@@ -39,20 +42,25 @@ class Roles:
     negative: str = ""
 
 
-def find_roles(names: list[str], where: str, columns: Mapping[str, str] | None = None) -> Roles:
+def find_roles(
+    names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
+) -> Roles:
     """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use.
 
     Args:
         names: The columns there are.
         where: The file or dataset, for messages.
         columns: `text1`, `text2`, `label`, or `anchor`, `positive`, `negative`, to the source's own names.
+        single: Whether single texts will do: an only column, or one mapped as `text`.
 
     Raises:
         ConfigError: The mapping has an unknown key or too few.
         DataError: A column is missing.
     """
     if columns:
-        return _mapped_roles(names, where, columns)
+        return _mapped_roles(names, where, columns, single=single)
+    if single and len(names) == 1:
+        return Roles(names[0], "")
     known = {name.lower(): name for name in reversed(names)}
     for one, other in _PAIR_NAMES:
         if one in known and other in known:
@@ -71,7 +79,7 @@ def find_roles(names: list[str], where: str, columns: Mapping[str, str] | None =
     )
 
 
-def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str]) -> Roles:
+def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
     unknown = [key for key in columns if key not in _MAPPED]
     if unknown:
         raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_MAPPED)}")
@@ -82,7 +90,10 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str]) -> R
         return Roles(columns["text1"], columns["text2"], columns["label"])
     if {"anchor", "positive"} <= columns.keys():
         return Roles(columns["anchor"], columns["positive"], negative=columns.get("negative", ""))
-    raise ConfigError("a column mapping names text1, text2 and label, or anchor and positive")
+    if single and columns.keys() == {"text"}:
+        return Roles(columns["text"], "")
+    also = ", or text alone" if single else ""
+    raise ConfigError(f"a column mapping names text1, text2 and label, or anchor and positive{also}")
 
 
 def to_pairs(
@@ -113,8 +124,34 @@ def to_pairs(
             negatives = _rows(frame.drop(roles.text2), roles.text1, roles.negative, ones - 1)
             pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
     if check:
-        _check_texts(pairs, where)
+        _check_texts(pairs, where, ["text1", "text2"])
     return pairs.drop(_ROW)
+
+
+def to_rows(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    *,
+    label_values: Mapping[str, float] | None = None,
+    first_row: int = 1,
+) -> pl.DataFrame:
+    """As many rows as the source has, with the columns they mean and no others.
+
+    text1, text2 and label; or anchor, positive and, where known, negative; or text.
+
+    Raises:
+        DataError: As `to_pairs`.
+    """
+    if roles.label:
+        pairs = to_pairs(frame, roles, where, label_values=label_values, first_row=first_row)
+        return pairs.select("text1", "text2", "label")
+    names = {"anchor": roles.text1, "positive": roles.text2, "negative": roles.negative}
+    if not roles.text2:
+        names = {"text": roles.text1}
+    texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items() if own)
+    _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
+    return texts
 
 
 def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
@@ -159,9 +196,9 @@ def _label(
     return values.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
 
 
-def _check_texts(pairs: pl.DataFrame, where: str) -> None:
-    for name in ("text1", "text2"):
-        empty = pairs[name].fill_null("").str.strip_chars() == ""
+def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
+    for name in names:
+        empty = rows[name].fill_null("").str.strip_chars() == ""
         if empty.any():
-            row = int(pairs[_ROW][empty.arg_max() or 0])
+            row = int(rows[_ROW][empty.arg_max() or 0])
             raise DataError(f"{name} is empty; drop the row or fill it", path=where, row=row)

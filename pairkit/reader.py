@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pairkit.columns import find_roles, to_pairs
+from pairkit.columns import find_roles, to_pairs, to_rows
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.records import SPLITS, LabelKind, PairDataset
 from pairkit.tables import first_row, is_table, read_table
@@ -44,7 +46,75 @@ def read_pairs(
         DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
         RemoteError: The hub could not be asked.
     """
-    tables = _tables(source)
+
+    def pairs(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
+        roles = find_roles(frame.columns, where, columns)
+        return to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
+
+    return _same_labels(_splits(source, _tables(source), split, pairs), str(source))
+
+
+def read_rows(
+    source: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    label_values: Mapping[str, float] | None = None,
+) -> dict[str, pl.DataFrame]:
+    """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts.
+
+    Args:
+        source: As for `read_pairs`; also a text file (`.txt`, `.txt.gz`) with a text a line.
+        columns: As for `read_pairs`; also `text` alone, for single texts. An only column is one by default.
+        split: As for `read_pairs`.
+        label_values: As for `read_pairs`.
+
+    Returns:
+        By split: text1, text2 and label; or anchor, positive and perhaps negative; or text.
+
+    Raises:
+        ConfigError: As `read_pairs`.
+        DataError: As `read_pairs`; also if a split's files hold different kinds of rows.
+        RemoteError: The hub could not be asked.
+    """
+
+    def rows(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
+        roles = find_roles(frame.columns, where, columns, single=True)
+        return to_rows(frame, roles, where, label_values=label_values, first_row=first)
+
+    path = Path(source)
+    if _is_text(path):
+        return _splits(source, {_split_of(path): [(str(path), _lines(path))]}, split, rows)
+    splits = _splits(source, _tables(source), split, rows)
+    for name, frame in splits.items():
+        if any(frame.select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
+            raise DataError(
+                f"the files of {name} differ in what their rows are; together they have"
+                f" {', '.join(frame.columns)}: read them one by one",
+                path=source,
+            )
+    return splits
+
+
+def split_names(source: str | Path) -> list[str]:
+    """The splits that a source for `read_rows` has, in the usual order.
+
+    Raises:
+        ConfigError: No such source.
+        DataError: A folder without data.
+        RemoteError: The hub could not be asked.
+    """
+    path = Path(source)
+    return [_split_of(path)] if _is_text(path) else list(_tables(source))
+
+
+def _splits(
+    source: str | Path,
+    tables: Mapping[str, Sequence[tuple[str, Path | pl.DataFrame]]],
+    split: str | None,
+    convert: Callable[[pl.DataFrame, str, int], pl.DataFrame],
+) -> dict[str, pl.DataFrame]:
+    """Each wanted split's tables, read, converted (frame, where, number of the first row) and joined."""
     wanted = _split_name(split) if split else None
     if wanted is not None and wanted not in tables:
         raise DataError(f"no split {wanted!r}; there are {', '.join(tables)}", path=source)
@@ -54,13 +124,26 @@ def read_pairs(
             frames = []
             for where, table in parts:
                 frame = read_table(table) if isinstance(table, Path) else table
-                roles = find_roles(frame.columns, where, columns)
                 first = first_row(table) if isinstance(table, Path) else 1
-                frames.append(
-                    to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
-                )
+                frames.append(convert(frame, where, first))
             splits[name] = _joined(frames)
-    return _same_labels(splits, str(source))
+    return splits
+
+
+def _is_text(path: Path) -> bool:
+    return path.is_file() and path.name.lower().endswith((".txt", ".txt.gz"))
+
+
+def _lines(path: Path) -> pl.DataFrame:
+    """A text file's lines; only a line feed ends one, as other marks may stand inside a text."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+        lines = data.decode("utf-8-sig").removesuffix("\n").split("\n") if data else []
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(
+            f"not readable as text in UTF-8 ({error}); mend or convert the file", path=path
+        ) from error
+    return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]}, schema={"text": pl.String})
 
 
 def _tables(source: str | Path) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:

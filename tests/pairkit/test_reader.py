@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pairkit.errors import ConfigError, DataError, PairkitError
-from pairkit.reader import read_pairs
+from pairkit.reader import read_pairs, read_rows, split_names
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -201,3 +201,68 @@ def test_a_path_is_no_pattern(tmp_path: Path, suffix: str) -> None:
         case _:
             path.write_text(rows.write_csv(separator="," if suffix == ".csv" else "\t"))
     assert read_pairs(folder).splits["train"].rows() == [("a", "b", 1)]
+
+
+def test_rows_as_they_are_meant(tmp_path: Path) -> None:
+    triplets = put(tmp_path / "a.csv", "id,anchor,positive,negative\n7,a,b,c\n8,d,e,f\n")
+    (frame,) = read_rows(triplets).values()
+    assert frame.to_dicts() == [
+        {"anchor": "a", "positive": "b", "negative": "c"},
+        {"anchor": "d", "positive": "e", "negative": "f"},
+    ]
+    positives = put(tmp_path / "b.csv", "answer,query\nb,a\n")
+    assert read_rows(positives)["train"].to_dicts() == [{"anchor": "a", "positive": "b"}]
+    pairs = put(tmp_path / "dev.csv", "text1,text2,label,more\na,b,1,x\n")
+    assert read_rows(pairs)["validation"].to_dicts() == [{"text1": "a", "text2": "b", "label": 1}]
+
+
+def test_single_texts(tmp_path: Path) -> None:
+    lone = put(tmp_path / "a.csv", "sentence\none\n")
+    assert read_rows(lone)["train"].to_dicts() == [{"text": "one"}]
+    titles = put(tmp_path / "b.csv", "id,title\n1,one\n")
+    assert read_rows(titles, columns={"text": "title"})["train"].to_dicts() == [{"text": "one"}]
+    with pytest.raises(DataError, match="found the columns id, title"):
+        read_rows(titles)
+    with pytest.raises(ConfigError, match="anchor and positive, or text alone"):
+        read_rows(titles, columns={"text1": "title"})
+    with pytest.raises(DataError, match="found the columns sentence"):
+        read_pairs(lone)
+    with pytest.raises(ConfigError, match=r"anchor and positive$"):
+        read_pairs(titles, columns={"text": "title"})
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "dev.txt.gz"])
+def test_a_text_a_line(tmp_path: Path, name: str) -> None:
+    path = put(tmp_path / name, "one\x0c\u2028\ttwo\r\nthree\n")
+    assert read_rows(path)["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
+    assert split_names(path) == ["validation"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "one\n\ntwo\n", r"a\.txt:2: text is empty"),
+        ("a.csv", "anchor,positive,negative\na,b,c\na,b,\n", r"a\.csv:3: negative is empty"),
+        ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: anchor is empty"),
+        ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
+    ],
+)
+def test_bad_rows_say_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_rows(put(tmp_path / name, text))
+
+
+def test_text_that_isnt(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "b.txt.gz").write_bytes(b"no gzip")
+    for name in ("a.txt", "b.txt.gz"):
+        with pytest.raises(DataError, match="not readable as text in UTF-8"):
+            read_rows(tmp_path / name)
+
+
+def test_one_split_one_kind_of_row(tmp_path: Path) -> None:
+    put(tmp_path / "train-0.csv", "anchor,positive\na,b\n")
+    put(tmp_path / "train-1.csv", "anchor,positive,negative\na,b,c\n")
+    with pytest.raises(DataError, match=r"the files of train differ.*anchor, positive, negative"):
+        read_rows(tmp_path)
+    assert split_names(tmp_path) == ["train"]

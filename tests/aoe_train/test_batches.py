@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train import batches as module
+from aoe_train.batches import Batches, budget_cuts, rank_slice
+from aoe_train.label_mixing import one_label_batches
+from aoe_train.records import Examples, Kind
+from pairkit.errors import ConfigError, DataError
+
+STRATEGIES: list[dict[str, Any]] = [
+    {"strategy": "shuffle"},
+    {"strategy": "length"},
+    {"strategy": "tokens", "max_tokens": 60},
+]
+
+
+def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, np.ndarray]:
+    """`count` rows of two texts each, of 1 to 20 tokens."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
+    examples = Examples([str(n) for n in range(2 * count)], np.arange(2 * count).reshape(-1, 2), labels, kind)
+    return examples, random.integers(1, 21, 2 * count)
+
+
+@given(
+    st.integers(4, 90), st.integers(1, 3), st.integers(1, 4), st.sampled_from(STRATEGIES), st.integers(0, 9)
+)
+def test_every_row_once_an_epoch(count: int, share: int, world: int, how: dict[str, Any], epoch: int) -> None:
+    examples, lengths = make(count, "binary")
+    sampler = Batches(examples, lengths, share * world, world=world, **how)
+    sampler.set_epoch(epoch)
+    found = list(sampler)
+    rows = list(chain.from_iterable(found))
+    assert len(rows) == len(set(rows)) == count - sampler.left_out
+    assert set(rows) <= set(range(count))
+    assert sampler.left_out == count % world
+    assert len(found) == len(sampler)
+    assert all(0 < len(batch) <= share * world and len(batch) % world == 0 for batch in found)
+
+
+@given(st.integers(6, 60), st.integers(1, 3), st.integers(1, 4), st.sampled_from(STRATEGIES))
+def test_the_ranks_slices_are_the_whole_batch(
+    count: int, share: int, world: int, how: dict[str, Any]
+) -> None:
+    examples, lengths = make(count)
+    how = {**how, "world": world, "seed": 3}
+    whole = list(Batches(examples, lengths, share * world, **how))
+    ranks = [list(Batches(examples, lengths, share * world, rank=rank, **how)) for rank in range(world)]
+    assert [list(chain.from_iterable(slices)) for slices in zip(*ranks, strict=True)] == whole
+    assert all(len({len(part) for part in slices}) == 1 for slices in zip(*ranks, strict=True))
+
+
+@pytest.mark.parametrize("how", STRATEGIES)
+def test_seed_and_epoch_alone_decide(how: dict[str, Any]) -> None:
+    examples, lengths = make(300, "binary")
+
+    def epochs(seed: int) -> list[list[list[int]]]:
+        sampler = Batches(examples, lengths, 8, seed=seed, **how)
+        found = []
+        for epoch in range(3):
+            sampler.set_epoch(epoch)
+            found.append(list(sampler))
+        return found
+
+    assert epochs(1) == epochs(1)
+    assert epochs(1) != epochs(2)
+    first, second, third = epochs(1)
+    assert first != second != third
+    assert len(first) == len(second) == len(third)
+    resumed = Batches(examples, lengths, 8, seed=1, **how)
+    resumed.set_epoch(2)
+    assert list(resumed)[3:] == third[3:]
+
+
+@given(st.integers(20, 120), st.integers(2, 9), st.sampled_from(STRATEGIES))
+def test_no_batch_of_one_label_that_could_have_two(count: int, size: int, how: dict[str, Any]) -> None:
+    examples, lengths = make(count, "binary")
+    labels = examples.labels
+    assert labels is not None
+    plan = Batches(examples, lengths, size, **how).plan(0)
+    if one_label_batches(plan, labels):
+        alone = next(rows for rows in plan if len(rows) > 1 and len(set(labels[rows])) == 1)
+        assert max(np.count_nonzero(labels[rows] != labels[alone[0]]) for rows in plan) < 2
+    elif size > 3:
+        assert min(np.ptp(labels[rows]) for rows in plan if len(rows) > 1) == 1
+
+
+def padding(plan: list[np.ndarray], tokens: np.ndarray) -> float:
+    return 1 - tokens.sum() / sum(tokens[rows].max() * len(rows) for rows in plan)
+
+
+def test_lengths_lie_together_and_the_longest_comes_first() -> None:
+    examples, lengths = make(4000)
+    tokens = lengths[examples.rows].sum(axis=1)
+    plain, *grouped = (Batches(examples, lengths, 16, **how).plan(0) for how in STRATEGIES)
+    for plan in grouped:
+        assert padding(plan, tokens) < padding(plain, tokens) / 5
+        sums = [tokens[rows].sum() for rows in plan]
+        assert sums[0] == max(sums)
+        middles = [np.median(tokens[rows]) for rows in plan[1:]]
+        assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
+
+
+def test_ranks_get_alike_loads() -> None:
+    examples, lengths = make(4000)
+    tokens = lengths[examples.rows].sum(axis=1)
+    sampler = Batches(examples, lengths, 64, world=4)
+    loads = np.array(
+        [[tokens[rank_slice(rows, r, 4)].sum() for r in range(4)] for rows in sampler.plan(0)[:-1]]
+    )
+    assert (loads.max(axis=1) / loads.min(axis=1)).max() < 1.3
+
+
+def test_a_budget_of_tokens_is_kept() -> None:
+    examples, lengths = make(500)
+    tokens = lengths[examples.rows].sum(axis=1)
+    sizes = {len(rows) for rows in Batches(examples, lengths, 9, strategy="tokens", max_tokens=100).plan(0)}
+    plan = Batches(examples, lengths, 9, strategy="tokens", max_tokens=100).plan(0)
+    assert max(tokens[rows].sum() for rows in plan) <= 100
+    assert max(sizes) == 9
+    assert len(sizes) > 3
+
+
+def test_cuts_by_hand() -> None:
+    lengths = np.array([2, 3, 4, 5, 9, 20])
+    assert budget_cuts(lengths, 9, 6, 1).tolist() == [3, 4, 5]
+    assert budget_cuts(lengths, 9, 2, 1).tolist() == [2, 4, 5]
+    assert budget_cuts(lengths, 14, 6, 2).tolist() == [4]
+    assert budget_cuts(lengths, 1, 6, 3).tolist() == [3]
+
+
+def test_single_texts_count_twice() -> None:
+    examples = Examples(list("abcd"), np.arange(4).reshape(-1, 1), None, "single")
+    plan = Batches(examples, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(0)
+    assert [len(rows) for rows in plan] == [2, 2]
+
+
+def test_a_smaller_last_batch() -> None:
+    examples, lengths = make(10)
+    assert [len(rows) for rows in Batches(examples, lengths, 4, strategy="shuffle")] == [4, 4, 2]
+    dropped = Batches(examples, lengths, 4, drop_last=True)
+    assert [len(rows) for rows in dropped] == [4, 4]
+    assert (len(dropped), dropped.left_out) == (2, 2)
+    dropped.set_epoch(1)
+    assert {row for rows in dropped for row in rows} != {row for rows in dropped.plan(0) for row in rows}
+
+
+def test_runs_are_sorted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MEGA_BATCH", 2)
+    examples, lengths = make(64)
+    order = np.random.default_rng([0, 0]).permutation(64)
+    plan = Batches(examples, lengths, 8).plan(0)
+    runs = [set(order[start : start + 16].tolist()) for start in range(0, 64, 16)]
+    assert all(any(set(rows.tolist()) <= run for run in runs) for rows in plan)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"batch_size": 0}, "batch size 0: expected a multiple"),
+        ({"batch_size": 3, "world": 2}, "a multiple of the 2 processes"),
+        ({"batch_size": 4, "strategy": "tokens"}, "needs a number of tokens"),
+        ({"batch_size": 4, "max_tokens": 5}, "nothing else takes one"),
+        ({"batch_size": 4, "strategy": "tokens", "max_tokens": 0}, "expected 1 or more"),
+        ({"batch_size": 4, "strategy": "tokens", "max_tokens": 9, "drop_last": True}, "leave it out"),
+    ],
+)
+def test_sizes_that_dont_fit(more: dict[str, Any], message: str) -> None:
+    examples, lengths = make(10)
+    with pytest.raises(ConfigError, match=message):
+        Batches(examples, lengths, **more)
+
+
+def test_too_few_rows() -> None:
+    examples, lengths = make(3)
+    with pytest.raises(DataError, match="3 rows, expected at least 4"):
+        Batches(examples, lengths, 8, world=4)
+    with pytest.raises(DataError, match="3 rows, expected at least 8"):
+        Batches(examples, lengths, 8, drop_last=True)

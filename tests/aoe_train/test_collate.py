@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train.batch_plan import describe
+from aoe_train.batches import Batches
+from aoe_train.collate import Collate
+from aoe_train.records import Batch, Examples
+from aoe_train.tokens import TokenStore
+from tests.aoe_train.tiny import wordpiece
+
+WORDS = ["cat", "the cat", "a cat", "the red cat", "a dog in the city", "dog"]
+PAIRS = Examples(
+    WORDS,
+    np.array([[0, 1], [1, 1], [4, 0], [2, 5], [3, 1]]),
+    np.array([1, 0, 0.5, 3, 2], np.float32),
+    "graded",
+)
+
+
+@pytest.fixture(scope="module")
+def store() -> TokenStore:
+    return TokenStore.build(WORDS, wordpiece(), max_length=16)
+
+
+def ids_of(batch: Batch) -> list[list[int]]:
+    return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
+
+
+def test_by_hand(store: TokenStore) -> None:
+    batch = Collate(PAIRS, store)([2, 0])
+    assert batch["texts"].tolist() == [0, 1, 4]
+    assert batch["rows"].tolist() == [[2, 0], [0, 1]]
+    assert batch["labels"].tolist() == [0.5, 1]
+    assert batch["lengths"].tolist() == [3, 4, 7]
+    assert batch["pieces"].tolist() == [1, 1, 1]
+    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in (0, 1, 4)]
+    dtypes = {name: value.dtype for name, value in batch.items() if isinstance(value, torch.Tensor)}
+    assert dtypes.pop("labels") == torch.float32
+    assert set(dtypes.values()) == {torch.int64}
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.booleans())
+def test_rows_lead_to_their_texts(store: TokenStore, rows: list[int], dedup: bool) -> None:
+    batch = Collate(PAIRS, store, dedup=dedup)(rows)
+    assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
+    assert batch["lengths"].tolist() == sorted(batch["lengths"].tolist())
+    texts = batch["texts"].tolist()
+    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in texts]
+    assert len(texts) == (len(set(PAIRS.rows[rows].ravel())) if dedup else 2 * len(rows))
+
+
+def test_triplets_have_no_labels(store: TokenStore) -> None:
+    batch = Collate(Examples(WORDS, np.array([[0, 1, 2]]), None, "triplet"), store)([0])
+    assert "labels" not in batch
+    assert batch["rows"].shape == (1, 3)
+
+
+def test_a_single_text_comes_twice(store: TokenStore) -> None:
+    single = Examples(WORDS, np.array([[4], [0], [4]]), None, "single")
+    batch = Collate(single, store)([0, 1])
+    assert batch["texts"].tolist() == [0, 0, 4, 4]
+    assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
+    assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
+
+
+def test_a_batch_takes_less_than_a_millisecond() -> None:
+    texts = [f"the cat {n}" for n in range(400)]
+    many = Examples(
+        texts, np.random.default_rng(0).integers(0, 400, (640, 2)), np.zeros(640, np.float32), "graded"
+    )
+    collate = Collate(many, TokenStore.build(texts, wordpiece(), max_length=32))
+    times = []
+    for start in range(0, 640, 32):
+        began = time.perf_counter()
+        collate(range(start, start + 32))
+        times.append(time.perf_counter() - began)
+    assert np.median(times) < 1e-3
+
+
+def test_a_plan_in_numbers(store: TokenStore) -> None:
+    plan = describe(Batches(PAIRS, store.lengths, 5), store)
+    columns = [[wordpiece()(WORDS[n]).input_ids for n in column] for column in PAIRS.rows.T]
+    padded = sum(5 * max(map(len, column)) for column in columns)
+    own = sum(len(ids) for column in columns for ids in column)
+    assert plan == {
+        "steps": 1,
+        "rows_mean": 5,
+        "rows_max": 5,
+        "tokens_mean": store.lengths.sum(),
+        "tokens_max": store.lengths.sum(),
+        "distinct_share": 6 / 10,
+        "padding_share": pytest.approx(1 - own / padded),
+        "one_label_batches": 0,
+        "left_out": 0,
+        "truncated_texts": 0,
+    }
+
+
+def test_a_plan_counts_single_texts_twice(store: TokenStore) -> None:
+    single = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
+    plan = describe(Batches(single, store.lengths, 6), store)
+    assert plan["tokens_max"] == 2 * store.lengths.sum() == len(Collate(single, store)(range(6))["input_ids"])
+    assert plan["distinct_share"] == 1

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train.examples import check_labels, read_examples
+from aoe_train.records import Examples
+from pairkit.errors import ConfigError, DataError
+from pairkit.records import shard
+
+DATA = Path(__file__).parents[3] / "shared/data"
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def columns_of(examples: Examples) -> list[list[str]]:
+    return [[examples.texts[number] for number in row] for row in examples.rows]
+
+
+def test_binary_pairs(tmp_path: Path) -> None:
+    examples = read_examples(put(tmp_path / "a.csv", "text1,text2,label\nb,a,1\na,c,0\nb,b,0\n"))
+    assert (examples.kind, len(examples)) == ("binary", 3)
+    assert examples.texts == ["b", "a", "c"]
+    assert examples.rows.tolist() == [[0, 1], [1, 2], [0, 0]]
+    assert examples.rows.dtype == np.int64
+    assert examples.labels is not None
+    assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
+
+
+def test_graded_pairs(tmp_path: Path) -> None:
+    examples = read_examples(put(tmp_path / "a.tsv", "score\tsentence1\tsentence2\n4.5\ta\tb\n1\tb\tc\n"))
+    assert examples.kind == "graded"
+    assert examples.labels is not None
+    assert examples.labels.tolist() == [4.5, 1]
+
+
+def test_positives_triplets_and_single_texts(tmp_path: Path) -> None:
+    positives = read_examples(put(tmp_path / "a.csv", "id,anchor,positive\n1,a,b\n2,b,c\n"))
+    assert (positives.kind, positives.labels, columns_of(positives)) == (
+        "positive",
+        None,
+        [["a", "b"], ["b", "c"]],
+    )
+    triplets = read_examples(put(tmp_path / "b.csv", "negative,anchor,positive\nc,a,b\n"))
+    assert (triplets.kind, triplets.labels, columns_of(triplets)) == ("triplet", None, [["a", "b", "c"]])
+    singles = read_examples(put(tmp_path / "c.csv", "sentence\na\nb\na\n"))
+    assert (singles.kind, singles.labels, singles.rows.tolist()) == ("single", None, [[0], [1], [0]])
+    mapped = read_examples(put(tmp_path / "d.csv", "id,title\n1,a\n"), columns={"text": "title"})
+    assert (mapped.kind, mapped.texts) == ("single", ["a"])
+
+
+def test_a_text_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress("one\u2028still, one\r\n two \n".encode()))
+    examples = read_examples(path)
+    assert (examples.kind, examples.texts) == ("single", ["one\u2028still, one", " two "])
+
+
+def test_texts_are_told_apart_exactly(tmp_path: Path) -> None:
+    examples = read_examples(put(tmp_path / "a.tsv", "text1\ttext2\tlabel\nA\ta\t1\nA \tá\t0\n"))
+    assert examples.texts == ["A", "a", "A ", "á"]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("abcde")] * 3), min_size=1))
+def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, str]]) -> None:
+    from aoe_train.examples import _distinct
+
+    frame = pl.DataFrame(rows, schema=["anchor", "positive", "negative"], orient="row")
+    examples = _distinct(frame, "triplet")
+    assert columns_of(examples) == [list(row) for row in rows]
+    assert examples.texts == list(dict.fromkeys(text for row in rows for text in row))
+
+
+def dataset(folder: Path) -> Path:
+    rows = pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0]})
+    positive = pl.DataFrame({"anchor": ["a"], "positive": ["c"]})
+    for split, first in (("train", 0), ("validation", 1)):
+        for config, frame in (("default", rows[first:]), ("positive", positive)):
+            path = folder / shard(config, split)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            frame.write_parquet(path)
+    return folder
+
+
+def test_a_dataset_folder_its_splits_and_its_positives(tmp_path: Path) -> None:
+    folder = dataset(tmp_path)
+    assert columns_of(read_examples(folder)) == [["a", "c"], ["b", "d"]]
+    assert columns_of(read_examples(folder, split="dev")) == [["b", "d"]]
+    assert read_examples(folder / "positive").kind == "positive"
+    with pytest.raises(DataError, match="no split 'test'; there are train, validation"):
+        read_examples(folder, split="test")
+
+
+def test_training_never_touches_other_splits(tmp_path: Path) -> None:
+    put(tmp_path / "train.csv", "text1,text2,label\na,b,1\n")
+    put(tmp_path / "test.csv", "text1,text2,label\na,b,oops\n")
+    assert len(read_examples(tmp_path)) == 1
+
+
+def test_without_a_training_split_one_must_be_named(tmp_path: Path) -> None:
+    for name in ("dev", "test"):
+        put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
+    with pytest.raises(ConfigError, match="has the splits validation, test; say which"):
+        read_examples(tmp_path)
+    assert len(read_examples(tmp_path / "dev.csv")) == 1
+
+
+def test_a_limit_takes_the_first_rows_and_keeps_the_kind(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,0\ne,f,0.5\n")
+    examples = read_examples(path, limit=2)
+    assert (examples.kind, examples.texts) == ("graded", ["a", "b", "c", "d"])
+    with pytest.raises(ConfigError, match="limit 0"):
+        read_examples(path, limit=0)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl"])
+def test_nothing_to_train_on(tmp_path: Path, name: str) -> None:
+    path = put(tmp_path / name, "text1,text2,label\n" if name == "a.csv" else "")
+    with pytest.raises(DataError, match=name):
+        read_examples(path)
+
+
+def test_labels_that_rank_nothing(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,1\n")
+    with pytest.raises(DataError, match=r"a\.csv: all 2 labels are 1; this objective needs two"):
+        check_labels(read_examples(path), path)
+    check_labels(read_examples(put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nc,d,0\n")), path)
+    check_labels(read_examples(put(tmp_path / "c.csv", "anchor,positive\na,b\n")), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows", "texts"),
+    [
+        ("stsb/stsb-train.tsv", "graded", 5749, 10534),
+        ("nli/nli-triplets.derived.tsv.gz", "triplet", 22932, 58523),
+        ("domain/medquad-sentences.txt.gz", "single", 121086, 121086),
+    ],
+)
+def test_published_data(name: str, kind: str, rows: int, texts: int) -> None:
+    if not (DATA / name).exists():
+        pytest.skip("../shared/data is absent: no published datasets to read")
+    examples = read_examples(DATA / name)
+    assert (examples.kind, len(examples), len(examples.texts)) == (kind, rows, texts)

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from aoe_train import tokens
+from aoe_train.longtext import LongText
+from aoe_train.prompts import with_prompt
+from aoe_train.token_cache import default_cache_dir
+from aoe_train.tokens import TokenStore
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import bytelevel, wordpiece
+
+TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
+MAKERS = [wordpiece, bytelevel, lambda: with_prompt(wordpiece(), "a {text} or")]
+LISTS = st.lists(
+    st.text(max_size=20) | st.lists(st.sampled_from(["cat", "dog", "x!"])).map(" ".join), min_size=1
+)
+
+
+def split(flat: list[int], lengths: list[int]) -> list[list[int]]:
+    ends = np.cumsum([0, *lengths])
+    return [flat[start:stop] for start, stop in pairwise(ends)]
+
+
+def texts_of(store: TokenStore, numbers: list[int]) -> list[list[list[int]]]:
+    """Each text's pieces, each a list of ids."""
+    batch = store.batch(numbers)
+    whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
+    assert sum(map(len, whole)) == len(batch["input_ids"])
+    return split(whole, batch["pieces"].tolist())  # type: ignore[return-value,arg-type]
+
+
+@settings(max_examples=40, deadline=None)
+@given(LISTS, st.integers(6, 20), st.sampled_from(MAKERS), st.data())
+def test_truncated_texts_are_the_tokenizers_own(
+    texts: list[str], max_length: int, maker: Callable[[], PreTrainedTokenizerFast], data: st.DataObject
+) -> None:
+    tokenizer = maker()
+    store = TokenStore.build(texts, tokenizer, max_length=max_length)
+    numbers = data.draw(st.lists(st.integers(0, len(texts) - 1)))
+    expected = [tokenizer(texts[n], truncation=True, max_length=max_length).input_ids for n in numbers]
+    assert texts_of(store, numbers) == [[ids] for ids in expected]
+    assert store.lengths[numbers].tolist() == [len(ids) for ids in expected]
+    assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(MAKERS))
+def test_chunks_lose_nothing(
+    texts: list[str], max_length: int, overlap: int, maker: Callable[[], PreTrainedTokenizerFast]
+) -> None:
+    tokenizer = maker()
+    before, after = tokens.frame_of(tokens.raw_tokenizer(tokenizer))
+    store = TokenStore.build(texts, tokenizer, max_length=max_length, long_text="chunks", overlap=overlap)
+    assert store.truncated == 0
+    for text, pieces in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):
+        own = [piece[len(before) : len(piece) - len(after)] for piece in pieces]
+        rejoined = own[0] + list(chain.from_iterable(part[overlap:] for part in own[1:]))
+        assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
+        assert all(before + part + after == piece for part, piece in zip(own, pieces, strict=True))
+        assert max(map(len, pieces)) <= max_length
+
+
+def test_head_and_tail_by_hand() -> None:
+    tokenizer = wordpiece()
+    words = tokenizer.convert_tokens_to_ids(["[CLS]", "the", "not", "in", "city", "[SEP]"])
+    store = TokenStore.build(
+        ["the man on the road is not in city"], tokenizer, max_length=6, long_text="head-tail"
+    )
+    assert (texts_of(store, [0]), store.truncated) == ([[words]], 1)
+
+
+def test_baked_in_padding_and_truncation_are_ignored(minilm: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    tokenizer.backend_tokenizer.enable_truncation(8)
+    tokenizer.backend_tokenizer.enable_padding(length=128)
+    store = TokenStore.build(["cat", "cat " * 300], tokenizer, max_length=256)
+    assert store.lengths.tolist() == [3, 256]
+    assert store.ids.dtype == np.uint16
+
+
+def test_a_large_vocabulary_needs_wider_numbers() -> None:
+    tokenizer = wordpiece()
+    tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
+    store = TokenStore.build([f"q{(1 << 16) - 1}"], tokenizer, max_length=8)
+    assert store.ids.dtype == np.int32
+    assert store.batch([0])["input_ids"].tolist() == tokenizer(f"q{(1 << 16) - 1}").input_ids
+
+
+def test_texts_without_tokens() -> None:
+    assert TokenStore.build([" ", "\x00"], wordpiece(), max_length=8).lengths.tolist() == [2, 2]
+    bare = wordpiece()
+    bare.backend_tokenizer.post_processor = None
+    with pytest.raises(DataError, match=r"text ' ' has no tokens.*\(2 such texts\)"):
+        TokenStore.build(["cat", " ", "\t"], bare, max_length=8)
+
+
+def test_no_texts() -> None:
+    store = TokenStore.build([], wordpiece(), max_length=8)
+    assert len(store) == 0
+    assert [len(part) for part in store.batch([]).values()] == [0, 0, 0]  # type: ignore[arg-type]
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(ConfigError, match="max_length 2 leaves no room"):
+        TokenStore.build(["cat"], wordpiece(), max_length=2)
+    with pytest.raises(ConfigError, match="expected 0 to 1"):
+        TokenStore.build(["cat"], wordpiece(), max_length=4, long_text="chunks", overlap=2)
+
+
+def test_progress_and_more_than_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_AT_ONCE", 2)
+    seen: list[tuple[int, int]] = []
+    store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=lambda *done: seen.append(done))
+    assert seen == [(2, 5), (4, 5), (5, 5)]
+    monkeypatch.undo()
+    assert same(store, TokenStore.build(TEXTS, wordpiece(), max_length=8))
+
+
+def same(one: TokenStore, other: TokenStore) -> bool:
+    arrays = all(
+        np.array_equal(getattr(one, n), getattr(other, n)) for n in ("ids", "piece_ends", "text_ends")
+    )
+    return arrays and one.truncated == other.truncated
+
+
+def build(folder: Path | None, long_text: LongText = "truncate") -> TokenStore:
+    return TokenStore.build(TEXTS, wordpiece(), max_length=7, long_text=long_text, cache_dir=folder)
+
+
+def test_the_cache_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens, "_tokenise", lambda *_: pytest.fail("tokenised again"))
+        again = build(tmp_path)
+    assert same(first, again)
+    assert same(first, build(None))
+    assert not again.ids.flags.writeable  # a view of the file
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_whatever_changes_the_tokens_changes_the_key(tmp_path: Path) -> None:
+    def make(texts: list[str], tokenizer: PreTrainedTokenizerFast, **more: int | str) -> None:
+        TokenStore.build(texts, tokenizer, **{"max_length": 7, "cache_dir": tmp_path, **more})  # type: ignore[arg-type]
+
+    make(TEXTS, wordpiece())
+    make(TEXTS[::-1], wordpiece())
+    make(["ab", "c"], wordpiece())
+    make(["a", "bc"], wordpiece())
+    make(TEXTS, with_prompt(wordpiece(), "a {text}"))
+    make(TEXTS, wordpiece(), max_length=8)
+    make(TEXTS, wordpiece(), long_text="chunks")
+    make(TEXTS, wordpiece(), long_text="chunks", overlap=1)
+    assert len(list(tmp_path.iterdir())) == 8
+    used = wordpiece()
+    used(TEXTS, truncation=True, max_length=3, padding=True)  # transformers keeps this in the Rust part
+    make(TEXTS, used)
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "missing", "empty", "file"])
+def test_a_broken_cache_is_made_anew(tmp_path: Path, harm: str) -> None:
+    whole = build(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    ids = folder / "ids.npy"
+    data = bytearray(ids.read_bytes())
+    match harm:
+        case "cut":
+            ids.write_bytes(data[:-3])
+        case "flip":
+            data[-1] ^= 1
+            ids.unlink()  # the file in use keeps its content
+            ids.write_bytes(data)
+        case "missing":
+            ids.unlink()
+        case "empty":
+            (folder / "checksum.npy").write_bytes(b"")
+        case "file":
+            ids.unlink()
+            ids.mkdir()
+    whole = build(None)
+    assert same(build(tmp_path), whole)
+    assert same(build(tmp_path), whole)
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def _in_another_process(folder: Path) -> int:
+    return len(build(folder).ids)
+
+
+def test_processes_may_build_the_same_at_once(tmp_path: Path) -> None:
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        sizes = pool.map(_in_another_process, [tmp_path] * 12)
+    assert set(sizes) == {len(build(None).ids)}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_cache_that_cant_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        build(tmp_path / "file")
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_half_a_surrogate_pair(tmp_path: Path, cached: bool) -> None:
+    with pytest.raises(DataError, match="holds half a surrogate pair"):
+        TokenStore.build(["a", "\ud800"], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
+    assert default_cache_dir() == tmp_path
+    monkeypatch.delenv("AOE_CACHE")
+    assert default_cache_dir() == Path.home() / ".cache/aoe-toolkit/tokens"
+
+
+def test_a_batch_takes_less_than_a_millisecond() -> None:
+    store = TokenStore.build([f"the cat {n}" for n in range(2000)], wordpiece(), max_length=32)
+    numbers = np.random.default_rng(0).integers(0, 2000, (20, 64))
+    store.batch(numbers[0])
+    times = []
+    for some in numbers:
+        start = time.perf_counter()
+        store.batch(some)
+        times.append(time.perf_counter() - start)
+    assert np.median(times) < 1e-3
