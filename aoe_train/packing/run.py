@@ -1,0 +1,89 @@
+"""Making a backbone packed, and calling it on packed tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from aoe_train.packing.attention import NAME, register
+from aoe_train.packing.layers import FastDropout, FastLinear
+from aoe_train.packing.sequences import Sequences
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+# The largest difference between packed and single vectors that rounding explains, against the largest value.
+_AGREES = 1e-3
+
+
+def use_fast_layers(module: nn.Module) -> None:
+    """Swap plain linear and dropout layers for their faster equals, in place; parameters and names stay."""
+    for layer in module.modules():
+        if type(layer) is nn.Linear:
+            layer.__class__ = FastLinear
+        elif type(layer) is nn.Dropout:
+            layer.__class__ = FastDropout
+
+
+def position_offset(backbone: Any) -> int:
+    """The first token's position: RoBERTa and its kin begin after the padding's number."""
+    embeddings: Any = getattr(backbone, "embeddings", None)
+    if hasattr(embeddings, "create_position_ids_from_input_ids"):
+        return int(embeddings.padding_idx) + 1
+    return 0
+
+
+def run_packed(
+    backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int], *, layers: bool = False
+) -> tuple[Float[Tensor, "token dim"], ...]:
+    """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
+    packed = Sequences(lengths, input_ids.device)
+    with _attention(backbone):
+        found = backbone(
+            input_ids=input_ids[None],
+            position_ids=packed.positions[None] + position_offset(backbone),
+            packed=packed,
+            output_hidden_states=layers,
+            **({"use_cache": False} if hasattr(backbone.config, "use_cache") else {}),
+        )
+    states = found.hidden_states if layers else (found.last_hidden_state,)
+    return tuple(state[0] for state in states)
+
+
+class _attention:  # noqa: N801 - used as a function
+    """Our attention for the duration of a call; elsewhere the backbone stays as it was loaded."""
+
+    def __init__(self, backbone: Any) -> None:
+        self.config = backbone.config
+
+    def __enter__(self) -> None:
+        self.before = self.config._attn_implementation
+        self.config._attn_implementation = NAME
+
+    def __exit__(self, *_: object) -> None:
+        self.config._attn_implementation = self.before
+
+
+@torch.no_grad()
+def can_pack(backbone: Any) -> bool:
+    """Whether packed and single vectors of random sequences agree: asked of the model, not of a list."""
+    register()
+    training = backbone.training
+    backbone.eval()
+    try:
+        generator = torch.Generator().manual_seed(0)
+        lengths = [3, 5, 5, 9]
+        ids = [torch.randint(5, backbone.config.vocab_size, (n,), generator=generator) for n in lengths]
+        ids = [part.to(backbone.device) for part in ids]
+        (packed,) = run_packed(backbone, torch.cat(ids), lengths)
+        alone = torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
+    except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
+        return False
+    finally:
+        backbone.train(training)
+    difference = (packed.float() - alone.float()).abs().max()
+    wide = 1 if packed.dtype == torch.float32 else 100
+    return bool(difference <= _AGREES * wide * alone.float().abs().max())

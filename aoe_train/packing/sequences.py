@@ -1,0 +1,174 @@
+"""Where the sequences of a packed row lie, and which of them attention takes together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+# Scores (sequence x length x length, one head) that cost as much time as starting one more bucket does.
+_BUCKET_COST = 6_000
+# Most scores of a bucket and head: all heads' then stay within the last-level cache, and below the size from
+# which the C library asks the kernel for fresh, zeroed pages at every allocation.
+_BUCKET_LIMIT = 262_144
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Neighbouring sequences that attention pads to one length.
+
+    Attributes:
+        first: The first token.
+        tokens: Tokens of all its sequences.
+        lengths: Ascending lengths of its sequences.
+        device: Where masks are made.
+    """
+
+    first: int
+    tokens: int
+    lengths: tuple[int, ...]
+    device: torch.device
+    _biases: dict[tuple[bool, int | None, torch.dtype], Tensor | None] = field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of sequences."""
+        return len(self.lengths)
+
+    @property
+    def length(self) -> int:
+        """The longest sequence's tokens."""
+        return self.lengths[-1]
+
+    @property
+    def even(self) -> bool:
+        """Whether all sequences have the same length, so that no padding is needed at all."""
+        return self.lengths[0] == self.lengths[-1]
+
+    @cached_property
+    def slots(self) -> Int[Tensor, " token"]:
+        """Each token's place in the padded (sequence, position) grid, flattened."""
+        sizes = torch.tensor(self.lengths)
+        starts = torch.cumsum(sizes, 0) - sizes
+        shift = torch.arange(self.size) * self.length - starts
+        return (torch.arange(self.tokens) + torch.repeat_interleave(shift, sizes)).to(self.device)
+
+    def grid(self, packed: Float[Tensor, "token head dim"]) -> Float[Tensor, "sequence position head dim"]:
+        """This bucket's tokens, padded with zeros."""
+        own = packed[self.first : self.first + self.tokens]
+        shape = (self.size, self.length, *packed.shape[1:])
+        if self.even:
+            return own.view(shape)
+        padded = own.new_zeros(self.size * self.length, *packed.shape[1:])
+        return padded.index_copy_(0, self.slots, own).view(shape)
+
+    def put(
+        self, grid: Float[Tensor, "sequence position head dim"], packed: Float[Tensor, "token head dim"]
+    ) -> None:
+        """Write what stands in the grid to this bucket's tokens."""
+        own = packed[self.first : self.first + self.tokens]
+        if self.even:
+            own.view(grid.shape).copy_(grid)
+        else:
+            torch.index_select(grid.reshape(-1, *grid.shape[2:]), 0, self.slots, out=own)
+
+    def bias(
+        self, *, causal: bool, window: int | None, dtype: torch.dtype
+    ) -> Float[Tensor, "sequence 1 position position"] | None:
+        """What to add to the scores: -inf where a key is padding, later (causal), or `window` or more away.
+
+        The padding's own queries may see all there is, so that no row is without a key.
+        """
+        key = (causal, window, dtype)
+        if key not in self._biases:
+            self._biases[key] = self._bias(causal=causal, window=window, dtype=dtype)
+        return self._biases[key]
+
+    def _bias(self, *, causal: bool, window: int | None, dtype: torch.dtype) -> Tensor | None:
+        if self.even and not causal and (window is None or self.length <= window):
+            return None
+        at = torch.arange(self.length, device=self.device)
+        sizes = torch.tensor(self.lengths, device=self.device)[:, None, None]
+        distance = at[:, None] - at[None, :]
+        seen = at[None, None, :] < sizes
+        if causal:
+            seen = seen & (distance >= 0)
+        if window is not None:
+            seen = seen & (distance.abs() < window)
+        seen = seen | (at[None, :, None] >= sizes)
+        return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill_(~seen, -torch.inf)[
+            :, None
+        ]
+
+
+class Sequences:
+    """The sequences of one packed row, ascending by length.
+
+    Args:
+        lengths: Tokens of each sequence, ascending.
+        device: Where the tokens are.
+    """
+
+    def __init__(self, lengths: list[int], device: torch.device) -> None:
+        self.lengths = lengths
+        self.device = device
+        sizes = torch.tensor(lengths)
+        starts = torch.cumsum(sizes, 0) - sizes
+        self.positions: Int[Tensor, " token"] = (
+            torch.arange(sum(lengths)) - torch.repeat_interleave(starts, sizes)
+        ).to(device)
+
+    @cached_property
+    def buckets(self) -> list[Bucket]:
+        """Neighbours that attention takes together: the cheapest cut."""
+        found, first, token = [], 0, 0
+        for last in best_cuts(self.lengths):
+            own = tuple(self.lengths[first:last])
+            found.append(Bucket(token, sum(own), own, self.device))
+            first, token = last, token + sum(own)
+        return found
+
+
+def best_cuts(lengths: list[int]) -> list[int]:
+    """The ends of the buckets that cost the least time, for ascending lengths.
+
+    A bucket costs a fixed amount, and the square of its longest sequence for each of its sequences (dynamic
+    programming over the distinct lengths, as equal lengths never cost anything to take together).
+    """
+    ends = [i + 1 for i in range(len(lengths)) if i + 1 == len(lengths) or lengths[i] != lengths[i + 1]]
+    ends = _within_limit(lengths, ends)
+    best, cut = [0.0], [0]
+    for number, end in enumerate(ends):
+        square = lengths[end - 1] ** 2
+        options = (
+            (best[before] + _BUCKET_COST + (end - start) * square, before)
+            for before in range(number, -1, -1)
+            for start in [ends[before - 1] if before else 0]
+            if before == number or (end - start) * square <= _BUCKET_LIMIT
+        )
+        cost, before = min(options)
+        best.append(cost)
+        cut.append(before)
+    found, number = [], len(ends)
+    while number:
+        found.append(ends[number - 1])
+        number = cut[number]
+    return found[::-1]
+
+
+def _within_limit(lengths: list[int], ends: list[int]) -> list[int]:
+    """Further possible ends within long runs of one length, so that no bucket must exceed the limit."""
+    found, start = [], 0
+    for end in ends:
+        step = max(1, _BUCKET_LIMIT // lengths[end - 1] ** 2)
+        found += [*range(start + step, end, step), end]
+        start = end
+    return found

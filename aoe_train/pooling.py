@@ -1,0 +1,59 @@
+"""From token vectors to text vectors, over packed tokens: there is no padding that could take part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+
+def pool(
+    states: tuple[Float[Tensor, "token dim"], ...],
+    lengths: Int[Tensor, " piece"],
+    pieces: Int[Tensor, " text"],
+    pooling: str,
+) -> Float[Tensor, "text dim"]:
+    """One float32 vector a text.
+
+    Args:
+        states: Hidden states of the layers, of which the last is used, for `first-last-avg` the second too (the
+            first layer's output).
+        lengths: Tokens of each piece, in the tokens' order.
+        pieces: Pieces of each text. Averages and maxima go over all tokens of a text; `cls` and `last`, which
+            are one of each piece's tokens, are averaged over the pieces.
+        pooling: `cls` (first token), `last`, `avg`, `max`, `cls-avg` (mean of the two; the papers'
+            `cls-last-avg`), or `first-last-avg` (average over both layers).
+    """
+    ends = torch.cumsum(lengths, 0)
+    last = states[-1].float()
+    if pooling == "cls":
+        return mean(last[ends - lengths], pieces)
+    if pooling == "last":
+        return mean(last[ends - 1], pieces)
+    tokens = _sums(lengths, pieces)
+    if pooling == "max":
+        return torch.segment_reduce(last, "max", lengths=tokens)
+    if pooling == "avg":
+        return mean(last, tokens)
+    if pooling == "cls-avg":
+        return (mean(last[ends - lengths], pieces) + mean(last, tokens)) / 2
+    return mean((states[1].float() + last) / 2, tokens)
+
+
+def mean(rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]) -> Float[Tensor, "text dim"]:
+    """The mean of each text's rows; `counts` says how many come first, then next."""
+    owners = torch.repeat_interleave(
+        torch.arange(len(counts), device=rows.device), counts, output_size=len(rows)
+    )
+    sums = rows.new_zeros(len(counts), rows.shape[1]).index_add(0, owners, rows)
+    return sums / counts[:, None]
+
+
+def _sums(parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]) -> Int[Tensor, " text"]:
+    """The sum of each text's parts."""
+    ends = torch.cumsum(parts, 0)[torch.cumsum(counts, 0) - 1]
+    return torch.diff(ends, prepend=ends.new_zeros(1))

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel
+
+from aoe_train.backbones.decoder import (
+    add_lora,
+    add_padding,
+    default_pooling,
+    four_bit_config,
+    has_lora,
+    is_causal,
+    make_bidirectional,
+    merge_lora,
+)
+from aoe_train.backbones.settings import LoraSettings
+from aoe_train.encoder import Encoder
+from pairkit.errors import ConfigError
+
+TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
+IDS = torch.tensor([[10, 11, 12, 13], [10, 11, 12, 99]])
+
+
+def load(folder: Path) -> PreTrainedModel:
+    return AutoModel.from_pretrained(folder).eval()
+
+
+def first_token(backbone: PreTrainedModel, ids: torch.Tensor = IDS) -> torch.Tensor:
+    with torch.no_grad():
+        return backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
+
+
+def train(encoder: Encoder, steps: int = 4) -> list[float]:
+    """Pull two texts together for a few steps, as any trainer would."""
+    model = encoder.model.train()
+    learning = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(learning, lr=0.02)
+    batch = encoder.tokens(TEXTS).batch([0, 1])
+    losses = []
+    for _ in range(steps):
+        vectors = model(**batch)
+        loss = 1 - torch.cosine_similarity(vectors[:1], vectors[1:]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    model.eval()
+    return losses
+
+
+@pytest.fixture
+def tuned(llama: Path) -> Encoder:
+    encoder = Encoder.load(llama, device="cpu", pooling="last")
+    torch.manual_seed(0)
+    add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8, dropout=0.0))
+    train(encoder)
+    return encoder
+
+
+def test_lora_learns_and_leaves_the_backbone_alone(llama: Path) -> None:
+    encoder = Encoder.load(llama, device="cpu", pooling="last")
+    before = {name: weight.clone() for name, weight in encoder.model.backbone.named_parameters()}
+    untouched = encoder.encode(TEXTS)
+    torch.manual_seed(0)
+    add_lora(encoder.model.backbone, LoraSettings(rank=4, dropout=0.0))
+    assert abs(encoder.encode(TEXTS) - untouched).max() < 1e-6  # B is zero at first
+    losses = train(encoder)
+    assert losses[-1] < 0.5 * losses[0]
+    after = dict(encoder.model.backbone.named_parameters())
+    adapters = {name for name, weight in after.items() if weight.requires_grad}
+    assert all("lora_" in name for name in adapters)
+    for name, weight in before.items():
+        kept = after.get(name, after.get(name.replace("proj.", "proj.base_layer.")))
+        assert kept is not None
+        assert torch.equal(kept, weight)
+
+
+def test_auto_adapts_every_linear_layer(llama: Path) -> None:
+    backbone = load(llama)
+    linear = {name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)}
+    add_lora(backbone, LoraSettings(rank=2))
+    adapted = {name.partition(".lora_A")[0] for name, _ in backbone.named_parameters() if "lora_A" in name}
+    assert adapted == linear
+    assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
+
+
+def test_named_targets_only(llama: Path) -> None:
+    backbone = load(llama)
+    add_lora(backbone, LoraSettings(rank=2, targets=("q_proj",)))
+    assert {name.split(".")[3] for name, weight in backbone.named_parameters() if weight.requires_grad} == {
+        "q_proj"
+    }
+
+
+def test_unknown_target_names_the_layers_there_are(llama: Path) -> None:
+    with pytest.raises(ConfigError, match=r"query.*down_proj.*q_proj"):
+        add_lora(load(llama), LoraSettings(targets=("query",)))
+
+
+def test_adapters_learn_in_float32_on_half_precision_weights(llama: Path) -> None:
+    backbone = load(llama).to(torch.bfloat16)
+    add_lora(backbone, LoraSettings(rank=2))
+    assert {w.dtype for w in backbone.parameters() if w.requires_grad} == {torch.float32}
+    assert {w.dtype for w in backbone.parameters() if not w.requires_grad} == {torch.bfloat16}
+    assert first_token(backbone).isfinite().all()
+
+
+def test_merging_keeps_the_vectors(tuned: Encoder) -> None:
+    backbone = tuned.model.backbone
+    expected = tuned.encode(TEXTS)
+    names = {name for name, _ in load(Path(backbone.name_or_path)).named_parameters()}
+    assert has_lora(backbone)
+    merge_lora(backbone)
+    assert not has_lora(backbone)
+    assert {name for name, _ in backbone.named_parameters()} == names
+    assert abs(tuned.encode(TEXTS) - expected).max() < 1e-5
+
+
+def test_merging_without_adapters_does_nothing(llama: Path) -> None:
+    backbone = load(llama)
+    before = first_token(backbone)
+    merge_lora(backbone)
+    assert torch.equal(first_token(backbone), before)
+
+
+def test_adapters_reload_to_the_same_vectors(tuned: Encoder, tmp_path: Path) -> None:
+    tuned.save(tmp_path / "adapters")
+    assert not (tmp_path / "adapters" / "model.safetensors").exists()
+    expected = tuned.encode(TEXTS)
+    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    assert abs(again.encode(TEXTS) - expected).max() < 1e-5
+    theirs = SentenceTransformer(str(tmp_path / "adapters"), device="cpu").encode(TEXTS)
+    assert abs(theirs - expected).max() < 1e-5
+
+
+def test_causal_hides_later_tokens_and_bidirectional_shows_them(llama: Path) -> None:
+    backbone = load(llama)
+    assert is_causal(backbone)
+    causal = first_token(backbone)
+    assert torch.equal(causal[0], causal[1])
+    make_bidirectional(backbone)
+    assert not is_causal(backbone)
+    both = first_token(backbone)
+    assert abs(both[0] - both[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_bidirectional_ignores_padding(llama: Path, attention: str) -> None:
+    backbone = load(llama)
+    backbone.set_attn_implementation(attention)
+    make_bidirectional(backbone)
+    mask = torch.ones(1, 7, dtype=torch.int64)
+    mask[0, 4:] = 0
+    padded = torch.nn.functional.pad(IDS[:1], (0, 3), value=5)
+    with torch.no_grad():
+        found = backbone(input_ids=padded, attention_mask=mask).last_hidden_state[:, 0]
+    assert abs(found - first_token(backbone, IDS[:1])).max() < 1e-5
+
+
+def test_bidirectional_is_saved(llama: Path, tmp_path: Path) -> None:
+    backbone = load(llama)
+    make_bidirectional(backbone)
+    backbone.save_pretrained(tmp_path)
+    again = load(tmp_path)
+    assert not is_causal(again)
+    assert torch.equal(first_token(again), first_token(backbone))
+
+
+def test_bidirectional_refuses_a_model_that_stays_causal(llama: Path) -> None:
+    class Stubborn(type(load(llama))):  # type: ignore[misc]
+        def forward(self, **inputs: object) -> object:
+            return super().forward(**{**inputs, "is_causal": True})
+
+    with pytest.raises(ConfigError, match="both directions"):
+        make_bidirectional(Stubborn.from_pretrained(llama))
+
+
+def test_an_encoder_is_not_causal(bert: Path) -> None:
+    backbone = load(bert)
+    assert not is_causal(backbone)
+    make_bidirectional(backbone)  # is already
+    assert default_pooling(backbone) == "cls"
+
+
+def test_decoders_pool_their_last_token(llama: Path) -> None:
+    assert default_pooling(load(llama)) == "last"
+
+
+def test_padding_token_is_one_that_exists(llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    size = len(tokenizer)
+    assert tokenizer.pad_token is None
+    add_padding(tokenizer)
+    assert tokenizer.pad_token == "</s>"
+    assert len(tokenizer) == size
+
+
+def test_no_token_to_pad_with(llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+    tokenizer.eos_token = tokenizer.bos_token = None
+    with pytest.raises(ConfigError, match="no padding token"):
+        add_padding(tokenizer)
+
+
+def test_four_bit_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert four_bit_config(LoraSettings()) is None
+    with pytest.raises(ConfigError, match="CUDA"):
+        four_bit_config(LoraSettings(four_bit=True))
+
+
+def test_four_bit_weights_must_be_four_bit(llama: Path) -> None:
+    with pytest.raises(ConfigError, match="aren't in 4 bits"):
+        add_lora(load(llama), LoraSettings(four_bit=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="4-bit weights need a CUDA device")
+def test_qlora_learns(llama: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
+    settings = LoraSettings(rank=4, dropout=0.0, four_bit=True)
+    encoder = Encoder.load(llama, device="cuda", pooling="last", quantization=four_bit_config(settings))
+    add_lora(encoder.model.backbone, settings)
+    model = encoder.model.train()
+    batch = {name: part.cuda() for name, part in encoder.tokens(TEXTS).batch([0, 1]).items()}
+    model(**batch).square().sum().backward()
+    assert any(w.grad is not None and w.grad.abs().sum() > 0 for w in model.parameters())

@@ -1,0 +1,128 @@
+"""Encoder: one text or many, any order, saved and loaded, as sentence-transformers has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from aoe_train import Encoder
+from aoe_train.encoder import _batches
+from pairkit.errors import ConfigError, DataError
+
+TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
+PROMPT = "the {text} is:"
+
+
+def test_order_batches_and_repeats_do_not_matter(bert: Path) -> None:
+    encoder = Encoder.load(bert)
+    vectors = encoder.encode(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (5, 32)
+    assert np.array_equal(vectors[1], vectors[4])
+    np.testing.assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
+    assert encoder.encode([]).shape == (0, 32)
+
+
+def test_batches_keep_the_budget() -> None:
+    lengths = np.array([3, 50, 4, 4, 5, 5])
+    found = [part.tolist() for part in _batches(lengths, 10)]
+    assert sorted(number for part in found for number in part) == list(range(6))
+    assert all(len(part) == 1 or lengths[part].sum() <= 10 for part in found)
+    assert found[0] == [1]
+
+
+@pytest.mark.parametrize("which", ["bert", "llama"])
+@pytest.mark.parametrize("more", [{}, {"prompt": PROMPT, "pooling": "cls-avg", "normalize": True}])
+def test_saved_and_loaded_it_is_the_same(
+    which: str, more: dict, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
+    encoder.save(tmp_path / "m")
+    again = Encoder.load(tmp_path / "m")
+    assert again.settings == encoder.settings
+    np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_a_prompt_is_not_put_around_twice(bert: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(bert, prompt=PROMPT)
+    encoder.save(tmp_path / "m")
+    assert Encoder.load(tmp_path / "m").tokenizer("cat") == encoder.tokenizer("cat")
+    other = Encoder.load(tmp_path / "m", prompt="not {text}")
+    assert other.tokenizer("cat") == Encoder.load(bert, prompt="not {text}").tokenizer("cat")
+
+
+def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
+    encoder = Encoder.load("minilm")
+    assert encoder.settings.pooling == "avg"
+    assert encoder.settings.max_length == 256
+    np.testing.assert_allclose(
+        encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), atol=1e-5
+    )
+
+
+def test_padded_and_packed_agree(minilm: Path) -> None:
+    packed, padded = Encoder.load(minilm), Encoder.load(minilm, packing=False)
+    assert packed.model.packed
+    assert not padded.model.packed
+    np.testing.assert_allclose(packed.encode(TEXTS), padded.encode(TEXTS), atol=1e-5)
+
+
+def test_bf16_is_near(minilm: Path) -> None:
+    exact, rough = Encoder.load(minilm).encode(TEXTS), Encoder.load(minilm, precision="bf16").encode(TEXTS)
+    assert ((exact * rough).sum(1) > 0.999).all()
+
+
+def test_chunks_read_all_of_a_long_text(bert: Path) -> None:
+    long = "a man playing a flute on the road in the city and a dog eating bread"
+    cut, whole = Encoder.load(bert, max_length=8), Encoder.load(bert, max_length=8, long_text="chunks")
+    assert np.allclose(cut.encode(long), cut.encode(long + " in a red house"))
+    assert not np.allclose(whole.encode(long), whole.encode(long + " in a red house"))
+    assert np.allclose(whole.encode("the cat"), cut.encode("the cat"), atol=1e-6)
+
+
+def test_decoders_pool_their_last_token(llama: Path) -> None:
+    assert Encoder.load(llama).settings.pooling == "last"
+    both = Encoder.load(llama, bidirectional=True, pooling="cls")
+    assert not np.allclose(both.encode("ab"), both.encode("ac"))
+    causal = Encoder.load(llama, pooling="cls")
+    assert np.allclose(causal.encode("ab"), causal.encode("ac"))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"pooling": "median"}, "pooling"),
+        ({"pooling": "cells"}, "Recurrent Attention Network"),
+        ({"max_length": 9999}, "64 tokens at most"),
+        ({"prompt": "no place"}, "{text}"),
+    ],
+)
+def test_impossible_settings(bert: Path, overrides: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Encoder.load(bert, **overrides)
+
+
+def test_a_model_of_another_release(bert: Path, tmp_path: Path) -> None:
+    Encoder.load(bert).save(tmp_path / "m")
+    (tmp_path / "m" / "aoe.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(DataError, match="another release"):
+        Encoder.load(tmp_path / "m")
+    (tmp_path / "m" / "aoe.json").write_text("{")
+    with pytest.raises(DataError, match="not readable"):
+        Encoder.load(tmp_path / "m")
+
+
+def test_encoding_leaves_the_mode_of_the_model(bert: Path) -> None:
+    encoder = Encoder.load(bert, device="cpu")
+    encoder.model.train()
+    encoder.encode("a cat")
+    assert encoder.model.training
+    assert encoder.device == torch.device("cpu")

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+
+from aoe_train.encoder import Encoder
+from aoe_train.export.sentence_transformers import (
+    needs_toolkit,
+    read_sentence_transformers,
+    write_sentence_transformers,
+)
+from aoe_train.export.verify import difference, probes, verify
+from aoe_train.settings import EncoderSettings
+from pairkit.errors import ConfigError, DataError
+
+POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg"]
+PROMPT = "the {text} in one word:"
+
+
+def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
+    """sentence-transformers gives our vectors, in batches of mixed length, whatever the order."""
+    texts = [*probes(encoder.settings.max_length or 1), "bread", "a large blue car is on the road . " * 3]
+    expected = encoder.encode(texts)
+    found = SentenceTransformer(str(folder), device="cpu", **options).encode(texts, batch_size=3)
+    assert difference(found, expected) < 1e-5
+    assert abs(np.linalg.norm(found, axis=1) - 1).max() < 1e-5 or not encoder.settings.normalize
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_every_pooling_of_bert(bert: Path, tmp_path: Path, pooling: str) -> None:
+    encoder = Encoder.load(bert, device="cpu", pooling=pooling, max_length=40, normalize=pooling == "avg")
+    encoder.save(tmp_path / "m")
+    agrees(tmp_path / "m", encoder)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_every_pooling_of_llama_in_both_directions_with_a_prompt(
+    llama: Path, tmp_path: Path, pooling: str
+) -> None:
+    encoder = Encoder.load(
+        llama, device="cpu", pooling=pooling, max_length=64, bidirectional=True, prompt=PROMPT
+    )
+    encoder.save(tmp_path / "m")
+    agrees(tmp_path / "m", encoder)
+
+
+def test_truncation_spares_the_end_of_the_prompt(llama: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(llama, device="cpu", pooling="last", max_length=48, prompt=PROMPT)
+    encoder.save(tmp_path / "m")
+    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    ids = theirs.preprocess(["x" * 500])["input_ids"][0]
+    assert len(ids) == 48
+    assert theirs.tokenizer.decode(ids).endswith(" in one word:")
+    agrees(tmp_path / "m", encoder)
+
+
+@pytest.mark.parametrize("long_text", ["head-tail", "chunks"])
+def test_long_texts_by_our_own_module(bert: Path, tmp_path: Path, long_text: str) -> None:
+    encoder = Encoder.load(
+        bert, device="cpu", pooling="avg", max_length=16, long_text=long_text, normalize=True
+    )
+    encoder.save(tmp_path / "m")
+    assert long_text in str(needs_toolkit(tmp_path / "m", encoder.settings))
+    agrees(tmp_path / "m", encoder, trust_remote_code=True)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(tmp_path / "m"), device="cpu")
+
+
+@pytest.mark.parametrize("pooling", ["cells", "avg"])
+def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str) -> None:
+    from transformers import AutoTokenizer
+
+    from aoe_train.backbones.ran import RanConfig, RanModel
+
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
+    config = RanConfig(vocab_size=len(tokenizer), window_size=8, min_window_size=2, **shape)
+    settings = EncoderSettings(pooling=pooling, max_length=200, normalize=True)  # type: ignore[arg-type]
+    encoder = Encoder.build(RanModel(config).eval(), tokenizer, settings)
+    encoder.save(tmp_path / "m")
+    assert "Recurrent" in str(needs_toolkit(tmp_path / "m", encoder.settings))
+    agrees(tmp_path / "m", encoder, trust_remote_code=True)
+
+
+def test_our_own_module_survives_their_save(bert: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(bert, device="cpu", pooling="cls", max_length=16, long_text="chunks")
+    encoder.save(tmp_path / "ours")
+    SentenceTransformer(str(tmp_path / "ours"), device="cpu", trust_remote_code=True).save(
+        str(tmp_path / "theirs")
+    )
+    agrees(tmp_path / "theirs", encoder, trust_remote_code=True)
+
+
+def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp_path: Path) -> None:
+    def requirements(folder: Path, **settings: Any) -> set[str]:
+        Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
+        return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
+
+    assert requirements(bert) == set()
+    assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
+    assert requirements(llama, bidirectional=True) == {"transformers"}
+
+
+def test_unknown_pooling(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'auto' can't be exported; known are cls"):
+        write_sentence_transformers(tmp_path, EncoderSettings(), 32)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "avg", "max", "last"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_reads_what_it_writes(bert: Path, tmp_path: Path, pooling: str, *, normalize: bool) -> None:
+    settings = EncoderSettings(pooling=pooling, normalize=normalize, max_length=20)  # type: ignore[arg-type]
+    write_sentence_transformers(tmp_path, settings, 32)
+    read = read_sentence_transformers(tmp_path)
+    assert read == {"pooling": pooling, "normalize": normalize, "max_length": 20}
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken"])
+def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str) -> None:
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    modules = [Transformer(str(bert), max_seq_length=24), Pooling(32, pooling_mode=mode)]  # type: ignore[arg-type]
+    theirs = SentenceTransformer(
+        modules=modules, device="cpu", prompts={"q": "the car: "}, default_prompt_name="q"
+    )
+    theirs.save(str(tmp_path / "m"))
+    ours = Encoder.load(tmp_path / "m", device="cpu")
+    assert ours.settings.prompt == "the car: {text}"
+    texts = ["a cat is playing", "error when opening", "bread " * 50]
+    assert difference(ours.encode(texts), theirs.encode(texts)) < 1e-5
+
+
+def test_minilm_is_read_as_it_was_published(minilm: Path) -> None:
+    assert read_sentence_transformers(minilm) == {"pooling": "avg", "normalize": True, "max_length": 256}
+    texts = probes(256)
+    theirs = SentenceTransformer(str(minilm), device="cpu").encode(texts)
+    assert difference(Encoder.load(minilm, device="cpu").encode(texts), theirs) < 1e-5
+
+
+def test_a_folder_without_modules_says_nothing(bert: Path) -> None:
+    assert read_sentence_transformers(bert) == {}
+
+
+def modules(
+    folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, bert: dict[str, Any] | None = None
+) -> Path:
+    listed = [
+        {
+            "idx": i,
+            "name": str(i),
+            "path": f"{i}" if i else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for i, kind in enumerate(kinds)
+    ]
+    (folder / "1").mkdir()
+    (folder / "modules.json").write_text(json.dumps(listed))
+    (folder / "1/config.json").write_text(json.dumps(pooling or {"pooling_mode_cls_token": True}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps(bert or {}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kinds", "named"),
+    [
+        (["Transformer", "Pooling", "Dense"], "models.Dense"),
+        (["Transformer", "Pooling", "Dense", "Normalize"], "models.Dense"),
+        (["StaticEmbedding", "Normalize"], "models.StaticEmbedding"),
+        (["Transformer"], "are Transformer;"),
+        (["Transformer", "Normalize"], "Transformer, Normalize"),
+    ],
+)
+def test_modules_that_we_lack_are_refused_by_name(tmp_path: Path, kinds: list[str], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        read_sentence_transformers(modules(tmp_path, *kinds))
+
+
+@pytest.mark.parametrize(
+    ("pooling", "named"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, "cls_token.*mean_tokens"),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
+        ({"pooling_mode": "weightedmean"}, "weightedmean"),
+        ({"pooling_mode": "mean", "include_prompt": False}, "include_prompt"),
+    ],
+)
+def test_poolings_that_we_lack_are_refused_by_name(
+    tmp_path: Path, pooling: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        read_sentence_transformers(modules(tmp_path, "Transformer", "Pooling", pooling=pooling))
+
+
+def test_lower_casing_and_length_are_read(tmp_path: Path) -> None:
+    folder = modules(tmp_path, "Transformer", "Pooling", bert={"max_seq_length": 99, "do_lower_case": True})
+    expected = {"pooling": "cls", "normalize": False, "max_length": 99, "do_lower_case": True}
+    assert read_sentence_transformers(folder) == expected
+
+
+def test_another_task_is_refused(tmp_path: Path) -> None:
+    folder = modules(tmp_path, "Transformer", "Pooling", bert={"transformer_task": "fill-mask"})
+    with pytest.raises(ConfigError, match="fill-mask"):
+        read_sentence_transformers(folder)
+
+
+def test_damaged_json_says_which_file(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text("[")
+    with pytest.raises(DataError, match=r"modules\.json"):
+        read_sentence_transformers(tmp_path)
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 100))
+def test_difference_is_relative_to_the_length(apart: float, length: float) -> None:
+    expected = np.array([[3.0, 4.0], [1.0, 0.0]]) * length
+    found = expected + np.array([[0.0, 0.0], [0.0, apart]]) * length
+    assert difference(found, expected) == pytest.approx(abs(apart), abs=1e-9)
+
+
+def test_nan_and_wrong_shapes_never_pass() -> None:
+    one = np.ones((1, 2))
+    for wrong in (np.array([[1, np.nan]]), np.ones((1, 3)), np.ones((2, 2))):
+        with pytest.raises(DataError, match="differ"):
+            verify(lambda _, wrong=wrong: wrong, ["a"], one, path=Path("m"), within=1e-5)
+    assert verify(lambda _: one, ["a"], one, path=Path("m"), within=1e-5) == 0

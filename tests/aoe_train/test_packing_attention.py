@@ -1,0 +1,94 @@
+"""Packed attention equals attention of each sequence alone, forwards and backwards."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from aoe_train.packing import attention
+from aoe_train.packing.attention import packed_attention
+from aoe_train.packing.sequences import Sequences
+
+CPU = torch.device("cpu")
+
+
+def _attend(q: Any, k: Any, v: Any, lengths: list[int], **options: Any) -> torch.Tensor:
+    module: Any = SimpleNamespace(is_causal=options.pop("causal", False))
+    out, _ = packed_attention(module, q, k, v, None, packed=Sequences(lengths, CPU), **options)
+    return out[0].transpose(0, 1)
+
+
+def _alone(q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: int | None) -> torch.Tensor:
+    found = []
+    for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
+        n, groups = a.shape[1], a.shape[0] // b.shape[0]
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        seen = torch.ones(n, n, dtype=torch.bool)
+        seen = seen & (distance >= 0) if causal else seen
+        seen = seen & (distance.abs() < window) if window is not None else seen
+        repeated = (part.repeat_interleave(groups, 0) for part in (b, c))
+        found.append(functional.scaled_dot_product_attention(a, *repeated, attn_mask=seen))
+    return torch.cat(found, 1)
+
+
+def _parts(total: int, heads: int = 4, kv: int = 4, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    torch.manual_seed(total)
+    return [torch.randn(1, h, total, 5, dtype=dtype, requires_grad=True) for h in (heads, kv, kv)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6).map(sorted),
+    st.booleans(),
+    st.sampled_from([None, 1, 3]),
+    st.sampled_from([1, 2, 4]),
+)
+def test_equals_each_sequence_alone(lengths: list[int], causal: bool, window: int | None, kv: int) -> None:
+    parts = _parts(sum(lengths), kv=kv)
+    ours = _attend(*parts, lengths, causal=causal, sliding_window=window)
+    theirs = _alone(*parts, lengths, causal=causal, window=window)
+    assert torch.allclose(ours, theirs, atol=1e-12)
+    weights = torch.randn_like(ours)
+    gradients = [torch.autograd.grad((out * weights).sum(), parts) for out in (ours, theirs)]
+    for a, b in zip(*gradients, strict=True):
+        assert torch.allclose(a, b, atol=1e-12)
+
+
+def test_gradients_match_finite_differences_under_dropout() -> None:
+    parts = _parts(9, heads=2, kv=2)
+
+    def attend(*given: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(5)  # the same mask each time
+        return _attend(*given, [2, 3, 4], dropout=0.3)
+
+    assert torch.autograd.gradcheck(attend, parts)
+
+
+def test_dropout_keeps_the_mean() -> None:
+    q, k, v = (torch.zeros(1, 1, 32, 8) for _ in range(3))
+    v += 1
+    torch.manual_seed(0)
+    dropped = torch.stack([_attend(q, k, v, [32], dropout=0.25) for _ in range(50)])
+    assert dropped.std() > 0.01
+    assert abs(dropped.mean() - 1) < 0.02
+
+
+def test_the_accelerators_route_is_the_same() -> None:
+    parts = _parts(9, dtype=torch.float32)
+    rows, causal = [part[0].transpose(0, 1) for part in parts], True
+    found = attention._by_bucket(*rows, Sequences([2, 3, 4], CPU), 5**-0.5, 0.0, causal, None)
+    assert torch.allclose(
+        found.transpose(0, 1), _alone(*parts, [2, 3, 4], causal=True, window=None), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_large_scores_stay_finite(dtype: torch.dtype) -> None:
+    parts = [part.detach().to(dtype) * 1e4 for part in _parts(7)]
+    assert torch.isfinite(_attend(*parts, [3, 4])).all()

@@ -1,0 +1,133 @@
+"""Pooling by hand, and packed texts against padded ones for several architectures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    AutoModel,
+    DistilBertConfig,
+    DistilBertModel,
+    MistralConfig,
+    MistralModel,
+    ModernBertConfig,
+    ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from aoe_train.packing.run import can_pack, use_fast_layers
+from aoe_train.pooling import pool
+from aoe_train.text_model import TextModel
+
+POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg"]
+TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ("cls", [[2, 6], [7, 2]]),
+        ("last", [[3, 4], [9, 6]]),
+        ("avg", [[3, 4], [8, 4]]),
+        ("max", [[5, 8], [9, 6]]),
+        ("cls-avg", [[2.5, 5], [7.5, 3]]),
+        ("first-last-avg", [[4.5, 6], [12, 6]]),
+    ],
+)
+def test_pooling_by_hand(pooling: str, expected: list[list[float]]) -> None:
+    states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
+    found = pool(states, torch.tensor([1, 2, 2]), torch.tensor([2, 1]), pooling)
+    assert torch.allclose(found, torch.tensor(expected, dtype=torch.float32))
+
+
+def _small(kind: Any, config: Any, **more: Any) -> Any:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return kind(config(**{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}))
+
+
+MODELS = {
+    "roberta": lambda: _small(RobertaModel, RobertaConfig),
+    "modernbert": lambda: _small(
+        ModernBertModel,
+        ModernBertConfig,
+        local_attention=4,
+        global_attn_every_n_layers=2,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        cls_token_id=1,
+        sep_token_id=2,
+    ),
+    "mistral": lambda: _small(MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4),
+    "mpnet": lambda: _small(MPNetModel, MPNetConfig),
+    "distilbert": lambda: DistilBertModel(
+        DistilBertConfig(vocab_size=60, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
+    ),
+}
+
+
+def _batch(lengths: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, 60, (sum(lengths),), generator=generator)
+    return ids, torch.tensor(lengths), torch.ones(len(lengths), dtype=torch.int64)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_packed_equals_padded_whatever_the_architecture(name: str) -> None:
+    backbone = MODELS[name]().eval()
+    packs = can_pack(backbone)
+    assert packs == (name != "mpnet")  # which has a position bias of its own
+    batch = _batch([9, 3, 14, 3, 7])
+    alone = TextModel(backbone, "avg", packed=False)
+    expected = torch.cat(
+        [
+            alone(part, n[None], n.new_ones(1))
+            for part, n in zip(batch[0].split(batch[1].tolist()), batch[1], strict=True)
+        ]
+    )
+    assert torch.allclose(alone(*batch), expected, atol=1e-5)
+    if packs:
+        assert torch.allclose(TextModel(backbone, "avg", packed=True)(*batch), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("which", ["bert", "llama"])
+def test_packed_equals_padded_for_every_pooling(
+    pooling: str, which: str, request: pytest.FixtureRequest
+) -> None:
+    backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
+    use_fast_layers(backbone)
+    batch = _batch([4, 12, 4, 6])
+    packed, padded = (TextModel(backbone, pooling, packed=flag)(*batch) for flag in (True, False))
+    assert torch.allclose(packed, padded, atol=1e-5)
+
+
+def test_training_gradients_are_those_of_padded_texts(bert: Path) -> None:
+    found = []
+    for packed in (True, False):
+        backbone = AutoModel.from_pretrained(
+            bert, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        ).train()
+        if packed:
+            use_fast_layers(backbone)
+        TextModel(backbone, "avg", packed=packed)(*_batch([9, 4, 4, 6])).sin().sum().backward()
+        found.append({name: p.grad for name, p in backbone.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    for name, gradient in found[0].items():
+        assert torch.allclose(gradient, found[1][name], atol=1e-5), name
+
+
+def test_order_and_company_do_not_matter(bert: Path) -> None:
+    model = TextModel(AutoModel.from_pretrained(bert).eval(), "cls", packed=True)
+    ids, lengths, _ = _batch([9, 3, 14])
+    parts = ids.split(lengths.tolist())
+    turned = [2, 0, 1]
+    again = model(torch.cat([parts[i] for i in turned]), lengths[turned], torch.ones(3, dtype=torch.int64))
+    assert torch.allclose(again, model(ids, lengths, torch.ones(3, dtype=torch.int64))[turned], atol=1e-5)
