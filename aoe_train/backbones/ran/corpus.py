@@ -1,0 +1,108 @@
+"""Plain texts as sequences of tokens to pre-train on."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairkit.errors import DataError
+from pairkit.tables import is_table, read_table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Token sequences one after the other.
+
+    Attributes:
+        tokens: int32 (token,).
+        starts: int64 (sequence + 1,): where each sequence begins, and where the last one ends.
+        texts: Texts that gave at least one token.
+        empty: Texts that gave none.
+        cut: Texts of which only the beginning was read.
+    """
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    texts: int
+    empty: int
+    cut: int
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.tokens[self.starts[row] : self.starts[row + 1]]
+
+
+def read_texts(paths: Iterable[Path], column: str) -> Iterator[str]:
+    """One text a line of a text file (also `.gz`), one a row of a table's `column`; none are blank.
+
+    Raises:
+        DataError: A file is missing, not readable, or a table without the column.
+    """
+    for path in paths:
+        yield from (text for text in _texts(path, column) if text and not text.isspace())
+
+
+def tokenize_corpus(
+    texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, *, length: int, text_length: int
+) -> Corpus:
+    """Tokenize each text once and cut it into sequences of up to `length` tokens.
+
+    Args:
+        texts: The texts.
+        tokenizer: Adds its special tokens to each text, where it has any.
+        length: Most tokens of a sequence.
+        text_length: Most tokens read of a text.
+
+    Raises:
+        DataError: No text gave a token.
+    """
+    pieces: list[np.ndarray] = []
+    found = empty = cut = 0
+    remaining = iter(texts)
+    while some := list(islice(remaining, _AT_ONCE)):
+        for ids in tokenizer(some, verbose=False)["input_ids"]:
+            found, empty, cut = found + bool(ids), empty + (not ids), cut + (len(ids) > text_length)
+            read = np.asarray(ids[:text_length], np.int32)
+            pieces.extend(read[start : start + length] for start in range(0, len(read), length))
+    if not pieces:
+        raise DataError(
+            f"no text to train on: {empty} texts without a token; give files with one text a line"
+        )
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), found, empty, cut)
+
+
+def _texts(path: Path, column: str) -> Iterator[str]:
+    if is_table(path):
+        table = read_table(path)
+        if column not in table.columns:
+            raise DataError(
+                f"no column {column!r}; there are {', '.join(table.columns)}: name one with `column`",
+                path=path,
+            )
+        yield from (str(text) for text in table[column] if text is not None)
+        return
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            yield from (line.rstrip("\n") for line in file)
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"not readable as UTF-8 text ({reason})", path=path) from error

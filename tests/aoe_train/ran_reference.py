@@ -1,0 +1,129 @@
+"""RAN once more, as loops over plain numpy under TensorFlow's variable names, to compare ours with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+Variables = Mapping[str, np.ndarray]
+Norm = Callable[[np.ndarray], np.ndarray]
+
+
+def second_moment(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean()) / np.sqrt((x**2).mean() + 1e-7)
+
+
+def standard(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean()) / np.sqrt(((x - x.mean()) ** 2).mean() + 1e-7)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    shifted = np.exp(x - x.max())
+    return shifted / shifted.sum()
+
+
+class Reference:
+    """One sequence at a time, one token at a time."""
+
+    def __init__(
+        self, variables: Variables, heads: int, window: int, shortest: int, *, norm: Norm, project: bool
+    ):
+        self.values = {name: value.astype(np.float64) for name, value in variables.items()}
+        self.heads, self.window, self.shortest = heads, window, shortest
+        self.norm, self.project = norm, project
+
+    def ln(self, name: str, x: np.ndarray) -> np.ndarray:
+        return self.norm(x) * self.values[f"{name}/gamma"] + self.values[f"{name}/beta"]
+
+    def dense(self, name: str, x: np.ndarray) -> np.ndarray:
+        return x @ self.values[f"{name}/kernel"] + self.values[f"{name}/bias"]
+
+    def swish(self, name: str, x: np.ndarray) -> np.ndarray:
+        y = self.dense(name, x)
+        return y * sigmoid(y)
+
+    def glu(self, name: str, x: np.ndarray) -> np.ndarray:
+        return self.dense(f"{name}/dense-t", x) * sigmoid(self.dense(f"{name}/dense-g", x))
+
+    def windows(self, length: int) -> list[tuple[int, int]]:
+        starts = list(range(0, length, self.window))
+        if len(starts) > 1 and length - starts[-1] < self.shortest:
+            starts.pop()
+        return list(zip(starts, [*starts[1:], length], strict=True))
+
+    def attend(self, name: str, z: list[np.ndarray]) -> list[np.ndarray]:
+        q, k, v = ([self.swish(f"{name}/dense-{part}", x) for x in z] for part in "qkv")
+        size = len(q[0]) // self.heads
+        outputs = []
+        for i in range(len(z)):
+            heads = []
+            for head in range(self.heads):
+                own = slice(head * size, (head + 1) * size)
+                scores = [turned(q[i][own], i) @ turned(k[j][own], j) / np.sqrt(size) for j in range(len(z))]
+                weights = softmax(np.array(scores))
+                heads.append(sum(weights[j] * v[j][own] for j in range(len(z))))
+            outputs.append(self.swish(f"{name}/dense-o", np.concatenate(heads)))
+        return [
+            self.ln(f"{name}/layernorm", o + self.glu(f"{name}/glu", x))
+            for o, x in zip(outputs, z, strict=True)
+        ]
+
+    def review(self, name: str, o: np.ndarray, cells: list[np.ndarray]) -> np.ndarray:
+        query = self.swish(f"{name}/dense-q", o)
+        keys = [self.swish(f"{name}/dense-k", cell) for cell in cells]
+        weights = softmax(np.array([query @ key / np.sqrt(len(query)) for key in keys]))
+        read = sum(w * self.swish(f"{name}/dense-v", cell) for w, cell in zip(weights, cells, strict=True))
+        return self.ln(
+            f"{name}/layernorm", self.swish(f"{name}/dense-o", read) + self.glu(f"{name}/glu", query)
+        )
+
+    def layer(self, number: int, x: list[np.ndarray], g: np.ndarray):
+        name = f"rannet/ran-{number}"
+        if number == 0 or self.project:
+            start = g @ self.values[f"{name}/cell-initializer/kernel"]
+            g = self.ln(f"{name}/cell-initializer-layernorm", start * sigmoid(start))
+        cells, outputs = [], []
+        for begin, end in self.windows(len(x)):
+            z = [self.ln(f"{name}/concat-layernorm", row) for row in [g, *x[begin:end]]]
+            a = self.attend(f"{name}/encode-attn", z)
+            c = self.norm(a[0])
+            outputs += [self.norm(row) for row in a[1:]]
+            g = (
+                self.ln(f"{name}/cell-residual-layernorm", c + self.glu(f"{name}/cell-glu", cells[-1]))
+                if cells
+                else c
+            )
+            cells.append(c)
+        return [self.review(f"{name}/output-attn", o, cells) for o in outputs], cells, g
+
+    def encode(self, ids: list[int], layers: int):
+        """Reviewed tokens, cells and memory of the last layer."""
+        embeddings = self.values["rannet/token-embedding/embeddings"]
+        x = [self.ln("rannet/embedding-layernorm", embeddings[number]) for number in ids]
+        g = np.zeros(embeddings.shape[1])
+        for number in range(layers):
+            x, cells, g = self.layer(number, x, g)
+        return np.array(x), np.array(cells), g
+
+    def logits(self, hidden: np.ndarray) -> np.ndarray:
+        rows = [
+            self.ln("rannet/mlm-hidden/layernorm", self.swish("rannet/mlm-hidden/dense", row))
+            for row in hidden
+        ]
+        return (
+            np.array(rows) @ self.values["rannet/token-embedding/embeddings"].T
+            + self.values["rannet/mlm-matching/bias"]
+        )
+
+
+def turned(x: np.ndarray, position: int) -> np.ndarray:
+    """Rotary positions: each pair of neighbours is a complex number, turned."""
+    pairs = x[::2] + 1j * x[1::2]
+    angles = position * 10000.0 ** (-2 * np.arange(len(pairs)) / len(x))
+    pairs = pairs * np.exp(1j * angles)
+    return np.stack([pairs.real, pairs.imag], axis=1).ravel()

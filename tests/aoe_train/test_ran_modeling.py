@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from huggingface_hub.errors import StrictDataclassClassValidationError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+from aoe_train.backbones.ran import RanConfig, RanForMaskedLM, RanModel
+
+WINDOW = 8
+
+
+def ran(**changes) -> RanModel:
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 50,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+        "window_size": WINDOW,
+        "min_window_size": 3,
+        "initializer_range": 0.3,
+    }
+    return RanModel(RanConfig(**sizes | changes)).eval()
+
+
+MODEL = ran()
+EXACT = ran().double()
+
+
+def text(length: int, seed: int = 0) -> torch.Tensor:
+    return torch.randint(1, 50, (length,), generator=torch.Generator().manual_seed(seed))
+
+
+def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
+    ids, mask = torch.zeros(2, len(texts), width, dtype=torch.long)
+    for row, tokens in enumerate(texts):
+        place = slice(width - len(tokens), None) if left else slice(0, len(tokens))
+        ids[row, place], mask[row, place] = tokens, 1
+    return ids, mask
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 30), st.booleans())
+def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], further: int, left: bool):
+    texts = [text(length, seed) for seed, length in enumerate(lengths)]
+    ids, mask = padded(texts, max(lengths) + further, left=left)
+    with torch.no_grad():
+        together = EXACT(ids, mask)
+        packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
+        for row, tokens in enumerate(texts):
+            alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
+            torch.testing.assert_close(together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0)
+            torch.testing.assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
+            hidden = together.last_hidden_state[row]
+            torch.testing.assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
+            assert not hidden[~mask[row].bool()].any()
+
+
+@pytest.mark.parametrize("width", [35, 40, 64, 300])
+def test_padding_changes_rounding_at_most(width: int):
+    texts = [text(length, length) for length in (35, 17, 3)]
+    with torch.no_grad():
+        together = MODEL(*padded(texts, width)).pooler_output
+        alone = [MODEL(tokens[None]).pooler_output[0] for tokens in texts]
+    torch.testing.assert_close(together, torch.stack(alone), atol=1e-6, rtol=0)
+
+
+def test_a_text_without_tokens_has_a_finite_vector():
+    assert MODEL.forward_packed(text(0), torch.tensor([0])).cells.isfinite().all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
+def test_gradients_flow_through_the_memory(changes: dict[str, str]):
+    model = ran(num_hidden_layers=1, **changes)
+    tokens = text(3 * WINDOW)
+    inputs = model.embed_tokens(tokens).detach().requires_grad_()
+    model.embed_tokens = Given(inputs)
+    seen: list[torch.Tensor] = []
+    # What the last window's attention gives, before the memory review, which sees all cells anyway.
+    model.layers[0].window.register_forward_hook(lambda _m, _i, out: seen.append(out[1]))
+    model.forward_packed(tokens, torch.tensor([len(tokens)]))
+    (gradient,) = torch.autograd.grad(
+        seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True
+    )
+    assert gradient[:WINDOW].abs().sum(1).gt(0).all()
+    (gradient,) = torch.autograd.grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
+    assert not gradient[WINDOW:].any()
+
+
+class Given(torch.nn.Module):
+    """In place of the embeddings: vectors that gradients can be asked for."""
+
+    def __init__(self, vectors: torch.Tensor) -> None:
+        super().__init__()
+        self.vectors = vectors
+
+    def forward(self, _: torch.Tensor) -> torch.Tensor:
+        return self.vectors
+
+
+def test_every_parameter_learns_from_a_long_text():
+    model = ran(num_hidden_layers=2)
+    found = model.forward_packed(text(40), torch.tensor([40]))
+    (found.hidden.square() @ torch.arange(16.0)).sum().backward()
+    still = {
+        name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
+    }
+    # Nothing comes from below the first layer: only the bias of its norm starts the memory.
+    assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
+
+
+def test_recomputing_windows_gives_the_same_gradients():
+    gradients = []
+    for checkpointing in (False, True):
+        model = ran(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
+        if checkpointing:
+            model.activation_checkpointing_enable()
+        model.forward_packed(text(60), torch.tensor([35, 25])).cells.square().mul(
+            torch.arange(16)
+        ).sum().backward()
+        gradients.append(
+            {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+        )
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_recomputing_windows_keeps_less():
+    kept = []
+    for checkpointing in (False, True):
+        model = ran().train()
+        if checkpointing:
+            model.activation_checkpointing_enable()
+        kept.append(kept_numbers(model))
+    assert kept[1] < kept[0] / 3
+
+
+def kept_numbers(model: RanModel) -> int:
+    """How many numbers a forward pass keeps for the backward pass."""
+    sizes: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
+        model.forward_packed(text(160), torch.tensor([160]))
+    return sum(sizes)
+
+
+def test_dropout_only_while_training():
+    model, tokens, length = ran(), text(20), torch.tensor([20])
+    assert torch.equal(model.forward_packed(tokens, length).cells, model.forward_packed(tokens, length).cells)
+    model.train()
+    assert not torch.equal(
+        model.forward_packed(tokens, length).cells, model.forward_packed(tokens, length).cells
+    )
+
+
+def test_twice_the_length_is_twice_the_work():
+    model, work = ran(window_size=64, min_window_size=16), []
+    for length in (512, 1024, 2048):
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            model.forward_packed(text(length), torch.tensor([length]))
+        work.append(counter.get_total_flops())
+    assert work[0] > 0
+    assert work[1] / work[0] == pytest.approx(2, rel=0.05)
+    assert work[2] / work[1] == pytest.approx(2, rel=0.05)
+
+
+def test_short_texts_cost_no_padding_of_a_long_one():
+    texts, flops = [text(400, 0), *(text(10, n) for n in range(1, 9))], []
+    for chosen in (texts, texts[:1]):
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            MODEL.forward_packed(torch.cat(chosen), torch.tensor([len(tokens) for tokens in chosen]))
+        flops.append(counter.get_total_flops())
+    assert flops[0] < 1.25 * flops[1]  # there are 1.2 times as many tokens
+
+
+def test_saved_and_loaded_by_the_auto_classes(tmp_path: Path):
+    model = RanForMaskedLM(ran().config).eval()
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").exists()
+    ids = text(30)[None]
+    with torch.no_grad():
+        assert torch.equal(AutoModelForMaskedLM.from_pretrained(tmp_path)(ids).logits, model(ids).logits)
+        loaded, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+        assert torch.equal(loaded(ids).pooler_output, model.ran(ids).pooler_output)
+    assert not report["missing_keys"]
+    assert isinstance(loaded, RanModel)
+    assert AutoConfig.from_pretrained(tmp_path).to_dict()["window_size"] == WINDOW
+
+
+def test_the_default_is_the_base_size():
+    with torch.device("meta"):
+        assert sum(weight.numel() for weight in RanModel(RanConfig()).parameters()) == 87_244_800
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
+)
+def test_impossible_sizes_are_refused(sizes: dict[str, int]):
+    with pytest.raises(StrictDataclassClassValidationError, match=r"odd|not within"):
+        RanConfig(**sizes)
+
+
+def test_computes_in_bf16():
+    ids = text(40)
+    with torch.no_grad():
+        exact = MODEL.forward_packed(ids, torch.tensor([40])).cells
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = MODEL.forward_packed(ids, torch.tensor([40])).cells
+    assert torch.nn.functional.cosine_similarity(exact, rounded.float()).item() > 0.99
+
+
+def test_settings_come_without_torch():
+    code = "import sys, aoe_train.pretrain_settings; print({'torch', 'transformers'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
