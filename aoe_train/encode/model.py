@@ -1,0 +1,23 @@
+"""A model as far as its vectors depend on it, in values that tell it from another."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aoe_train.encoder import Encoder
+
+
+def model_origin(encoder: Encoder) -> dict[str, Any]:
+    """Hashes of weights and tokenizer, the settings, and where and in which numbers it computes."""
+    from aoe_train.origin import hash_weights
+
+    tokenizer = encoder.tokenizer.backend_tokenizer.to_str()
+    return {
+        "weights": hash_weights(encoder.model),
+        "tokenizer": hashlib.sha256(tokenizer.encode()).hexdigest(),
+        "settings": encoder.settings.model_dump(mode="json"),
+        "precision": str(next(encoder.model.parameters()).dtype).removeprefix("torch."),
+        "device": encoder.device.type,
+    }

@@ -1,0 +1,407 @@
+"""Files of texts to files of vectors; a fake model whose vectors can be told from one another by eye."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aoe_train.encode import Encoded, encode_file
+from pairkit.errors import ConfigError, DataError
+
+DIM = 5
+
+
+class Fake:
+    """Vectors of a text's checksum; they also tell the size of the call, as batches of a real model may."""
+
+    def __init__(self, stop_before: int | None = None) -> None:
+        self.calls: list[int] = []
+        self.stop_before = stop_before
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        if len(self.calls) == self.stop_before:
+            raise KeyboardInterrupt
+        self.calls.append(len(texts))
+        vectors = np.empty((len(texts), DIM), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            row[:] = [zlib.crc32(text.encode()), len(text), ord(text[0]), ord(text[-1]), len(texts)]
+        return vectors
+
+
+def run(
+    path: str | Path, out: Path, encode: Callable[[list[str]], np.ndarray] | None = None, **kwargs: Any
+) -> Encoded:
+    """Encode, in shards of four unless told."""
+    return encode_file(
+        path,
+        out,
+        encode or Fake(),
+        DIM,
+        kwargs.pop("settings", {"model": {"weights": "w"}}),
+        shard_texts=kwargs.pop("shard_texts", 4),
+        **kwargs,
+    )
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("".join(f"text {number} {'x' * (number % 7)}\n" for number in range(10)))
+    return path
+
+
+def leftovers(out: Path) -> list[str]:
+    return sorted(
+        path.name for path in out.parent.iterdir() if path.name.startswith((out.name, f".{out.name}"))
+    )
+
+
+def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    encode, seen = Fake(), []
+    done = run(lines, out, encode, advance=lambda *counts: seen.append(counts))
+    vectors = np.load(out)
+    texts = lines.read_text().splitlines()
+    assert encode.calls == [4, 4, 2]
+    assert seen == [(0, 10), (4, 10), (8, 10), (10, 10)]
+    assert vectors.dtype == np.float32
+    assert np.array_equal(vectors[:, :4], Fake()(texts)[:, :4])
+    assert leftovers(out) == ["out.npy", "out.npy.run.json"]
+    assert (done.texts, done.dim, done.resumed) == (10, DIM, 0)
+    assert set(done.to_dict()) == {"out", "texts", "dim", "resumed", "seconds", "texts_per_s"}
+
+
+def test_the_file_is_what_numpy_would_save(lines: Path, tmp_path: Path) -> None:
+    run(lines, tmp_path / "out.npy")
+    buffer = io.BytesIO()
+    np.save(buffer, np.load(tmp_path / "out.npy"))
+    assert (tmp_path / "out.npy").read_bytes() == buffer.getvalue()
+
+
+TABLE = pl.DataFrame(
+    {"id": ["1", "2", "3"], "body": ["a b", 'said "so"', "é\u2028x"], "lang": ["en", "", "fr"]}
+)
+
+
+def table_file(folder: Path, kind: str) -> Path:
+    path = folder / f"in{kind}"
+    plain = kind.removesuffix(".gz")
+    if plain == ".parquet":
+        TABLE.write_parquet(path)
+        return path
+    text = {
+        ".csv": TABLE.write_csv,
+        ".tsv": lambda: TABLE.write_csv(separator="\t", quote_style="never"),
+        ".jsonl": TABLE.write_ndjson,
+    }[plain]()
+    path.write_bytes(gzip.compress(text.encode()) if kind.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet"])
+def test_a_table_keeps_its_columns(tmp_path: Path, kind: str) -> None:
+    path = table_file(tmp_path, kind)
+    run(path, tmp_path / "out.parquet", text_column="body")
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found.drop("vector").equals(TABLE)
+    assert found.schema["vector"] == pl.Array(pl.Float32, DIM)
+    run(path, tmp_path / "out.npy", text_column="body")
+    assert np.array_equal(found["vector"].to_numpy(), np.load(tmp_path / "out.npy"))
+    assert np.array_equal(found["vector"].to_numpy(), Fake()(TABLE["body"].to_list()))
+
+
+def test_lines_become_a_table_of_text_and_vector(lines: Path, tmp_path: Path) -> None:
+    run(lines, tmp_path / "out.parquet")
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found.columns == ["text", "vector"]
+    assert found["text"].to_list() == lines.read_text().splitlines()
+
+
+def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
+    rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run(path, tmp_path / "out.parquet", shard_texts=5000)
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found.height == 5001
+    assert found.row(4999)[:3] == ("t4999", 4999.0, None)
+    assert found.row(5000)[:3] == ("u", 0.5, {"a": 1})
+
+
+def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BytesIO(lines.read_bytes())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    run("-", tmp_path / "piped.npy")
+    run(lines, tmp_path / "out.npy")
+    assert (tmp_path / "piped.npy").read_bytes() == (tmp_path / "out.npy").read_bytes()
+    assert leftovers(tmp_path / "piped.npy") == ["piped.npy", "piped.npy.run.json"]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+@pytest.mark.parametrize("shards", [0, 1, 2])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
+    lines: Path, tmp_path: Path, suffix: str, shards: int
+) -> None:
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    run(lines, whole)
+    with pytest.raises(KeyboardInterrupt):
+        run(lines, out, Fake(stop_before=shards))
+    assert not out.exists()
+    # a kill within a write leaves more than the manifest knows of
+    with (tmp_path / f"out{suffix}.partial" / "vectors.npy").open("ab") as file:
+        file.write(b"half a vec")
+    encode = Fake()
+    assert run(lines, out, encode).resumed == 4 * shards
+    assert encode.calls == [4, 4, 2][shards:]
+    assert out.read_bytes() == whole.read_bytes()
+    assert leftovers(out) == [out.name, f"{out.name}.run.json"]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),
+    stops=st.lists(st.integers(0, 3), max_size=4),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_wherever_it_is_stopped_the_bytes_are_the_same(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("encode")
+    path = folder / "in.txt"
+    path.write_text("\n".join("y" * length for length in lengths))
+    run(path, folder / "whole.npy")
+    for stop in stops:
+        try:
+            run(path, folder / "out.npy", Fake(stop_before=stop), fresh=(folder / "out.npy").exists())
+        except KeyboardInterrupt:
+            assert not (folder / "out.npy").exists()
+    if not (folder / "out.npy").exists():
+        run(path, folder / "out.npy")
+    assert (folder / "out.npy").read_bytes() == (folder / "whole.npy").read_bytes()
+
+
+def test_a_finished_run_is_found_finished(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    run(lines, out)
+    encode = Fake()
+    done = run(lines, out, encode)
+    assert (done.texts, done.dim, done.resumed, encode.calls) == (10, DIM, 10, [])
+    with pytest.raises(ConfigError, match=r"is there already, made by .* model\.weights \(w there, v now\)"):
+        run(lines, out, settings={"model": {"weights": "v"}})
+    assert leftovers(out) == ["out.npy", "out.npy.run.json"]
+
+
+def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
+    lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(partial: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out.npy"
+    monkeypatch.setattr("aoe_train.encode.partial.Partial.end", kill)
+    with pytest.raises(KeyboardInterrupt):
+        run(lines, out)
+    assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]
+    taken_away = tmp_path / "taken.npy"
+    with pytest.raises(KeyboardInterrupt):
+        run(lines, taken_away)
+    taken_away.unlink()
+    monkeypatch.undo()
+    assert run(lines, out).resumed == 10
+    assert leftovers(out) == ["out.npy", "out.npy.run.json"]
+    assert run(lines, taken_away).resumed == 0
+
+
+def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    with pytest.raises(KeyboardInterrupt):
+        run(lines, out, Fake(stop_before=1))
+    other = {"model": {"weights": "v"}}
+    with pytest.raises(ConfigError, match=r"model\.weights \(w there, v now\).*--fresh"):
+        run(lines, out, settings=other)
+    lines.write_text(lines.read_text() + "one more\n")
+    with pytest.raises(ConfigError, match=r"differs in input \("):
+        run(lines, out)
+    assert run(lines, out, settings=other, fresh=True).texts == 11
+
+
+def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    out.write_text("precious")
+    with pytest.raises(ConfigError, match="is there already; give --fresh"):
+        run(lines, out)
+    # nor if what is to replace it can't be made
+    with pytest.raises(DataError):
+        run(tmp_path / "none.txt", out, fresh=True)
+    assert out.read_text() == "precious"
+    assert leftovers(out) == ["out.npy"]
+    run(lines, out, fresh=True)
+    assert np.load(out).shape == (10, DIM)
+    out.write_text("another file of that name")
+    with pytest.raises(ConfigError, match="is there already; give --fresh"):
+        run(lines, out)
+
+
+def test_only_one_process_at_a_time(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+
+    def encode(texts: list[str]) -> np.ndarray:
+        with pytest.raises(ConfigError, match="another run works in it"):
+            run(lines, out)
+        return Fake()(texts)
+
+    run(lines, out, encode)
+
+
+BAD = {
+    "empty.txt": (b"a\n\nb\n", r"empty\.txt:2: the text is empty; drop the row or fill it"),
+    "none.txt": (b"", "has no rows; expected at least one"),
+    "latin.txt": (b"a\nna\xefve\n", r"latin\.txt:2: not UTF-8 \(byte 0xef\)"),
+    "plain.txt.gz": (b"not gzip", "not readable"),
+    "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
+    "names.csv": (b"title,body\na,b\n", "no column 'text'; there are title, body: choose with --text-column"),
+    "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: 3 fields, the header has 2"),
+    "quote.csv": (b'id,text\n1,a\n2,"b\n', r"quote\.csv:3: not readable as CSV"),
+    "twice.csv": (b"text,text\na,b\n", "two columns are called 'text'"),
+    "header.csv": (b"text\n", "has no rows; expected at least one"),
+    "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
+    "broken.jsonl": (b'{"text": "a"}\n{"text": \n', r"broken\.jsonl:2: no JSON"),
+    "list.jsonl": (b'["a"]\n', r"list\.jsonl:1: list, expected a JSON object"),
+    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: nothing in 'text'"),
+    "number.jsonl": (b'{"text": "a"}\n{"text": 3}\n', r"number\.jsonl:2: a value of type int in 'text'"),
+    "half.jsonl": (b'{"text": "a"}\n{"text": "\\ud83d"}\n', r"half\.jsonl:2: no JSON"),
+    "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str, suffix: str) -> None:
+    data, says = BAD[name]
+    (tmp_path / name).write_bytes(data)
+    encode = Fake()
+    with pytest.raises(DataError, match=says):
+        run(tmp_path / name, tmp_path / f"out{suffix}", encode)
+    assert encode.calls == []
+    assert leftovers(tmp_path / "out") == []
+
+
+def test_nothing_in_a_parquet_column(tmp_path: Path) -> None:
+    pl.DataFrame({"text": ["a", None]}).write_parquet(tmp_path / "in.parquet")
+    with pytest.raises(DataError, match=r"in\.parquet:2: nothing in 'text'"):
+        run(tmp_path / "in.parquet", tmp_path / "out.npy")
+    pl.DataFrame({"text": []}, schema={"text": pl.String}).write_parquet(tmp_path / "in.parquet")
+    with pytest.raises(DataError, match="has no rows"):
+        run(tmp_path / "in.parquet", tmp_path / "out.npy")
+
+
+def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
+    with pytest.raises(DataError, match="no type in common"):
+        run(path, tmp_path / "out.parquet")
+    run(path, tmp_path / "out.npy")
+    path.write_text('{"text": "a", "vector": [1]}\n')
+    with pytest.raises(ConfigError, match="has a column 'vector' already"):
+        run(path, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    ("path", "out", "kwargs", "says"),
+    [
+        ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
+        ("in.doc", "out.npy", {}, r"in\.doc: unknown kind of file; give \.txt"),
+        ("in.parquet.gz", "out.npy", {}, "unknown kind of file"),
+        ("in.txt", "out.npy", {"text_column": "body"}, "--text-column body: .* has no columns"),
+        ("in.txt", "folder.npy", {}, "is a folder"),
+    ],
+)
+def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str], says: str) -> None:
+    (lines.parent / "folder.npy").mkdir()
+    with pytest.raises(ConfigError, match=says):
+        run(lines.parent / path, lines.parent / out, **kwargs)
+
+
+def test_vectors_that_are_not_numbers_name_the_row(lines: Path, tmp_path: Path) -> None:
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
+
+    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
+        run(lines, tmp_path / "out.npy", encode)
+
+
+def test_an_input_that_shrinks_meanwhile_is_noticed(lines: Path, tmp_path: Path) -> None:
+    def encode(texts: list[str]) -> np.ndarray:
+        lines.write_text("gone\n")
+        return Fake()(texts)
+
+    lines.write_text(lines.read_text() * 1000)  # more than is read ahead
+    with pytest.raises(DataError, match="was changed while it was being read"):
+        run(lines, tmp_path / "out.npy", encode)
+
+
+def ones(texts: list[str]) -> np.ndarray:
+    return np.ones((len(texts), 64), np.float32)
+
+
+def write_numbers(path: Path, texts: int) -> Path:
+    path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
+    return path
+
+
+def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
+    def peak(texts: int) -> int:
+        path = write_numbers(tmp_path / f"{texts}.txt", texts)
+        tracemalloc.start()
+        encode_file(path, tmp_path / f"{texts}.npy", ones, 64, {}, shard_texts=2_000)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(60_000) < 1.2 * peak(15_000)  # 3 and 12 MB of text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak there")
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_no_memory_of_the_process_grows_with_the_input(tmp_path: Path, suffix: str) -> None:
+    """As above, with what libraries take."""
+    script = """
+import sys
+from pathlib import Path
+import numpy as np
+from aoe_train.encode import encode_file
+ones = lambda texts: np.ones((len(texts), 64), np.float32)
+encode_file(Path(sys.argv[1]), Path(sys.argv[2]), ones, 64, {})
+# not getrusage: what this process was forked from counts there
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+    peaks = []
+    for texts in (40_000, 400_000):
+        path = write_numbers(tmp_path / f"{texts}.txt", texts)
+        command = [sys.executable, "-c", script, str(path), str(tmp_path / f"{texts}{suffix}")]
+        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    assert peaks[1] < 1.2 * peaks[0], peaks
+
+
+def test_a_few_very_long_texts_make_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aoe_train.encode.shards.SHARD_CHARACTERS", 100)
+    (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
+    encode = Fake()
+    run(tmp_path / "in.txt", tmp_path / "out.npy", encode)
+    assert encode.calls == [2, 2, 1]

@@ -1,0 +1,222 @@
+"""`aoe encode` and `aoe evaluate` with a real, small model; SIGKILL at any moment."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from aoe_train import cli  # noqa: F401 - registers the commands
+from aoe_train.commands.app import app
+from aoe_train.encode import encode_file
+from aoe_train.encode.model import model_origin
+from aoe_train.encode.record import record_path
+from aoe_train.encoder import Encoder
+from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import WORDS
+
+
+def aoe(*arguments: str | Path, stdin: str | None = None) -> str:
+    """What a command prints on stdout; its error is raised."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def write_texts(path: Path, count: int) -> list[str]:
+    choose = random.Random(0)
+    texts = [" ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)]
+    path.write_text("\n".join(texts) + "\n")
+    return texts
+
+
+def test_vectors_are_those_of_the_python_interface(bert: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "in.txt", 30)
+    aoe("encode", tmp_path / "in.txt", "--model", bert, "--out", tmp_path / "out.npy", "-q")
+    vectors = np.load(tmp_path / "out.npy")
+    encoder = Encoder.load(bert)
+    assert vectors == pytest.approx(encoder.encode(texts), abs=1e-6)
+    assert vectors.shape == (30, encoder.dim)
+
+
+def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "in.txt", 9)
+    pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
+    out = tmp_path / "out.parquet"
+    flags = ("--text-column", "body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
+    printed = aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags)
+    result = json.loads(printed)
+    assert {**result, "seconds": 0, "texts_per_s": 0} == {
+        "out": str(out),
+        "texts": 9,
+        "dim": 32,
+        "resumed": 0,
+        "seconds": 0,
+        "texts_per_s": 0,
+    }
+    found = pl.read_parquet(out)
+    assert found.columns == ["body", "n", "vector"]
+    assert np.linalg.norm(found["vector"].to_numpy(), axis=1) == pytest.approx(1, abs=1e-5)
+    assert found["vector"].to_numpy() == pytest.approx(
+        Encoder.load(bert).encode(texts, normalize=True), abs=1e-6
+    )
+
+
+def test_a_pipe(bert: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "in.txt", 3)
+    aoe("encode", "-", "--model", bert, "--out", tmp_path / "out.npy", stdin="\n".join(texts))
+    assert np.load(tmp_path / "out.npy") == pytest.approx(Encoder.load(bert).encode(texts), abs=1e-6)
+
+
+def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
+    from tests.aoe_train.tiny import save_bert
+
+    same, again = model_origin(Encoder.load(bert)), model_origin(Encoder.load(bert))
+    assert same == again
+    others = [
+        Encoder.load(save_bert(tmp_path / "other", seed=1)),
+        Encoder.load(bert, pooling="max"),
+        Encoder.load(bert, precision="bf16"),
+        Encoder.load(bert, prompt="the {text} of"),
+    ]
+    origins = [json.dumps(model_origin(other), sort_keys=True) for other in others]
+    assert len({json.dumps(same, sort_keys=True), *origins}) == 5
+
+
+def test_a_precision_there_is_not(bert: Path, tmp_path: Path) -> None:
+    write_texts(tmp_path / "in.txt", 3)
+    with pytest.raises(ConfigError, match="--precision fp8: expected auto, fp32, bf16 or fp16"):
+        aoe("encode", tmp_path / "in.txt", "--model", bert, "--out", tmp_path / "o.npy", "--precision", "fp8")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "data" / "stsb"
+    folder.mkdir(parents=True)
+    rows = [
+        "score\tsentence1\tsentence2",
+        "5\ta dog is running\ta dog is running",
+        "3\ta car\ta red car",
+        "0\tthe\tcat",
+    ]
+    (folder / "stsb-test.tsv").write_text("\n".join(rows) + "\n")
+    return tmp_path / "data"
+
+
+def test_evaluate_ends_with_one_object_by_task(bert: Path, data_dir: Path, tmp_path: Path) -> None:
+    flags = ("--suite", "sts", "--data-dir", data_dir, "--out", tmp_path / "result.json", "--json")
+    found = json.loads(aoe("evaluate", "--model", bert, *flags))
+    assert list(found) == ["STS-B"]
+    assert set(found["STS-B"]) == {"spearman", "pearson", "n"}
+    assert found["STS-B"]["n"] == 3
+    assert -1 <= found["STS-B"]["spearman"] <= 1
+    assert json.loads((tmp_path / "result.json").read_text()) == found
+
+
+def test_evaluate_prints_a_table_times_100(bert: Path, data_dir: Path) -> None:
+    pairs = data_dir / "stsb" / "stsb-test.tsv"
+    found = json.loads(aoe("evaluate", "--model", bert, "--data", pairs, "--json"))["stsb-test.tsv"]
+    table = aoe("evaluate", "--model", bert, "--data", pairs)
+    assert f"{100 * found['spearman']:.2f}" in table
+    assert f"{100 * found['pearson']:.2f}" in table
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ((), "give --data-dir"),
+        (("--suite", "sst", "--data-dir", "."), "--suite sst: expected sts"),
+        (("--split", "train", "--data-dir", "."), "--split train: expected test or dev"),
+        (("--data", "a.tsv", "--task", "STS-B"), "--data stands instead of a suite"),
+    ],
+)
+def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        aoe("evaluate", "--model", bert, *flags)
+
+
+# The command's shards are large; small ones of a model that takes its time give the kill something to hit.
+SCRIPT = """
+import sys, time
+from pathlib import Path
+import torch
+from aoe_train.encode import encode_file
+from aoe_train.encode import encode_file
+from aoe_train.encode.model import model_origin
+from aoe_train.encoder import Encoder
+torch.set_num_threads(1)
+encoder = Encoder.load(sys.argv[1])
+def encode(texts):
+    time.sleep(0.02)
+    return encoder.encode(texts)
+encode_file(
+    sys.argv[2], Path(sys.argv[3]), encode, encoder.dim, {"model": model_origin(encoder)}, shard_texts=20,
+    advance=lambda done, texts: print(done, flush=True),
+)
+"""
+
+
+def test_a_killed_process_leaves_what_another_goes_on_with_to_the_same_bytes(
+    bert: Path, tmp_path: Path
+) -> None:
+    texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
+    write_texts(texts, 500)
+    encoder = Encoder.load(bert)
+    settings = {"model": model_origin(encoder)}
+    encode_file(texts, whole, encoder.encode, encoder.dim, settings, shard_texts=20)
+
+    command = [sys.executable, "-c", SCRIPT, str(bert), str(texts), str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = [int(process.stdout.readline()) for _ in range(4)]
+        process.kill()
+    assert seen == [0, 20, 40, 60]
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+
+    done = encode_file(texts, out, encoder.encode, encoder.dim, settings, shard_texts=20)
+    assert 60 <= done.resumed < 500
+    assert out.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "in.txt",
+        "out.npy",
+        "out.npy.run.json",
+        "whole.npy",
+        "whole.npy.run.json",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_many_kills_of_the_command(bert: Path, tmp_path: Path, suffix: str) -> None:
+    write_texts(tmp_path / "in.txt", 60_000)
+    command = [sys.executable, "-m", "aoe_train", "encode", str(tmp_path / "in.txt"), "--model", str(bert)]
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    began = time.monotonic()
+    subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
+    seconds = time.monotonic() - began
+    choose = random.Random(0)
+    for _ in range(8):
+        process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE, text=True)
+        time.sleep(choose.uniform(0, seconds))
+        process.kill()
+        _, errors = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), errors
+        if process.returncode == 0:
+            break
+    else:
+        subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
+    assert out.read_bytes() == whole.read_bytes()
+    assert record_path(out).read_bytes() == record_path(whole).read_bytes()
+    assert len(list(tmp_path.iterdir())) == 5

@@ -1,0 +1,87 @@
+"""Correlations against numbers worked by hand and against scipy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from aoe_train.evaluate.correlation import average_ranks, correlation, pearson, spearman
+from aoe_train.evaluate.vectors import pair_cosines, unit
+from pairkit.errors import DataError
+
+# Few values, so that ties are frequent.
+ROWS = st.lists(
+    st.tuples(st.integers(-3, 3), st.sampled_from([0.0, 0.25, 1.0, 2.5, 5.0])), min_size=2, max_size=40
+).filter(lambda rows: all(len(set(side)) > 1 for side in zip(*rows, strict=True)))
+
+
+def test_ranks_that_are_tied_share_their_mean() -> None:
+    assert average_ranks(np.array([30.0, 10.0, 30.0, 20.0, 30.0])).tolist() == [4, 1, 4, 2, 4]
+
+
+def test_numbers_worked_by_hand() -> None:
+    # x: mean 2, deviations -1 0 1; y: mean 3, deviations -1 -2 3: 4 / sqrt(2 * 14)
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 6.0])
+    assert pearson(x, y) == pytest.approx(4 / 28**0.5)
+    assert spearman(x, y) == pytest.approx(0.5)  # ranks 1 2 3 and 2 1 3: 1 - 6 * 2 / (3 * 8)
+
+
+def test_ties_worked_by_hand() -> None:
+    # ranks 1.5 1.5 3 4 (deviations -1 -1 0.5 1.5) and 1 2 3 4 (-1.5 -0.5 0.5 1.5): 4.5 / sqrt(4.5 * 5)
+    assert spearman(np.array([7, 7, 8, 9]), np.array([0, 1, 2, 3])) == pytest.approx(4.5 / 22.5**0.5)
+
+
+@given(ROWS)
+def test_as_scipy(rows: list[tuple[float, float]]) -> None:
+    x, y = np.array(rows, float).T
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-12)
+    assert average_ranks(x).tolist() == stats.rankdata(x).tolist()
+
+
+@given(ROWS)
+def test_spearman_sees_the_order_only(rows: list[tuple[float, float]]) -> None:
+    x, y = np.array(rows, float).T
+    assert spearman(np.exp(x), 3 * y - 7) == pytest.approx(spearman(x, y), abs=1e-12)
+    assert spearman(-x, y) == pytest.approx(-spearman(x, y), abs=1e-12)
+
+
+def test_perfect_agreement_is_one_and_not_more() -> None:
+    found = correlation(np.array([0.1, 0.2, 0.3, 0.7]), np.array([0.1, 0.2, 0.3, 0.7]), "task")
+    assert found.pearson <= 1
+    assert (found.spearman, found.pearson, found.n) == (pytest.approx(1), pytest.approx(1), 4)
+
+
+@pytest.mark.parametrize(
+    ("cosines", "labels", "says"),
+    [
+        ([0.1, 0.2], [3.0, 3.0], "task: every label is 3"),
+        ([0.5, 0.5 + 1e-16, 0.5 - 1e-16], [1.0, 2.0, 3.0], "task: every cosine is 0.5"),
+        ([0.5, np.nan], [1.0, 2.0], "task: the model gives vectors that are not numbers"),
+        ([0.5], [1.0], "task: 1 pairs"),
+        ([], [], "task: 0 pairs"),
+    ],
+)
+def test_no_figure_is_an_error_and_not_nan(cosines: list[float], labels: list[float], says: str) -> None:
+    with pytest.raises(DataError) as caught:
+        correlation(np.array(cosines), np.array(labels), "task")
+    assert str(caught.value).startswith(says)
+
+
+def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero() -> None:
+    vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
+    cosines = pair_cosines(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]))
+    assert cosines.dtype == np.float64
+    assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
+    assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
+
+
+def test_many_pairs_are_the_same_as_a_few_at_a_time() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(50, 4)).astype(np.float32)
+    pairs = generator.integers(0, 50, size=(20_000, 2))
+    at_once = (unit(vectors)[pairs[:, 0]] * unit(vectors)[pairs[:, 1]]).sum(axis=1)
+    assert pair_cosines(vectors, pairs) == pytest.approx(at_once, abs=1e-12)

@@ -1,0 +1,100 @@
+"""The one figure of held-out examples, by kind, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from aoe_train.evaluate import dev_metric
+from aoe_train.evaluate.dev import mean_reciprocal_rank, triplet_accuracy
+from aoe_train.records import Examples, Kind
+from pairkit.errors import ConfigError, DataError
+
+# Angles on a circle: the nearer two of them, the larger the cosine.
+ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
+
+
+def on_circle(texts: list[str]) -> np.ndarray:
+    turns = np.radians([ANGLES[text] for text in texts])
+    return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+
+def examples(kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None = None) -> Examples:
+    texts = sorted({text for row in rows for text in row})
+    numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
+    return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
+
+
+@pytest.mark.parametrize(("kind", "labels"), [("graded", [5, 3, 0]), ("binary", [1, 1, 0])])
+def test_labelled_pairs_give_spearman(kind: Kind, labels: list[float]) -> None:
+    metric = dev_metric(on_circle, examples(kind, [("a", "b"), ("b", "d"), ("a", "e")], labels))
+    # the binary labels tie two rows: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
+    assert metric == ("spearman", pytest.approx(1 if kind == "graded" else 1.5 / 3**0.5))
+
+
+def test_triplets_give_the_share_that_is_right_and_a_tie_is_wrong() -> None:
+    rows = [("a", "b", "d"), ("a", "d", "c"), ("a", "c", "c"), ("e", "d", "a")]
+    assert dev_metric(on_circle, examples("triplet", rows)) == ("triplet_accuracy", 0.5)
+
+
+def test_positives_give_the_mean_reciprocal_rank() -> None:
+    # candidates b, d, e; from a: b is first; from c (40): b (30 away), d (50), e (130): d is second
+    rows = [("a", "b"), ("c", "d"), ("d", "e")]
+    # from d itself (80 to b, 80 to e): d does not compete, b is level with e and so before it: second
+    assert dev_metric(on_circle, examples("positive", rows)) == (
+        "mrr",
+        pytest.approx((1 + 1 / 2 + 1 / 2) / 3),
+    )
+
+
+def test_another_positive_of_the_same_anchor_does_not_compete() -> None:
+    rows = [("a", "b"), ("a", "c"), ("b", "e")]
+    # c is behind b, which is another positive of a, and before e; from b: c (30), e (160), b is b itself
+    assert mean_reciprocal_rank(on_circle([*"abce"]), np.array([[0, 1], [0, 2], [1, 3]])) == pytest.approx(
+        (1 + 1 + 1 / 2) / 3
+    )
+    assert dev_metric(on_circle, examples("positive", rows)).value == pytest.approx(2.5 / 3)
+
+
+def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
+    """Row by row, as one would say it."""
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    known = {tuple(pair) for pair in pairs.tolist()}
+    total = 0.0
+    for anchor, positive in pairs.tolist():
+        rivals = {other for other in pairs[:, 1].tolist() if other != anchor and (anchor, other) not in known}
+        mine = unit[anchor] @ unit[positive]
+        total += 1 / (1 + sum(unit[anchor] @ unit[other] >= mine - 1e-12 for other in rivals))
+    return total / len(pairs)
+
+
+@given(
+    arrays(np.float64, (300, 3), elements=st.integers(-4, 4)),
+    arrays(np.int64, (200, 2), elements=st.integers(0, 299)),
+)
+def test_mean_reciprocal_rank_as_row_by_row(vectors: np.ndarray, pairs: np.ndarray) -> None:
+    vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
+    assert mean_reciprocal_rank(vectors, pairs) == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
+
+
+def test_a_collapsed_model_scores_low() -> None:
+    pairs = np.arange(20).reshape(10, 2)
+    same = np.linspace(1, 2, 20)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction, different lengths
+    assert mean_reciprocal_rank(same, pairs) == pytest.approx(0.1)
+    assert triplet_accuracy(same, np.arange(18).reshape(6, 3)) == 0
+
+
+def test_what_can_not_be_scored() -> None:
+    with pytest.raises(ConfigError, match="single texts"):
+        dev_metric(on_circle, examples("single", [("a",)]))
+    with pytest.raises(DataError, match="no examples"):
+        dev_metric(on_circle, Examples([], np.empty((0, 2), np.int64), None, "positive"))
+    with pytest.raises(DataError, match="every label is 1"):
+        dev_metric(on_circle, examples("binary", [("a", "b"), ("c", "d")], [1, 1]))
+    with pytest.raises(DataError, match="not numbers"):
+        dev_metric(
+            lambda texts: np.full((len(texts), 2), np.nan, np.float32), examples("positive", [("a", "b")])
+        )

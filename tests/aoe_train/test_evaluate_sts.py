@@ -1,0 +1,176 @@
+"""Suites, tasks and their files; vectors are bags of letters, so that no model is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial import distance
+
+from aoe_train.evaluate import SUITES, evaluate, find_tasks, read_pair_task
+from pairkit.errors import ConfigError, DataError
+
+STS = SUITES["sts"]
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+PUBLISHED = {
+    "STS12": 3108,
+    "STS13": 1500,
+    "STS14": 3750,
+    "STS15": 3000,
+    "STS16": 1186,
+    "STS-B": 1379,
+    "SICK-R": 4927,
+}
+
+
+class Letters:
+    """Texts to counts of letters; remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        self.calls.append(texts)
+        letters = [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in texts]
+        return np.array(letters, np.float32)
+
+
+def by_hand(rows: list[tuple[float, str, str]]) -> tuple[float, float]:
+    """Spearman and Pearson, all of it scipy's."""
+    cosines = [1 - distance.cosine(*Letters()([one, other]).astype(float)) for _, one, other in rows]
+    scores = [score for score, _, _ in rows]
+    return stats.spearmanr(cosines, scores).statistic, stats.pearsonr(cosines, scores).statistic
+
+
+YEAR = [
+    ("news", 5.0, 'He said "no', 'He said "no to that'),
+    ("news", 2.0, "rain falls", "the sun is out"),
+    ("news", 1.0, "banks fail", "cows give milk"),
+    ("forum", 4.0, "rain falls", "rain fell"),
+    ("forum", 4.0, "a b", "b a"),
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with one year and both halves of STS-B."""
+    year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
+    year += [
+        f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"
+        for row, (subset, score, one, other) in enumerate(YEAR)
+    ]
+    (tmp_path / "sts").mkdir()
+    (tmp_path / "sts" / "STS12.tsv").write_text("\n".join(year) + "\n")
+    (tmp_path / "sts" / "STS12.senteval-tok.tsv").write_text("\n".join(year).lower() + "\n")
+    (tmp_path / "stsb").mkdir()
+    for split, score in (("test", 3), ("dev", 1)):
+        lines = [
+            "score\tsentence1\tsentence2",
+            "5.0\train falls\train fell",
+            f"{score}\tdogs bark\tcats sleep",
+            "0\ta\tz",
+        ]
+        (tmp_path / "stsb" / f"stsb-{split}.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_all_pairs_of_a_year_at_once_and_by_subset(data: Path) -> None:
+    tasks, _ = find_tasks(STS, data, names=["STS12"])
+    found = evaluate(Letters(), tasks)["STS12"].to_dict()
+    rows = [row[1:] for row in YEAR]
+    for figures, part in ((found, rows), (found["subsets"]["news"], rows[:3])):
+        assert (figures["spearman"], figures["pearson"]) == pytest.approx(by_hand(part), abs=1e-9)
+        assert figures["n"] == len(part)
+    # both labels of the forum are 4: nothing correlates with that, and nothing is made up
+    assert found["subsets"]["forum"] == {"n": 2}
+    assert list(found) == ["spearman", "pearson", "n", "subsets"]
+
+
+def test_tasks_that_are_not_there_are_told_with_the_reason(data: Path) -> None:
+    tasks, missing = find_tasks(STS, data)
+    assert [task.name for task in tasks] == ["STS12", "STS-B"]
+    assert list(missing) == ["STS13", "STS14", "STS15", "STS16", "SICK-R"]
+    assert missing["SICK-R"] == f"no file {data / 'sick' / 'sick-test.tsv'}"
+    with pytest.raises(DataError, match="none of the tasks is here"):
+        find_tasks(STS, data / "sts")
+    with pytest.raises(ConfigError, match=r"no task 'STS11'; there are STS12, .*SICK-R"):
+        find_tasks(STS, data, names=["STS11"])
+
+
+def test_dev_is_another_file_and_the_years_have_none(data: Path) -> None:
+    (dev,), missing = find_tasks(STS, data, split="dev")
+    assert missing["STS12"] == "has no dev split"
+    (test,), _ = find_tasks(STS, data, names=["STS-B"])
+    encode = Letters()
+    assert evaluate(encode, [dev])["STS-B"].to_dict() != evaluate(encode, [test])["STS-B"].to_dict()
+
+
+def test_a_tokenised_year_is_run_if_asked_for(data: Path) -> None:
+    (task,), missing = find_tasks(STS, data, names=["STS12.senteval-tok"])
+    assert task.texts[0] == 'he said "no'
+    assert not missing
+
+
+def test_each_distinct_text_is_encoded_once(data: Path) -> None:
+    tasks, _ = find_tasks(STS, data)
+    encode = Letters()
+    evaluate(encode, tasks)
+    (texts,) = encode.calls
+    assert len(texts) == len(set(texts))
+    assert set(texts) == {text for task in tasks for text in task.texts}
+
+
+def test_a_model_that_gives_the_same_vector_always_is_an_error(data: Path) -> None:
+    tasks, _ = find_tasks(STS, data)
+    with pytest.raises(DataError, match="STS12: every cosine is 1: the model tells no text from another"):
+        evaluate(lambda texts: np.ones((len(texts), 4), np.float32), tasks)
+
+
+def test_a_damaged_row_names_file_and_row(data: Path) -> None:
+    path = data / "stsb" / "stsb-test.tsv"
+    path.write_text(path.read_text().replace("3\t", "six\t"))
+    with pytest.raises(DataError, match=r"stsb-test\.tsv:3: label 'six'"):
+        find_tasks(STS, data)
+
+
+def test_any_file_of_pairs_is_a_task(data: Path) -> None:
+    task = read_pair_task(str(data / "sts" / "STS12.tsv"))
+    assert task.name == "STS12.tsv"
+    assert evaluate(Letters(), [task])["STS12.tsv"].n == 5
+    with pytest.raises(ConfigError, match="one file, which is taken whole"):
+        read_pair_task(str(data / "sts" / "STS12.tsv"), "dev")
+
+
+def test_a_folder_of_pairs_gives_its_test_or_dev_split(tmp_path: Path) -> None:
+    for split, label in (("train", 1), ("validation", 0), ("test", 1)):
+        rows = f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
+        (tmp_path / f"{split}.csv").write_text(rows)
+    figures = {
+        split: evaluate(Letters(), [read_pair_task(str(tmp_path), split)]) for split in (None, "test", "dev")
+    }
+    assert [next(iter(found.values())).scores["spearman"] for found in figures.values()] == pytest.approx(
+        [1, 1, -1]
+    )
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data does not lie beside the repository")
+def test_the_real_files_have_the_published_numbers_of_pairs() -> None:
+    tasks, missing = find_tasks(STS, DATA)
+    found = evaluate(Letters(), tasks)
+    assert {name: result.n for name, result in found.items()} == PUBLISHED
+    assert not missing
+    for result in found.values():
+        assert sum(part.n for part in result.subsets.values()) in (0, result.n)
+    assert found["STS15"].scores["spearman"] > 0.4  # letters alone tell something
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data does not lie beside the repository")
+def test_minilm_reaches_what_is_known_of_it() -> None:
+    from aoe_train.encoder import Encoder
+
+    tasks, _ = find_tasks(STS, DATA, names=["STS-B"])
+    found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]
+    assert 100 * found.scores["spearman"] == pytest.approx(82.03, abs=0.01)
