@@ -1,10 +1,25 @@
-"""The `aoe` command: reserved here so that the name is ours; training comes with a later release."""
+"""The `aoe` command: flags -> settings -> one call -> one summary. Heavy imports stay inside the commands."""
 
 from __future__ import annotations
 
-from pairkit.terminal import reserved
+from typing import Annotated
+
+import typer
+
+# Importing a module of commands registers them.
+from aoe_train.commands import encode, evaluate, export, pretrain, push, train  # noqa: F401
+from aoe_train.commands.app import app
+from pairkit import __version__
+from pairkit.terminal import run
 
 
 def main() -> None:
-    """Say which release this is and that the command has no part in it yet."""
-    reserved("aoe", "training")
+    """Run the command line; see `pairkit.terminal.run` for the exit codes."""
+    run(app)
+
+
+@app.callback(invoke_without_command=True)
+def _root(*, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    if version:
+        typer.echo(f"aoe (aoe-toolkit {__version__})")
+        raise typer.Exit

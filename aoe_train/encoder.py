@@ -13,7 +13,7 @@ from torch.nn.functional import normalize as unit
 
 from aoe_train.backbones.decoder import add_padding, default_pooling, make_bidirectional
 from aoe_train.backbones.load import find_folder, load_backbone
-from aoe_train.export.sentence_transformers import read_sentence_transformers, write_sentence_transformers
+from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train.prompts import with_prompt
 from aoe_train.settings import EncoderSettings

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from aoe_train.backbones.settings import LoraSettings
+from aoe_train.lora_settings import LoraSettings
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.settings import ObjectiveSettings
 from pairkit.config import Settings

@@ -13,7 +13,7 @@ from pairkit.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from aoe_train.backbones.settings import LoraSettings
+    from aoe_train.lora_settings import LoraSettings
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:

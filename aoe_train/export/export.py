@@ -15,7 +15,7 @@ import torch
 from aoe_train.backbones.decoder import has_lora, merge_lora
 from aoe_train.export.card import graph_usage, head, usage
 from aoe_train.export.onnx import onnx_encoder, require_onnx, write_onnx
-from aoe_train.export.sentence_transformers import needs_toolkit
+from aoe_train.interchange import needs_toolkit
 from aoe_train.export.verify import difference, probes, verify
 from pairkit import __version__
 from pairkit.errors import ConfigError

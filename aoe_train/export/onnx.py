@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from aoe_train.export.sentence_transformers import is_ran
+from aoe_train.interchange import is_ran
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from aoe_train.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.backbones.settings import LoraSettings
+from aoe_train.lora_settings import LoraSettings
 from aoe_train.encoder import Encoder
 from pairkit.errors import ConfigError
 

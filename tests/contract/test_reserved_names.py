@@ -1,4 +1,4 @@
-"""`label` and `aoe` say plainly that they are not in this release."""
+"""`label` says plainly that it is not in this release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize(("module", "name"), [("llm_labeler.cli", "label"), ("aoe_train.cli", "aoe")])
+@pytest.mark.parametrize(("module", "name"), [("llm_labeler.cli", "label")])
 def test_reserved_names(module: str, name: str) -> None:
     program = f"import sys; from {module} import main; main()"
     refused = subprocess.run(

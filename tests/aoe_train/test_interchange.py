@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from aoe_train.encoder import Encoder
-from aoe_train.export.sentence_transformers import (
+from aoe_train.interchange import (
     needs_toolkit,
     read_sentence_transformers,
     write_sentence_transformers,

@@ -1,0 +1,1 @@
+"""The commands of `aoe`, by what they do; `cli` puts them together."""

@@ -1,0 +1,9 @@
+"""Training proper: transformers' Trainer around a text model and its objective.
+
+```
+trainer ──┬──► pair_model ──► gather        loss inside the wrapped module, over the rows of all ranks
+          ├──► ledger                       loss by parts, without a wait at each step
+          └──► checkpoints, stopwatch       whole or absent; the time of training alone
+arguments, callbacks, memory                what Trainer is told, and what it tells
+```
+"""

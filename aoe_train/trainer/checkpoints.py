@@ -1,0 +1,114 @@
+"""Checkpoints of a run: folders `step-<n>`, each whole or absent; the newest is enough to go on from.
+
+```
+step-120/checkpoint-120/     transformers' own: trained weights, optimiser, scheduler, random states, history
+step-120/best.safetensors    the best weights so far, where there is dev data
+step-120/clock.json          how long training took up to here
+```
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from aoe_train.trainer.gather import is_distributed
+from pairkit.errors import DataError
+from pairkit.files import whole_folder, write_json
+
+_PREFIX = "step-"
+BEST_FILE = "best.safetensors"
+CLOCK_FILE = "clock.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint."""
+
+    folder: Path
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps done."""
+        return int(self.folder.name.removeprefix(_PREFIX))
+
+    @property
+    def trainer_folder(self) -> Path:
+        """What transformers' Trainer wrote and reads."""
+        return self.folder / f"checkpoint-{self.step}"
+
+    def best(self) -> dict[str, Tensor] | None:
+        """The best weights so far; None where nothing was evaluated."""
+        path = self.folder / BEST_FILE
+        return load_file(path) if path.exists() else None
+
+    def seconds(self) -> float:
+        """How long training took up to here."""
+        return float(json.loads((self.folder / CLOCK_FILE).read_text(encoding="utf-8"))["seconds"])
+
+
+def newest_checkpoint(work: Path) -> Checkpoint | None:
+    """The checkpoint to go on from; None to begin."""
+    found = [Checkpoint(path) for path in work.glob(f"{_PREFIX}*") if path.is_dir()]
+    return max(found, key=lambda checkpoint: checkpoint.step, default=None)
+
+
+@contextmanager
+def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
+    """Yield the folder to fill for a step; every rank may write into it, rank 0 (`main`) puts it in place.
+
+    Only once it stands there are older ones removed.
+    """
+    folder = work / f"{_PREFIX}{step}"
+    if not main:
+        wait_for_all()
+        yield work / f".{folder.name}.partial"
+        wait_for_all()
+        return
+    with whole_folder(folder) as partial:
+        wait_for_all()
+        yield partial
+        wait_for_all()
+    for path in work.glob(f"{_PREFIX}*"):
+        if path != folder:
+            shutil.rmtree(path)
+
+
+def write_extras(folder: Path, best: dict[str, Tensor] | None, seconds: float) -> None:
+    """Put what transformers doesn't keep beside its checkpoint."""
+    write_json(folder / CLOCK_FILE, {"seconds": seconds})
+    if best is not None:
+        save_file(best, folder / BEST_FILE)
+
+
+def wait_for_all() -> None:
+    """Wait until every rank is here."""
+    if is_distributed():
+        torch.distributed.barrier()
+
+
+def trained_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights that learn, by name: all that a checkpoint needs, as the others come with the backbone."""
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+@torch.no_grad()
+def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path | str) -> None:
+    """Put `weights` in the place of those that learn.
+
+    Raises:
+        DataError: they belong to another model.
+    """
+    own = trained_weights(model)
+    if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
+        raise DataError("weights of another model; run again with --fresh to begin anew", path=source)
+    for name, weight in own.items():
+        weight.copy_(weights[name])

@@ -1,0 +1,47 @@
+"""Rows of all ranks in one tensor, so that the loss of every rank is the loss of the whole batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Shaped
+from torch import Tensor
+
+
+def is_distributed() -> bool:
+    """Whether this process is one of several that train together."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def is_main() -> bool:
+    """Whether this process is the one that writes and tells."""
+    return not is_distributed() or dist.get_rank() == 0
+
+
+def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *rest"]:  # noqa: F821, UP037
+    """The rows of every rank, in order of the ranks; each rank must hold as many rows as the others.
+
+    All ranks then compute one and the same loss. A rank's rows get back their share of its gradient times the
+    number of ranks: DistributedDataParallel takes the *mean* of the ranks' gradients, and each rank holds the
+    only copy of its texts' graph, so the mean is exactly the gradient of one process with the whole batch.
+    What comes after the gathering (a loss's own weights) has the same gradient on every rank, and keeps it.
+    Nothing needs to be sent in the backward pass.
+    """
+    return _Gather.apply(values) if is_distributed() else values  # type: ignore[no-untyped-call]
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        ctx.rows = len(values)
+        parts = [torch.empty_like(values) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, values.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        own = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
+        return own * dist.get_world_size()

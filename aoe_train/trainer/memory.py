@@ -1,0 +1,68 @@
+"""Memory: how much was used at most, and what to say when there is not enough."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from aoe_train.trainer.pair_model import split_texts
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from aoe_train.trainer.pair_model import PairModel
+
+_CPU_ALLOCATOR = ("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc")
+
+
+@contextmanager
+def memory_errors(advice: str) -> Iterator[None]:
+    """Turn a refused allocation, on the host or a device, into a ConfigError that says what to lower."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise ConfigError(f"out of memory: {advice}") from error
+    except RuntimeError as error:  # what torch raises for the host
+        if any(words in str(error) for words in _CPU_ALLOCATOR):
+            raise ConfigError(f"out of memory: {advice}") from error
+        raise
+
+
+def saved_bytes(model: PairModel, batch: Mapping[str, Tensor]) -> int:
+    """What a forward pass keeps for the backward pass, weights left out.
+
+    With chunks it keeps only each chunk's input; what one chunk needs when it is embedded again is added.
+    """
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    kept = _saved(lambda: model(**batch), weights)
+    if model.chunk is not None and len(batch["pieces"]) > model.chunk:
+        parts = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk)
+        *_, longest = parts  # batches go from short to long
+        kept += _saved(lambda: model.text_model(*longest), weights)
+    return kept
+
+
+def _saved(forward: Callable[[], object], without: set[int]) -> int:
+    sizes: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in without:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        _ = forward()  # held, so that no address is given out twice
+    return sum(sizes.values())
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process ever held on the host, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

@@ -1,0 +1,81 @@
+"""What is trained: a text model and its objective in one module, so that wrappers see the loss being made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from aoe_train.trainer.gather import gather_rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from aoe_train.objectives.mix import Objective
+    from aoe_train.text_model import TextModel
+
+
+class PairModel(nn.Module):
+    """Packed texts in, the loss and its parts out.
+
+    The loss is computed inside `forward`: DistributedDataParallel synchronises gradients only for what went
+    through the module that it wraps.
+
+    Args:
+        text_model: Packed tokens to one vector a text.
+        objective: Vectors of the rows to `loss` and its parts.
+        chunk: Texts that are embedded at a time in training; None embeds the whole batch at once. With chunks
+            only the vectors are kept: the backward pass embeds each chunk again, with the same dropout, and
+            feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
+            activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
+    """
+
+    def __init__(self, text_model: TextModel, objective: Objective, *, chunk: int | None = None) -> None:
+        super().__init__()
+        self.text_model = text_model
+        self.objective = objective
+        self.chunk = chunk
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[Tensor, " piece"],
+        pieces: Int[Tensor, " text"],
+        rows: Int[Tensor, "row column"],
+        texts: Int[Tensor, " text"],
+        labels: Float[Tensor, " row"] | None = None,
+    ) -> dict[str, Tensor]:
+        """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
+        vectors = self.embed(input_ids, lengths, pieces)[rows]
+        return self.objective(  # type: ignore[no-any-return]
+            gather_rows(vectors), None if labels is None else gather_rows(labels), gather_rows(texts[rows])
+        )
+
+    def embed(
+        self, input_ids: Int[Tensor, " token"], lengths: Int[Tensor, " piece"], pieces: Int[Tensor, " text"]
+    ) -> Float[Tensor, "text dim"]:
+        """One vector a text, chunk by chunk where a chunk is set."""
+        if self.chunk is None or len(pieces) <= self.chunk:
+            return self.text_model(input_ids, lengths, pieces)  # type: ignore[no-any-return]
+        return torch.cat(
+            [
+                checkpoint(self.text_model, *part, use_reentrant=False)
+                for part in split_texts(input_ids, lengths, pieces, self.chunk)
+            ]
+        )
+
+
+def split_texts(
+    input_ids: Int[Tensor, " token"],
+    lengths: Int[Tensor, " piece"],
+    pieces: Int[Tensor, " text"],
+    size: int,
+) -> Iterator[tuple[Int[Tensor, " token"], Int[Tensor, " piece"], Int[Tensor, " text"]]]:
+    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
+    piece_parts = torch.split(pieces, size)
+    length_parts = torch.split(lengths, [int(part.sum()) for part in piece_parts])
+    token_parts = torch.split(input_ids, [int(part.sum()) for part in length_parts])
+    yield from zip(token_parts, length_parts, piece_parts, strict=True)

@@ -1,0 +1,177 @@
+"""transformers' Trainer, taught the few things it does not do for pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PrinterCallback, Trainer, TrainingArguments
+
+from aoe_train.trainer.checkpoints import (
+    Checkpoint,
+    checkpoint_folder,
+    restore_weights,
+    trained_weights,
+    write_extras,
+)
+from aoe_train.trainer.gather import is_distributed
+from aoe_train.trainer.ledger import Ledger
+from aoe_train.trainer.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+    from transformers import TrainerCallback
+    from transformers.trainer_utils import TrainOutput
+
+    from aoe_train.trainer.pair_model import PairModel
+
+Evaluate = Callable[[], float]
+METRIC = "dev"
+_WEIGHTS = "model.safetensors"
+
+
+class PairTrainer(Trainer):
+    """Trains a PairModel on batches that are already planned, and remembers the best weights.
+
+    What differs from Trainer:
+
+    * Batches come from the plan as they are. Accelerate would share them out among the ranks once more, and
+      its look-ahead draws random numbers that a resumed run would draw twice.
+    * A non-finite loss ends the run instead of being left out of the log.
+    * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
+    * The best weights are kept in host memory and written with each checkpoint. So evaluating costs no
+      writing, and one folder holds all that a killed run needs.
+    * A checkpoint holds the weights that learn and is whole or absent.
+    * Time spent on evaluation and checkpoints is not counted as training.
+    """
+
+    def __init__(
+        self,
+        model: PairModel,
+        args: TrainingArguments,
+        batches: DataLoader[Any],
+        *,
+        work: Path,
+        evaluate_dev: Evaluate | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+    ) -> None:
+        # Trainer insists on a dataset to evaluate; it only has to be there.
+        dev = torch.utils.data.TensorDataset() if evaluate_dev else None
+        super().__init__(
+            model=model, args=args, train_dataset=batches.dataset, eval_dataset=dev, callbacks=callbacks
+        )
+        self.remove_callback(PrinterCallback)  # it prints to stdout
+        self.pair_model = model
+        self.batches = batches
+        self.work = work
+        self.evaluate_dev = evaluate_dev
+        self.ledger = Ledger()
+        self.best: dict[str, Tensor] | None = None
+        self.clock = Stopwatch()
+        self._partial: Path | None = None
+
+    def fit(self, resume: Checkpoint | None = None) -> TrainOutput:
+        """Train to the end, and leave the best weights in the model where there is dev data."""
+        if resume is not None:
+            self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
+        output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
+        self.ledger.check()
+        if self.best is not None:
+            restore_weights(self.pair_model, self.best, self.work)
+        return output
+
+    # What a step does
+
+    def _run_epoch(self, *arguments: Any, **named: Any) -> None:
+        with self.clock.running():
+            super()._run_epoch(*arguments, **named)  # type: ignore[no-untyped-call]
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The planned batches of this rank."""
+        return self.batches
+
+    def compute_loss(
+        self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, *_: Any, **__: Any
+    ) -> Any:
+        """The loss of a batch; its parts go to the ledger."""
+        rows = inputs.pop("numbers")
+        parts = model(**inputs)
+        self.ledger.add(parts, rows)
+        return (parts["loss"], parts) if return_outputs else parts["loss"]
+
+    def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
+        """The norm where clipping needed it anyway; Trainer would compute it for the log alone."""
+        return grad_norm
+
+    # What it tells
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the loss's parts to an entry that has the loss."""
+        if "loss" in logs:
+            logs.update(self.ledger.drain())
+        super().log(logs, start_time)
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Score the dev data on rank 0; every rank gets the score."""
+        if self.evaluate_dev is None:
+            return {}
+        self.ledger.check()
+        with self.clock.paused():
+            self.pair_model.eval()
+            score = torch.zeros((), dtype=torch.float64)
+            if self.is_world_process_zero():
+                score += self.evaluate_dev()
+            metrics = {f"eval_{METRIC}": float(self._from_main(score))}
+            self.log(metrics)
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _from_main(self, value: Tensor) -> Tensor:
+        if not is_distributed():
+            return value
+        value = value.to(self.args.device)
+        torch.distributed.broadcast(value, src=0)
+        return value.cpu()
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        better: bool = super()._determine_best_metric(metrics, trial)
+        if better:
+            self.state.best_global_step = self.state.global_step
+            self.best = {
+                name: weight.cpu().clone() for name, weight in trained_weights(self.pair_model).items()
+            }
+        return better
+
+    # What it keeps
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        if self.control.should_training_stop:
+            return  # the model itself comes next
+        with self.clock.paused():
+            self.ledger.check()
+            main = self.is_world_process_zero()
+            with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
+                super()._save_checkpoint(model, trial)
+                if main:
+                    write_extras(self._partial, self.best, self.clock.seconds)
+
+    def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
+        return str(self._partial or self.args.output_dir)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Tensor] | None = None) -> None:
+        folder = Path(output_dir or self.work)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = state_dict or trained_weights(self.pair_model)
+        if self.args.should_save:
+            save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        if self.is_fsdp_enabled:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+        else:
+            path = Path(resume_from_checkpoint) / _WEIGHTS
+            restore_weights(model or self.pair_model, load_file(path), path)

@@ -1,0 +1,126 @@
+"""The folders of a run: the model that it makes, and OUT.work, where it keeps what a killed run needs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pairkit.errors import ConfigError
+from pairkit.files import write_errors, write_json
+
+RUN_FILE = "run.json"
+_MADE_BY = "aoe "
+_LOCK_FILE = "lock"
+
+
+def work_beside(out: Path) -> Path:
+    """The working folder of a run: `OUT.work`.
+
+    Raises:
+        ConfigError: `out` has no name of its own, is a file, or holds what is no model of ours.
+    """
+    if out.name in ("", ".."):
+        raise ConfigError(f"{out}: a model needs a folder of its own; give --out a name, such as model")
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; choose another --out")
+    if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
+        raise ConfigError(f"{out}: holds files that are no model of `aoe train`; choose another --out")
+    return out.with_name(out.name + ".work")
+
+
+@contextmanager
+def working_folder(work: Path) -> Iterator[None]:
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
+
+    Raises:
+        ConfigError: the folder can't be written, or another process works in it.
+    """
+    with write_errors(work):
+        work.mkdir(parents=True, exist_ok=True)
+        lock = (work / _LOCK_FILE).open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(
+                f"{work}: another run works in it; wait for it or choose another --out"
+            ) from error
+        try:
+            yield
+        finally:
+            if [path.name for path in work.glob("*")] == [_LOCK_FILE]:  # nothing to go on from
+                shutil.rmtree(work)
+
+
+def read_run(folder: Path) -> dict[str, Any] | None:
+    """The run.json in a folder; None where there is none of ours."""
+    try:
+        run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(run, dict) and str(run.get("made_by", "")).startswith(_MADE_BY)
+    return run if is_ours else None
+
+
+def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+    """Make the working folder fit for this run.
+
+    Args:
+        out: The model's folder.
+        work: The working folder.
+        origin: What decides the result, see `aoe_train.origin`.
+        fresh: Throw away what another run left, finished or not.
+
+    Returns:
+        The record of a finished run of the same origin, which needs no training; else None.
+
+    Raises:
+        ConfigError: another run left something here, says what differs.
+    """
+    if fresh:
+        clear(work)
+    else:
+        for place in (out, work):
+            run = read_run(place)
+            if run is not None and (differences := differing(run["origin"], origin)):
+                raise ConfigError(
+                    f"{place}: made by another run, which differs in {'; '.join(differences)}; give --fresh "
+                    "to replace it, or another --out"
+                )
+        if finished := read_run(out):
+            return finished
+    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
+    return None
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """What differs between two origins, as lines to show."""
+    old, new = dict(_flat(there)), dict(_flat(here))
+    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    return [f"{key} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 20 else text[:12] + "…"
+
+
+def clear(work: Path) -> None:
+    """Take everything out of a working folder but its lock."""
+    for path in work.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    (work / RUN_FILE).unlink(missing_ok=True)

@@ -1,0 +1,162 @@
+"""Training throughput of `aoe train`, sentence-transformers and angle-emb on the same rows, in one run.
+
+    python benchmarks/aoe_train_speed.py [--rounds 3] [--texts short,long] [--precisions fp32,bf16]
+        [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
+
+all-MiniLM-L6-v2, batches of 32 pairs, dropout on, AdamW, gradients clipped, each library's own trainer in a
+process of its own; contenders take turns within each round. Losses: sentence-transformers' AnglE loss,
+angle-emb's cosine + ibn + angle, and our preset `angle`, which has the same three parts.
+
+Each process trains two epochs on the same rows. Timed is the second, from its beginning (before the first
+batch is fetched) to the end of its last step, so every row counts once for everyone, in whatever order a
+library takes them, and what happens at the first steps only counts for nobody. Tokenisation and collation
+are in it where a library does them in its loop (both peers do); ours tokenises once, before the first
+epoch. So the whole process is printed too, from start to exit: imports, loading, tokenising, both epochs,
+and for us and angle-emb writing the model.
+
+Share of peak: matrix products of the real tokens, padding not counted, forward and backward (three times
+forward), over the time, over the best matrix product that torch makes on this machine at that precision in
+the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from peers_aoe.environments import add_flags, minilm, pythons, run
+from peers_aoe.flops import describe, forward_flops, token_lengths
+from peers_aoe.texts import long_rows, short_rows, write
+
+PEERS = ("sentence-transformers", "angle-emb")
+SCRIPTS = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
+MAX_LENGTH = {"short": 128, "long": 512}
+EPOCHS, LR = 2, 2e-5
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every contender does; `flops` is what the real tokens of all rows take, there and back."""
+
+    path: Path
+    rows: int
+    flops: float
+    max_length: int
+    batch_size: int
+    precision: str
+
+
+def main() -> None:
+    """Read the flags; time every contender on short and on long texts, in fp32 and in bf16."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_flags(parser, *PEERS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--texts", default="short,long")
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--batch-size", type=int, default=32, help="of all contenders")
+    parser.add_argument("--short-rows", type=int, default=1920, help="a multiple of the batch size")
+    parser.add_argument("--long-rows", type=int, default=192, help="a multiple of the batch size")
+    options = parser.parse_args()
+    python = pythons(options, *PEERS)
+    with tempfile.TemporaryDirectory() as folder:
+        for texts in options.texts.split(","):
+            count = options.short_rows if texts == "short" else options.long_rows
+            rows = (short_rows if texts == "short" else long_rows)(options.data, count)
+            path = write(rows, Path(folder) / f"{texts}-train.jsonl")
+            limit = MAX_LENGTH[texts]
+            lengths = token_lengths(
+                [row[side] for row in rows for side in ("text1", "text2")], minilm(), limit
+            )
+            print(f"\n{texts}: {count:,} pairs; {describe(lengths, limit)}")
+            flops = 3 * forward_flops(lengths, minilm())
+            for precision in options.precisions.split(","):
+                work = Work(path, count, flops, limit, options.batch_size, precision)
+                compare(texts, work, python, options.rounds)
+
+
+def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None:
+    """Run the contenders in turn, `rounds` times, and print their medians."""
+    answers: dict[str, list[dict]] = {who: [] for who in python}
+    peaks = []
+    for _ in range(rounds):
+        peaks.append(run(python["ours"], "peak.py", {}))
+        for who, interpreter in python.items():
+            answers[who].append(run(interpreter, SCRIPTS[who], job(who, work)))
+            print(f"{who}: {work.rows / answers[who][-1]['seconds']:.1f} pairs/s", file=sys.stderr)
+    peak = max(answer[work.precision] for answer in peaks)
+    print(
+        f"\n{texts}, {work.precision}, batches of {work.batch_size}, {rounds} rounds, "
+        f"{peaks[0]['threads']} threads, peak {peak:.0f} GFLOP/s\n"
+    )
+    titles = (
+        *("who", "pairs/s, median", "of each round", "share of peak"),
+        *("ours is faster by", "whole process s", "peak RSS MB"),
+    )
+    print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
+    speed = {who: [work.rows / answer["seconds"] for answer in given] for who, given in answers.items()}
+    for who, given in answers.items():
+        # The ratio is of the same round: the machine's pace changes over minutes.
+        ratio = median(ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True))
+        cells = (
+            who,
+            f"{median(speed[who]):.1f}",
+            " ".join(f"{value:.1f}" for value in speed[who]),
+            f"{100 * work.flops * median(speed[who]) / work.rows / (1e9 * peak):.0f} %",
+            f"{ratio:.2f}",
+            f"{median(answer['wall_s'] for answer in given):.0f}",
+            f"{max(answer['peak_rss_mb'] for answer in given):,}",
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def job(who: str, work: Work) -> dict:
+    """The same work in each contender's terms."""
+    if who == "ours":
+        return {"arguments": our_arguments(work), "score": {}}
+    equal = {
+        "model": str(minilm()),
+        "rows": str(work.path),
+        "max_length": work.max_length,
+        "epochs": EPOCHS,
+        "batch_size": work.batch_size,
+        "lr": LR,
+        "warmup": 0,
+        "seed": 0,
+        "precision": work.precision,
+        "score": {},
+    }
+    if who == "sentence-transformers":
+        return {**equal, "loss": "angle"}
+    weights = {f"{part}_w": 1.0 for part in ("cosine", "ibn", "angle")}
+    return {**equal, "loss": weights, "filter_duplicate": False}
+
+
+def our_arguments(work: Work) -> list[str]:
+    """The command line of `aoe train`, but for where the model goes."""
+    flags = {
+        "--data": work.path,
+        "--backbone": "minilm",
+        "--preset": "angle",
+        "--epochs": EPOCHS,
+        "--batch-size": work.batch_size,
+        "--lr": LR,
+        "--max-length": work.max_length,
+        "--precision": work.precision,
+        "--seed": 0,
+    }
+    # The peers write nothing during the timed epoch either.
+    values = ("optim.warmup=0", "log.checkpoint_minutes=1000")
+    return [
+        *(word for flag, value in flags.items() for word in (flag, str(value))),
+        *(word for value in values for word in ("--set", value)),
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Encode with angle-emb: batches in the order of the texts, as its own evaluator makes them."""
+
+from __future__ import annotations
+
+import numpy as np
+from angle_emb import AnglE, __version__
+from runner import answer, job, time_encoding
+
+
+def main() -> None:
+    """Load the model and time each batch size."""
+    work = job()
+    dtype = {"fp32": "float32", "bf16": "bfloat16"}[work["precision"]]
+    angle = AnglE.from_pretrained(
+        work["model"],
+        max_length=work["max_length"],
+        pooling_strategy="avg",
+        model_kwargs={"dtype": dtype},  # its own `torch_dtype` is not looked at for encoders
+    )
+
+    def encode(texts: list[str], size: int) -> np.ndarray:
+        starts = range(0, len(texts), size)
+        return np.concatenate([angle.encode(texts[start : start + size]) for start in starts])
+
+    answer(**time_encoding(encode, work), version=__version__)
+
+
+if __name__ == "__main__":
+    main()

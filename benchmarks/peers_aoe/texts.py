@@ -1,0 +1,47 @@
+"""The rows that every contender gets: STS-B (short) and pairs of rust-lang/rust issues (long)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+from pathlib import Path
+
+
+def stsb(data: Path, split: str) -> list[dict]:
+    """A split of STS-B with its scores from 0 to 5."""
+    with (data / "stsb" / f"stsb-{split}.tsv").open(encoding="utf-8", newline="") as lines:
+        table = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [
+            {"text1": row["sentence1"], "text2": row["sentence2"], "label": float(row["score"])}
+            for row in table
+        ]
+
+
+def issues(data: Path) -> list[str]:
+    """Title and body of each issue that has a body."""
+    with gzip.open(data / "rust-issues" / "issues.raw.jsonl.gz", "rt", encoding="utf-8") as lines:
+        found = (json.loads(line) for line in lines)
+        return [f"{issue['title']}\n{issue['body']}" for issue in found if issue["body"]]
+
+
+def short_rows(data: Path, count: int, seed: int = 0) -> list[dict]:
+    """Rows of STS-B train, drawn at random."""
+    return random.Random(seed).sample(stsb(data, "train"), count)  # noqa: S311 - a sample, not a secret
+
+
+def long_rows(data: Path, count: int, seed: int = 0) -> list[dict]:
+    """Random pairs of issues with random labels, no issue twice: what matters here is how long they are."""
+    draw = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    texts = draw.sample(issues(data), 2 * count)
+    return [
+        {"text1": left, "text2": right, "label": float(draw.randrange(2))}
+        for left, right in zip(texts[::2], texts[1::2], strict=True)
+    ]
+
+
+def write(rows: list[dict], path: Path) -> Path:
+    """Rows as JSON lines, a format that every contender reads without quoting trouble."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

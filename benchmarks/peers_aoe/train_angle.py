@@ -1,0 +1,66 @@
+"""Train with angle-emb's own `AnglE.fit`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from angle_emb import AnglE
+from datasets import Dataset
+from runner import Stopwatch, answer, job, rows
+from score import score
+
+
+def main() -> None:
+    """Train as the job says; measure the last epoch, or score what each epoch left."""
+    work = job()
+    angle = load(work["model"], work["max_length"])
+    sets = {name: rows(path) for name, path in work["score"].items()}
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as out:
+        # fp16 stays unset: on its command line 0 counts as true. `warmup_steps` would be 1000.
+        angle.fit(
+            train_ds=Dataset.from_list(rows(work["rows"])),
+            output_dir=out,
+            epochs=work["epochs"],
+            batch_size=work["batch_size"],
+            learning_rate=work["lr"],
+            warmup_steps=work["warmup"],
+            bf16=work["precision"] == "bf16",
+            save_strategy="epoch" if sets else "no",
+            save_total_limit=None,
+            loss_kwargs=work["loss"],
+            # True (its default) drops rows with a text that the batch already has: less work than others do.
+            filter_duplicate=work["filter_duplicate"],
+            argument_kwargs={
+                "seed": work["seed"],
+                "use_cpu": not torch.cuda.is_available(),  # bf16 without a GPU has to be asked for
+                "save_only_model": True,
+                "logging_strategy": "no",
+                "report_to": "none",
+                "disable_tqdm": True,
+            },
+        )
+        # Read back from disk: a model trained under autocast would else go on encoding under it.
+        folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+        scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders]
+    answer(seconds=watch.last_epoch_s(), steps=len(watch.steps), epochs=scores)
+
+
+def load(model: str, max_length: int) -> AnglE:
+    """The model with its length limit; mean pooling, which all-MiniLM-L6-v2 was trained with."""
+    return AnglE.from_pretrained(model, max_length=max_length, pooling_strategy="avg")
+
+
+def encode(angle: AnglE) -> Callable[[list[str]], np.ndarray]:
+    """Its `encode` pads all it is given to one length, so give it batches, as its own evaluator does."""
+    return lambda texts: np.concatenate(
+        [angle.encode(texts[start : start + 32]) for start in range(0, len(texts), 32)]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Train with sentence-transformers' own trainer and losses."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from datasets import Dataset
+from runner import Stopwatch, answer, job, rows
+from score import score
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+    losses,
+)
+
+LOSSES = {
+    "angle": losses.AnglELoss,
+    "cosent": losses.CoSENTLoss,
+    "cosine": losses.CosineSimilarityLoss,
+}
+
+
+def main() -> None:
+    """Train as the job says; measure the last epoch, or score what each epoch left."""
+    work = job()
+    model = load(work["model"], work["max_length"])
+    pairs = rows(work["rows"])
+    # The losses' documented input is a score between 0 and 1.
+    top = max(row["label"] for row in pairs)
+    data = Dataset.from_list([{**row, "label": row["label"] / top} for row in pairs])
+    sets = {name: rows(path) for name, path in work["score"].items()}
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as out:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=out,
+            num_train_epochs=work["epochs"],
+            per_device_train_batch_size=work["batch_size"],
+            learning_rate=work["lr"],
+            warmup_steps=work["warmup"],
+            bf16=work["precision"] == "bf16",
+            use_cpu=not torch.cuda.is_available(),  # bf16 without a GPU has to be asked for
+            seed=work["seed"],
+            save_strategy="epoch" if sets else "no",
+            save_only_model=True,
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=data, loss=LOSSES[work["loss"]](model)
+        ).train()
+        # Read back from disk: a model trained under autocast would else go on encoding under it.
+        folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+        scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders]
+    answer(seconds=watch.last_epoch_s(), steps=len(watch.steps), epochs=scores)
+
+
+def load(model: str, max_length: int) -> SentenceTransformer:
+    """The model with its length limit."""
+    loaded = SentenceTransformer(model)
+    loaded.max_seq_length = max_length
+    return loaded
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The card's head is YAML that hubs know, its body tells what the record holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from aoe_train.card import model_card
+from aoe_train.settings import TrainSettings
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    settings = TrainSettings.model_validate({"preset": "angle"}).model_dump(mode="json")
+    return {
+        "origin": {"settings": settings, "processes": 2, "precision": "no"},
+        "sources": {"data": "/home/me/secret/pairs.tsv", "backbone": "minilm"},
+        "encoder": {"pooling": "avg", "max_length": 64, "prompt": None},
+        "rows": {"train": 5749, "kind": "graded", "dev": 1500},
+        "batches": {"truncated_texts": 3},
+        "result": {"dev": 0.87, "dev_before": 0.86, "dev_metric": "spearman"},
+        "dev_history": [{"step": 40, "eval_dev": 0.87}],
+        "best_step": 40,
+        **changes,
+    }
+
+
+def test_head_is_what_hubs_read() -> None:
+    _, head, body = model_card("model", record(), 384).split("---\n", 2)
+    found = yaml.safe_load(head)
+    assert found["library_name"] == "sentence-transformers"
+    assert found["pipeline_tag"] == "sentence-similarity"
+    assert "sentence-transformers" in found["tags"]
+    assert body.startswith("\n# model\n")
+
+
+def test_body_tells_data_objective_and_results() -> None:
+    card = model_card("model", record(), 384)
+    for words in (
+        "5,749 graded pairs from `pairs.tsv`",
+        "3 texts were longer than 64 tokens",
+        "| ibn | 1 | 0.05 |",
+        "| batch size | 32 × 2 processes |",
+        "| before training | 0.8600 |",
+        "those of step 40",
+        "`license:`",
+    ):
+        assert words in card
+    assert "secret" not in card
+
+
+def test_prompt_is_told_where_there_is_one() -> None:
+    assert "don't add it" not in model_card("model", record(), 384)
+    prompted = record(encoder={"pooling": "last", "max_length": 64, "prompt": "Say {text}:"})
+    assert "`Say {text}:`" in model_card("model", prompted, 384)
+
+
+def test_without_dev_data_there_are_no_results() -> None:
+    bare = record(result={"dev": None}, dev_history=[])
+    assert "No held-out data was given." in model_card("model", bare, 384)

