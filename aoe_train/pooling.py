@@ -20,8 +20,8 @@ def pool(
     """One float32 vector a text.
 
     Args:
-        states: Hidden states of the layers, of which the last is used, for `first-last-avg` the second too (the
-            first layer's output).
+        states: Hidden states of the layers, of which the last is used; for `first-last-avg` the
+            second too (the first layer's output).
         lengths: Tokens of each piece, in the tokens' order.
         pieces: Pieces of each text. Averages and maxima go over all tokens of a text; `cls` and `last`, which
             are one of each piece's tokens, are averaged over the pieces.

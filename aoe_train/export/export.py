@@ -15,8 +15,8 @@ import torch
 from aoe_train.backbones.decoder import has_lora, merge_lora
 from aoe_train.export.card import graph_usage, head, usage
 from aoe_train.export.onnx import onnx_encoder, require_onnx, write_onnx
-from aoe_train.interchange import needs_toolkit
 from aoe_train.export.verify import difference, probes, verify
+from aoe_train.interchange import needs_toolkit
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text

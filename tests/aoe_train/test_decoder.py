@@ -17,8 +17,8 @@ from aoe_train.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.lora_settings import LoraSettings
 from aoe_train.encoder import Encoder
+from aoe_train.lora_settings import LoraSettings
 from pairkit.errors import ConfigError
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]

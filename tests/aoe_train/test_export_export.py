@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import aoe_train.commands.export
 from aoe_train.backbones.decoder import add_lora
-from aoe_train.lora_settings import LoraSettings
 from aoe_train.commands.app import app
 from aoe_train.encoder import Encoder
 from aoe_train.export import export as exports
 from aoe_train.export.export import export
 from aoe_train.export.verify import difference, probes
+from aoe_train.lora_settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 
 THEIRS = "sentence-transformers"

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from aoe_train.encoder import Encoder
+from aoe_train.export.verify import difference, probes, verify
 from aoe_train.interchange import (
     needs_toolkit,
     read_sentence_transformers,
     write_sentence_transformers,
 )
-from aoe_train.export.verify import difference, probes, verify
 from aoe_train.settings import EncoderSettings
 from pairkit.errors import ConfigError, DataError
 
