@@ -7,15 +7,28 @@ from typing import Annotated
 import typer
 
 # Importing a module of commands registers them.
-from aoe_train.commands import encode, evaluate, export, pretrain, push, train  # noqa: F401
+from aoe_train.commands import convert, encode, evaluate, export, pretrain, push, train  # noqa: F401
 from aoe_train.commands.app import app
 from pairkit import __version__
+from pairkit.errors import ConfigError
 from pairkit.terminal import run
+
+# What the extra `train` brings; `gis` alone does without.
+_EXTRA = {"torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow"}
 
 
 def main() -> None:
     """Run the command line; see `pairkit.terminal.run` for the exit codes."""
-    run(app)
+    run(_commands)
+
+
+def _commands() -> None:
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        raise ConfigError(f"aoe needs {error.name}: pip install 'aoe-toolkit[train]'") from error
 
 
 @app.callback(invoke_without_command=True)

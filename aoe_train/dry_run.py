@@ -40,15 +40,14 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
     Raises:
         ConfigError, DataError, RemoteError: as training would.
     """
-    with TemporaryDirectory() as scratch:
+    advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
+    with memory_errors(advice), TemporaryDirectory() as scratch:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
         data = read_data(sources, settings)
         encoder = load_encoder(sources, settings, args.device)
         set_precision(args, settings)
         prepared = prepare(encoder, data, settings, args)
-    advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
-    with memory_errors(advice):
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
     plan = describe(prepared.batches, prepared.store)

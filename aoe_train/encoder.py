@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,10 +13,11 @@ import torch
 from torch.nn.functional import normalize as unit
 
 from aoe_train.backbones.decoder import add_padding, default_pooling, make_bidirectional
-from aoe_train.backbones.load import find_folder, load_backbone
+from aoe_train.backbones.load import check_pin, find_folder, load_backbone
+from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
-from aoe_train.prompts import with_prompt
+from aoe_train.prompts import generic_tokenizer, with_prompt
 from aoe_train.settings import EncoderSettings
 from aoe_train.text_model import TextModel
 from aoe_train.tokens import TokenStore
@@ -33,7 +35,7 @@ SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # Tokens that run at once: on a CPU few enough that a layer's activations stay in its cache.
-_TOKENS_CPU, _TOKENS_ACCELERATOR = 2_048, 65_536
+_TOKENS_CPU, _TOKENS_ACCELERATOR = 1_024, 65_536
 _LONGEST = 512  # where neither model nor tokenizer knows a limit
 
 
@@ -83,6 +85,7 @@ class Encoder:
             DataError: A damaged model.
             RemoteError: The hub could not be reached.
         """
+        check_pin(source, revision, trust_remote_code=trust_remote_code)
         place = torch.device(device) if device else _best_device()
         folder = find_folder(source, revision=revision)
         stored = _stored_settings(folder)
@@ -90,8 +93,7 @@ class Encoder:
         given = {key: value for key, value in overrides.items() if value is not None}
         settings = load_settings(EncoderSettings, flags={**stored, **given})
         loaded = load_backbone(
-            folder if revision is None or not trust_remote_code else source,
-            revision=revision,
+            folder,
             trust_remote_code=trust_remote_code,
             dtype=_dtype(precision, place),
             quantization=quantization,
@@ -131,11 +133,18 @@ class Encoder:
         Raises:
             ConfigError: The backbone can't do what the settings ask for.
         """
+        if getattr(backbone.config, "is_encoder_decoder", False):
+            raise ConfigError(
+                f"{type(backbone).__name__}: encoders and decoders only; this is both in one; use a model"
+                " such as BERT or LLaMA"
+            )
         if settings.bidirectional:
             make_bidirectional(backbone)
         settings = _resolved(settings, backbone)
         if lower:
-            _lower(tokenizer)
+            tokenizer = _lowered(tokenizer)
+        # As the saved tokenizer shall cut texts for others too.
+        tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length, "right"
         if settings.prompt is not None and not (prompted and _holds_prompt(tokenizer)):
             tokenizer = with_prompt(tokenizer, settings.prompt)
         add_padding(tokenizer)
@@ -174,11 +183,14 @@ class Encoder:
             float32 (text, dim); (dim,) for a single text.
 
         Raises:
-            DataError: A text that the tokenizer makes no token of.
+            DataError: A text that is no string, or that the tokenizer makes no token of.
         """
         if isinstance(texts, str):
             (vector,) = self.encode([texts], normalize=normalize, batch_tokens=batch_tokens)
             return np.asarray(vector)
+        for position, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
         vectors = np.empty((len(texts), self.dim), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         store = self.tokens(texts)
@@ -227,7 +239,7 @@ def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        within = int(np.searchsorted(np.cumsum(lengths[order[start:]][:budget]), budget, side="right"))
+        within = int(np.searchsorted(np.cumsum(lengths[order[start : start + budget]]), budget, side="right"))
         stop = start + max(1, within)
         yield order[start:stop][::-1]  # ascending, as packed sequences are
         start = stop
@@ -243,6 +255,8 @@ def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
     if precision == "auto":
         brain = device.type == "cuda" and torch.cuda.is_bf16_supported()
         return torch.bfloat16 if brain else torch.float32
+    if precision not in _DTYPES:
+        raise ConfigError(f"precision {precision!r}: expected auto, {', '.join(_DTYPES)}")
     return _DTYPES[precision]
 
 
@@ -282,12 +296,14 @@ def _limit(backbone: PreTrainedModel) -> int | None:
     return None if positions is None else int(positions) - position_offset(backbone)
 
 
-def _lower(tokenizer: PreTrainedTokenizerFast) -> None:
+def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    """A copy that lower-cases texts first, and still does when it is saved and loaded."""
     from tokenizers import normalizers
 
-    raw = tokenizer.backend_tokenizer
+    raw = copy.deepcopy(raw_tokenizer(tokenizer))
     first = [normalizers.Lowercase()]
     raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
+    return generic_tokenizer(tokenizer, raw)
 
 
 def _holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:

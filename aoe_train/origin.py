@@ -16,6 +16,7 @@ from pairkit.tables import is_table
 
 if TYPE_CHECKING:
     from torch import nn
+    from transformers import PreTrainedTokenizerFast
 
     from aoe_train.records import Examples
     from aoe_train.settings import TrainSettings
@@ -27,6 +28,7 @@ def origin(
     examples: Examples,
     dev: Examples | None,
     backbone: str,
+    tokenizer: str,
     precision: str,
     processes: int,
 ) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def origin(
         "data": hash_examples(examples),
         "dev_data": None if dev is None else hash_examples(dev),
         "backbone": backbone,
+        "tokenizer": tokenizer,
         "precision": precision,
         "processes": processes,
     }
@@ -59,6 +62,11 @@ def hash_weights(model: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
+    """SHA-256 of all that says how a text becomes tokens."""
+    return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
 
 
 def hash_files(source: str | Path | None) -> dict[str, str]:

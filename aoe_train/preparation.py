@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from torch import nn
 from torch.utils.data import DataLoader
 
-from aoe_train.backbones.decoder import add_lora, four_bit_config
+from aoe_train.backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train.batches import Batches
 from aoe_train.collate import Collate
 from aoe_train.encoder import Encoder
@@ -22,16 +23,20 @@ from aoe_train.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.packing.memory import keep_freed_memory
 from aoe_train.packing.rows import train_used_rows
 from aoe_train.packing.run import use_fast_layers
+from aoe_train.precision import choose_precision
 from aoe_train.token_cache import default_cache_dir
 from aoe_train.trainer.pair_model import PairModel
+from pairkit.errors import ConfigError, DataError
 from pairkit.reader import split_names
 
 if TYPE_CHECKING:
-    from transformers import TrainingArguments
+    from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train.records import Examples
     from aoe_train.settings import TrainSettings
     from aoe_train.tokens import TokenStore
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,17 @@ class Data:
     dev: Examples | None
 
 
-def read_data(sources: Sources, settings: TrainSettings) -> Data:
+def silent(_: str) -> None:
+    """A `Say` that tells nobody."""
+
+
+def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> Data:
     """Read the rows of both.
+
+    Args:
+        sources: Where they are.
+        settings: The run's.
+        say: Told why a validation split can't be used that nobody asked for.
 
     Raises:
         ConfigError: no such source, or a bad mapping.
@@ -82,9 +96,23 @@ def read_data(sources: Sources, settings: TrainSettings) -> Data:
     dev = None
     if sources.dev_data is not None:
         dev = read(sources.dev_data, split=_dev_split(sources.dev_data))
+        if reason := _not_scorable(dev):
+            raise DataError(f"{reason}; give other --dev-data, or none", path=sources.dev_data)
     elif "validation" in (splits := split_names(sources.data)) and len(splits) > 1:
         dev = read(sources.data, split="validation")
+        if reason := _not_scorable(dev):
+            say(f"{sources.data}: its validation split is left out: {reason}")
+            dev = None
     return Data(train, dev)
+
+
+def _not_scorable(dev: Examples) -> str | None:
+    """Why a model can't be scored on these held-out rows; None where it can."""
+    if dev.kind == "single":
+        return "single texts tell nothing that a model could be scored by"
+    if dev.labels is not None and (dev.labels == dev.labels[0]).all():
+        return f"all {len(dev)} labels are {dev.labels[0]:g}, which ranks nothing"
+    return None
 
 
 def _dev_split(source: str) -> str | None:
@@ -93,23 +121,47 @@ def _dev_split(source: str) -> str | None:
 
 
 def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Encoder:
-    """The backbone with what it is to be trained with; see `Encoder.load` for the errors."""
+    """The backbone with what it is to be trained with.
+
+    Weights that learn are float32; those that adapters leave as they are come in the numbers that the run
+    computes with.
+
+    Raises:
+        ConfigError, DataError, RemoteError: see `Encoder.load`; a backbone that can't do what the run asks.
+    """
     encoder = Encoder.load(
         sources.backbone,
         revision=sources.revision,
         trust_remote_code=sources.trust_remote_code,
         device=device,
-        precision="fp32",
+        precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
         packing=settings.run.packing,
         quantization=settings.lora and four_bit_config(settings.lora),
         **settings.encoder.model_dump(exclude_unset=True),
     )
+    backbone = encoder.model.backbone
+    if has_lora(backbone):
+        if settings.lora and settings.lora.four_bit:
+            raise ConfigError(
+                f"{sources.backbone}: has adapters, which 4-bit weights can't take in; `aoe export` it to a "
+                "whole model first, or set lora.four_bit=false"
+            )
+        absorb_lora(backbone)
     if settings.run.gradient_checkpointing:
-        backbone = encoder.model.backbone
-        backbone.activation_checkpointing_enable({"use_reentrant": False})
-        if encoder.model.packed:  # the backward pass runs layers again, where nobody says how to attend
-            backbone.config._attn_implementation = PACKED_ATTENTION
+        _recompute_layers(encoder)
     return encoder
+
+
+def _recompute_layers(encoder: Encoder) -> None:
+    backbone = encoder.model.backbone
+    try:
+        backbone.activation_checkpointing_enable({"use_reentrant": False})
+    except ValueError as error:
+        raise ConfigError(
+            f"run.gradient_checkpointing: {type(backbone).__name__} can't recompute its layers; use run.chunk"
+        ) from error
+    if encoder.model.packed:  # the backward pass runs layers again, where nobody says how to attend
+        backbone.config._attn_implementation = PACKED_ATTENTION
 
 
 @dataclass(frozen=True)
@@ -157,12 +209,21 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
+    if encoder.model.pooling == "cells":  # which never pass through it
+        cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
     examples = data.train
+    if examples.kind == "single" and not _has_dropout(backbone):
+        raise ConfigError(
+            "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
+            "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
+            "pairs"
+        )
     store = encoder.tokens(examples.texts, cache_dir=default_cache_dir())
-    if settings.optim.weight_decay == 0 and not args.fsdp:
-        padding = getattr(backbone.config, "pad_token_id", None) or 0  # for batches that are padded
-        train_used_rows(backbone, np.union1d(store.ids, [padding]))
+    if settings.optim.weight_decay == 0 and args.optim.startswith("adamw"):
+        train_used_rows(backbone, _used_tokens(backbone, store))
     keep_freed_memory()
+    # RAN passes its memory on only where a text has a second window.
+    args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
     objective = Objective(
         settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples)
     )
@@ -180,6 +241,21 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
         ),
         PairModel(encoder.model, objective, chunk=settings.run.chunk),
     )
+
+
+def _has_dropout(backbone: PreTrainedModel) -> bool:
+    if any(isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()):
+        return True
+    named = backbone.config.to_dict().items()  # what attention drops is no module in many models
+    return any(value for name, value in named if name.startswith("att") and "drop" in name)
+
+
+def _used_tokens(backbone: PreTrainedModel, store: TokenStore) -> np.ndarray:
+    """The ids that occur, ascending, with the padding's for batches that are padded."""
+    used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
+    used[store.ids] = True
+    used[getattr(backbone.config, "pad_token_id", None) or 0] = True
+    return np.flatnonzero(used)
 
 
 def _plan(examples: Examples, store: TokenStore, settings: TrainSettings, args: TrainingArguments) -> Batches:

@@ -46,7 +46,7 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, prompt: str) -> PreTrainedTo
     halves = _halves(raw, prompt)
     raw.post_processor = _template(raw, special, halves)
     frame_of(raw).room(tokenizer.model_max_length)
-    return _generic(tokenizer, raw)
+    return generic_tokenizer(tokenizer, raw)
 
 
 def _halves(raw: Tokenizer, prompt: str) -> Frame:
@@ -99,8 +99,11 @@ def _template(raw: Tokenizer, special: Frame, halves: Frame) -> processors.PostP
     return processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if trims else template
 
 
-def _generic(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
-    """`raw` in the class that loads tokenizer.json as it is: BertTokenizer, for one, remakes the template."""
+def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
+    """`raw` with the settings of `tokenizer`, in the class that loads tokenizer.json as it is.
+
+    BertTokenizer, for one, makes template and normalizer anew.
+    """
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,
         model_max_length=tokenizer.model_max_length,

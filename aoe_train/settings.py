@@ -77,7 +77,7 @@ class RunSettings(Settings):
     chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time: batches larger than memory
     gradient_checkpointing: bool = False  # recompute each layer in the backward pass instead of keeping it
     deterministic: bool = False  # only deterministic kernels; slower on a GPU, the CPU's are anyway
-    trainer: Tree = Field(default_factory=dict)  # further transformers TrainingArguments, such as fsdp
+    trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim
 
 
 class LogSettings(Settings):

@@ -13,13 +13,14 @@ import torch
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
+from aoe_train.backbones.decoder import has_lora, merge_lora
 from aoe_train.batch_plan import describe
 from aoe_train.card import model_card
 from aoe_train.evaluate.dev import DevMetric, dev_metric
-from aoe_train.origin import hash_files, hash_weights, origin, versions
+from aoe_train.origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train.packing.rows import train_all_rows
-from aoe_train.preparation import Prepared, Sources, load_encoder, prepare, read_data
-from aoe_train.trainer.arguments import set_evaluation, set_precision, start_processes
+from aoe_train.preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
+from aoe_train.trainer.arguments import idle_gpus, set_evaluation, set_precision, start_processes
 from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.trainer.gather import is_distributed
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from aoe_train.batches import Batches
     from aoe_train.settings import TrainSettings
-
-Say = Callable[[str], None]
 
 
 def train(
@@ -67,12 +66,20 @@ def train(
     args = start_processes(settings, work)
     main = args.process_index == 0
     with working_folder(work) if main else nullcontext():
-        run = _Run(sources, settings, work, args, say if main else _silent, quiet=quiet or not main)
-        return run.run(fresh=fresh)
+        if main and (idle := idle_gpus(args)):
+            say(idle)
+        run = _Run(sources, settings, work, args, say if main else silent, quiet=quiet or not main)
+        with memory_errors(_less_memory(settings)):
+            return run.run(fresh=fresh)
 
 
-def _silent(_: str) -> None:
-    pass
+def _less_memory(settings: TrainSettings) -> str:
+    optim, run = settings.optim, settings.run
+    return (
+        f"lower --batch-size (now {optim.batch_size}) or --max-length, or embed fewer texts at once with "
+        f"the same result: --set run.chunk=16 (now {run.chunk or 'all'}), or, slower, "
+        "--set run.gradient_checkpointing=true"
+    )
 
 
 class _Run:
@@ -96,16 +103,19 @@ class _Run:
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, settings, args = self.sources, self.settings, self.args
         set_seed(settings.seed)
-        data = read_data(sources, settings)
+        data = read_data(sources, settings, self.say)
         encoder = load_encoder(sources, settings, args.device)
         set_precision(args, settings)
-        self.origin = origin(
-            settings,
-            examples=data.train,
-            dev=data.dev,
-            backbone=hash_weights(encoder.model),
-            precision=args.mixed_precision,
-            processes=args.world_size,
+        self.origin: dict[str, Any] = self._on_main(
+            lambda: origin(
+                settings,
+                examples=data.train,
+                dev=data.dev,
+                backbone=hash_weights(encoder.model),
+                tokenizer=hash_tokenizer(encoder.tokenizer),
+                precision=args.mixed_precision,
+                processes=args.world_size,
+            )
         )
         finished: dict[str, Any] | None = self._on_main(
             lambda: begin_or_go_on(sources.out, self.work, self.origin, fresh=fresh)
@@ -144,8 +154,7 @@ class _Run:
         if resume is not None:
             self.say(f"{self.work}: goes on after step {resume.step}")
         try:
-            with memory_errors(self._less_memory()):
-                trainer.fit(resume)
+            trainer.fit(resume)
         finally:
             bar.close()
         record = self._record(prepared, trainer, before)
@@ -165,14 +174,6 @@ class _Run:
         if score is None:
             raise ConfigError("optim.patience: there is no held-out data to judge by; give --dev-data")
         return [EarlyStoppingCallback(patience)]
-
-    def _less_memory(self) -> str:
-        optim, run = self.settings.optim, self.settings.run
-        return (
-            f"lower --batch-size (now {optim.batch_size}) or --max-length, or embed fewer texts at once with "
-            f"the same result: --set run.chunk=16 (now {run.chunk or 'all'}), or, slower, "
-            "--set run.gradient_checkpointing=true"
-        )
 
     def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevMetric | None) -> dict[str, Any]:
         steps, history = trainer.state.global_step, trainer.state.log_history
@@ -206,7 +207,10 @@ class _Run:
         }
 
     def _write(self, prepared: Prepared, record: dict[str, Any]) -> None:
-        train_all_rows(prepared.encoder.model.backbone)
+        backbone = prepared.encoder.model.backbone
+        train_all_rows(backbone)
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters are of use beside their backbone only
+            merge_lora(backbone)
         with whole_folder(self.sources.out) as folder:
             prepared.encoder.save(folder)
             write_text(folder / "README.md", model_card(self.sources.out.name, record, prepared.encoder.dim))

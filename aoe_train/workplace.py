@@ -53,7 +53,8 @@ def working_folder(work: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if [path.name for path in work.glob("*")] == [_LOCK_FILE]:  # nothing to go on from
+            left = {path.name for path in work.glob("*")}
+            if left and left <= {_LOCK_FILE, RUN_FILE}:  # nothing to go on from
                 shutil.rmtree(work)
 
 

@@ -66,6 +66,20 @@ def merge_lora(backbone: PreTrainedModel) -> None:
         setattr(backbone, "_weight_conversions", None)  # noqa: B010 - transformers declares no such field
 
 
+def absorb_lora(backbone: PreTrainedModel) -> None:
+    """Merge the adapters that `backbone` was loaded with, and make its weights trainable again, in place.
+
+    No folder holds these weights: `name_or_path` becomes empty, as further adapters alone would not bring
+    them back.
+    """
+    merge_lora(backbone)
+    backbone.requires_grad_(requires_grad=True)
+    pooler = getattr(backbone, "pooler", None)
+    if pooler is not None:  # takes no part in a text's vector
+        pooler.requires_grad_(requires_grad=False)
+    backbone.name_or_path = ""
+
+
 def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
     """What `from_pretrained` takes as `quantization_config`: 4-bit NormalFloat for QLoRA, None without.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,20 @@ class Loaded:
     backbone: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     folder: Path
+
+
+def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
+    """Refuse to run code of the hub that may change after it was read; call it before anything is fetched.
+
+    Raises:
+        ConfigError: `trust_remote_code` for a hub id whose `revision` is not a whole commit.
+    """
+    local = str(source) == PACKAGED or Path(source).is_dir()
+    if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
+        raise ConfigError(
+            f"{source}: trust_remote_code runs the model's code; pin the commit you have read with --revision"
+            " (40 hexadecimal digits)"
+        )
 
 
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
@@ -74,18 +89,20 @@ def load_backbone(
         DataError: Weights that are damaged, or don't fit the configuration.
         RemoteError: See `find_folder`.
     """
+    check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
     from transformers import AutoModel, AutoTokenizer
 
     import aoe_train.backbones.ran  # noqa: F401 - makes transformers know RAN
 
-    if trust_remote_code and not (Path(source).is_dir() or _COMMIT.fullmatch(revision or "")):
-        raise ConfigError(
-            f"{source}: trust_remote_code runs the model's code; pin the commit you have read with --revision"
-            " (40 hexadecimal digits)"
-        )
     folder = find_folder(source, revision=revision)
     _check_files(folder)
+    parts = [folder]
+    if not (folder / "config.json").is_file():
+        parts.append(_find_base(folder, trust_remote_code=trust_remote_code))
+    if trust_remote_code:
+        for part in parts:
+            _check_code(part)
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with _quietly():
@@ -174,6 +191,41 @@ def _check_files(folder: Path) -> None:
         )
 
 
+def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
+    """The folder of the model that adapters were made for, from where transformers will load it."""
+    base = _read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+    if not base:
+        raise DataError("names no base_model_name_or_path", path=folder / "adapter_config.json")
+    try:
+        check_pin(base, None, trust_remote_code=trust_remote_code)
+        found = find_folder(base)
+        _check_files(found)
+    except (ConfigError, RemoteError) as error:
+        raise type(error)(f"{folder}: holds adapters for {base}, which can't be loaded: {error}") from error
+    return found
+
+
+def _check_code(folder: Path) -> None:
+    """Refuse code of another repository, which no pinned commit covers."""
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        named = json.dumps(_read_json(path).get("auto_map")) if path.is_file() else ""
+        if "--" in named:  # how transformers parts the repository from the class
+            raise ConfigError(
+                f"{path}: its code is in another repository ({named}), which --revision does not pin; copy"
+                " the code that you have read into the folder, and name it there without the repository"
+            )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"not readable as JSON ({error}); copy or download it again", path=path) from error
+    if not isinstance(found, dict):
+        raise DataError("expected a JSON object; copy or download it again", path=path)
+    return found
+
+
 def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
@@ -201,7 +253,7 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 
 def _explained(folder: Path, error: Exception) -> Exception:
     text = " ".join(str(error).split())[:200]
-    if "trust_remote_code" in text:
+    if "trust_remote_code" in str(error):  # at the end of a long one
         return ConfigError(
             f"{folder}: this model is code of its own; give --trust-remote-code and a --revision"
         )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from aoe_train.packing.sequences import Bucket, Sequences
 
 NAME = "aoe_packed"
+# Scores whose exponential neither overflows nor vanishes, nor does a row's sum of them.
+_HARMLESS = 40.0
+# What some models' attention does besides: capped scores, sinks, biases by position.
+_UNKNOWN = ("softcap", "s_aux", "position_bias")
 
 Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
 
@@ -35,15 +39,25 @@ def packed_attention(
     dropout: float = 0.0,
     is_causal: bool | None = None,
     sliding_window: int | None = None,
-    **_: Any,
+    **more: Any,
 ) -> tuple[Float[Tensor, "1 token head dim"], None]:
-    """Let each sequence attend to itself alone; exact, whatever the bucket it is taken with."""
+    """Let each sequence attend to itself alone; exact, whatever the bucket it is taken with.
+
+    Raises:
+        TypeError: The model wants of its attention what this one hasn't; such a model is run padded.
+    """
+    strange = [name for name in _UNKNOWN if more.get(name) is not None]
+    if strange:
+        raise TypeError(f"packed attention has no {strange[0]}")
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
     scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))
+    # Under autocast rotary positions leave queries and keys in float32, while values have autocast's type.
+    kind = query.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
+    q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
     attend = cast("Attend", _Attention.apply if query.device.type == "cpu" else _by_bucket)
     return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
 
@@ -97,14 +111,13 @@ class _Attention(torch.autograd.Function):
         for number, bucket in enumerate(packed.buckets):
             q, k, v = (_heads(bucket, part) for part in (query, key, value))
             scores = _scores(bucket, q.mul(scaling), k, causal=causal, window=window)
-            top = scores.amax(-1, keepdim=True)
-            total = scores.sub_(top).exp_().sum(-1, keepdim=True)
-            normalisers.append(total.log().add_(top))
+            weights, total, normaliser = _exponentials(scores)
+            normalisers.append(normaliser)
             if dropout:
-                keep, share = keep_mask(scores.shape, dropout, seed + number)
-                scores.mul_(keep)
+                keep, share = keep_mask(weights.shape, dropout, seed + number)
+                weights.mul_(keep)
                 total.mul_(share)
-            bucket.put(_grid(bucket, torch.bmm(scores.div_(total), v)), out)
+            bucket.put(_grid(bucket, torch.bmm(weights.div_(total), v)), out)
         ctx.save_for_backward(query, key, value, out, *normalisers)
         ctx.meta = packed, scaling, dropout, causal, window, seed
         return out
@@ -114,7 +127,7 @@ class _Attention(torch.autograd.Function):
         query, key, value, out, *normalisers = ctx.saved_tensors
         packed, scaling, dropout, causal, window, seed = ctx.meta
         gradient = gradients[0].to(query.dtype)
-        deltas = (gradient * out).sum(-1, keepdim=True)
+        deltas = (gradient * out).sum(-1, keepdim=True, dtype=_wide(out))
         to_query, to_key, to_value = (
             torch.empty_like(part, memory_format=torch.contiguous_format) for part in (query, key, value)
         )
@@ -133,6 +146,28 @@ class _Attention(torch.autograd.Function):
             bucket.put(_grid(bucket, torch.bmm(from_scores, k).mul_(scaling)), to_query)
             bucket.put(_grid(bucket, torch.bmm(from_scores.transpose(1, 2), q)), to_key)
         return to_query, to_key, to_value, None, None, None, None, None
+
+
+def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights that are not divided by their row's sum yet, the sums, and what turns scores into weights.
+
+    Usually scores are so small that they need not be brought down to their row's maximum first, which saves
+    two passes that are slow on short rows.
+    """
+    if scores.max() <= _HARMLESS:
+        weights = scores.exp()
+        total = weights.sum(-1, keepdim=True)
+        if total.min() >= math.exp(-_HARMLESS):
+            return weights, total, total.to(_wide(total)).log()
+    top = scores.amax(-1, keepdim=True)
+    weights = scores.sub_(top).exp_()
+    total = weights.sum(-1, keepdim=True)
+    return weights, total, total.to(_wide(total)).log().add_(top)
+
+
+def _wide(values: Tensor) -> torch.dtype:
+    """float32, or float64 where that is what there is: sums over a row need it."""
+    return torch.promote_types(values.dtype, torch.float32)
 
 
 def _scores(bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window: int | None) -> Tensor:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 # Straight to oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
 _onednn = torch.ops.mkldnn._linear_pointwise
 HAVE_ONEDNN = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+# bfloat16 only where the processor has instructions for it.
+_DTYPES = [torch.float32] if HAVE_ONEDNN else []
+if HAVE_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    _DTYPES.append(torch.bfloat16)
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -50,11 +54,11 @@ class FastLinear(nn.Linear):
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer; on another device than a CPU, or for other types, as torch does."""
-        if input.device.type != "cpu" or not HAVE_ONEDNN:
+        if input.device.type != "cpu" or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         casts = torch.is_autocast_enabled("cpu")
         dtype = torch.get_autocast_dtype("cpu") if casts else self.weight.dtype
-        if dtype not in (torch.float32, torch.bfloat16):
+        if dtype not in _DTYPES:
             return super().forward(input)
         return cast("Tensor", _Linear.apply(input, self.weight, self.bias, dtype))  # type: ignore[no-untyped-call]
 
@@ -65,7 +69,7 @@ class _Dropout(torch.autograd.Function):
         keep, share = keep_mask(x.shape, p, draw_seed())
         ctx.save_for_backward(keep)
         ctx.share = share
-        return (x * keep).mul_(1 / share)
+        return torch.mul(x, keep).mul_(1 / share)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:

@@ -75,6 +75,8 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
         or tied
         or not embedding.weight.requires_grad
         or embedding.max_norm
+        or embedding.sparse
+        or embedding.scale_grad_by_freq
     ):
         return False
     rows = cast("UsedRows", embedding)

@@ -17,6 +17,8 @@ _BUCKET_COST = 6_000
 # Most scores of a bucket and head: all heads' then stay within the last-level cache, and below the size from
 # which the C library asks the kernel for fresh, zeroed pages at every allocation.
 _BUCKET_LIMIT = 262_144
+# On an accelerator a kernel's start costs far more, and nothing has to stay in a cache.
+_ACCELERATOR_COST, _ACCELERATOR_LIMIT = 4_000_000, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -130,29 +132,39 @@ class Sequences:
     def buckets(self) -> list[Bucket]:
         """Neighbours that attention takes together: the cheapest cut."""
         found, first, token = [], 0, 0
-        for last in best_cuts(self.lengths):
+        cost, limit = (
+            (_BUCKET_COST, _BUCKET_LIMIT)
+            if self.device.type == "cpu"
+            else (_ACCELERATOR_COST, _ACCELERATOR_LIMIT)
+        )
+        for last in best_cuts(self.lengths, cost, limit):
             own = tuple(self.lengths[first:last])
             found.append(Bucket(token, sum(own), own, self.device))
             first, token = last, token + sum(own)
         return found
 
 
-def best_cuts(lengths: list[int]) -> list[int]:
+def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _BUCKET_LIMIT) -> list[int]:
     """The ends of the buckets that cost the least time, for ascending lengths.
 
     A bucket costs a fixed amount, and the square of its longest sequence for each of its sequences (dynamic
     programming over the distinct lengths, as equal lengths never cost anything to take together).
+
+    Args:
+        lengths: Ascending.
+        start_cost: What starting a bucket costs, in scores of one head.
+        limit: Most scores of a bucket of more than one sequence.
     """
     ends = [i + 1 for i in range(len(lengths)) if i + 1 == len(lengths) or lengths[i] != lengths[i + 1]]
-    ends = _within_limit(lengths, ends)
+    ends = _within_limit(lengths, ends, limit)
     best, cut = [0.0], [0]
     for number, end in enumerate(ends):
         square = lengths[end - 1] ** 2
         options = (
-            (best[before] + _BUCKET_COST + (end - start) * square, before)
+            (best[before] + start_cost + (end - start) * square, before)
             for before in range(number, -1, -1)
             for start in [ends[before - 1] if before else 0]
-            if before == number or (end - start) * square <= _BUCKET_LIMIT
+            if before == number or (end - start) * square <= limit
         )
         cost, before = min(options)
         best.append(cost)
@@ -164,11 +176,11 @@ def best_cuts(lengths: list[int]) -> list[int]:
     return found[::-1]
 
 
-def _within_limit(lengths: list[int], ends: list[int]) -> list[int]:
+def _within_limit(lengths: list[int], ends: list[int], limit: int) -> list[int]:
     """Further possible ends within long runs of one length, so that no bucket must exceed the limit."""
     found, start = [], 0
     for end in ends:
-        step = max(1, _BUCKET_LIMIT // lengths[end - 1] ** 2)
+        step = max(1, limit // lengths[end - 1] ** 2)
         found += [*range(start + step, end, step), end]
         start = end
     return found

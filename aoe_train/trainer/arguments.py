@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +17,29 @@ if TYPE_CHECKING:
 
     from aoe_train.settings import TrainSettings
 
-# Ours to decide: a further argument that changed one of them would go behind the back of what was checked.
-_OURS = {
-    *("output_dir", "seed", "full_determinism", "num_train_epochs", "max_steps", "learning_rate"),
-    *("lr_scheduler_type", "warmup_steps", "weight_decay", "max_grad_norm", "bf16", "fp16", "torch_compile"),
-    *("per_device_train_batch_size", "gradient_accumulation_steps", "auto_find_batch_size"),
-    *("save_strategy", "eval_strategy", "load_best_model_at_end", "metric_for_best_model"),
-    *("logging_steps", "logging_nan_inf_filter", "report_to", "restore_callback_states_from_checkpoint"),
+# What does as it says beside our own batches, loss, evaluation and checkpoints; all else is set elsewhere, or
+# would have no effect.
+_FURTHER = {
+    *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
+    *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
+    *("run_name", "project", "logging_first_step"),
 }
+_SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
+_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
 
 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """The arguments without those that need the data; joins the process group where there is one.
 
     Raises:
-        ConfigError: an argument under `run.trainer` that transformers doesn't know, refuses, or that is ours.
+        ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses.
     """
     from transformers import TrainingArguments
 
     optim, run, log = settings.optim, settings.run, settings.log
-    further = _further(run.trainer)
+    _check_further(run.trainer)
     try:
-        return TrainingArguments(
+        args = TrainingArguments(
             **{
                 "output_dir": str(work),
                 "seed": settings.seed,
@@ -62,13 +62,24 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
                 "ddp_find_unused_parameters": False,  # loading freezes what no text goes through
+                "ddp_broadcast_buffers": False,  # every process loaded the same
                 "disable_tqdm": True,
                 "log_level": "error",
-                **further,
+                **run.trainer,
             }
         )
     except (ValueError, ImportError) as error:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
+    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't share out packed batches
+    return args
+
+
+def idle_gpus(args: TrainingArguments) -> str | None:
+    """What to tell where one process sees several GPUs, of which it uses one; else None."""
+    count = torch.cuda.device_count()
+    if args.world_size > 1 or count < 2:
+        return None
+    return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
 
 
 def set_precision(args: TrainingArguments, settings: TrainSettings) -> None:
@@ -94,13 +105,17 @@ def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: in
         args.metric_for_best_model, args.greater_is_better = METRIC, True
 
 
-def _further(given: dict[str, Any]) -> dict[str, Any]:
-    from transformers import TrainingArguments
-
-    known = {field.name for field in fields(TrainingArguments) if field.init} - _OURS
-    unknown = sorted(given.keys() - known)
-    if unknown:
+def _check_further(given: dict[str, Any]) -> None:
+    if sharding := sorted(given.keys() & _SHARDING):
         raise ConfigError(
-            f"run.trainer.{unknown[0]}: no TrainingArguments of transformers has it, or it is set elsewhere"
+            f"run.trainer.{sharding[0]}: several processes train by DistributedDataParallel (DDP) only, each "
+            "with the whole model; start with torchrun, and save memory by run.chunk, --lora or lora.four_bit"
         )
-    return given
+    if unknown := sorted(given.keys() - _FURTHER):
+        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_FURTHER))}")
+    optimiser = str(given.get("optim", _OPTIMISERS[0]))
+    if not optimiser.startswith(_OPTIMISERS):
+        raise ConfigError(
+            f"run.trainer.optim {optimiser!r}: expected a name of transformers' that begins with "
+            f"{', '.join(_OPTIMISERS)}"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,6 +31,15 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
     Nothing needs to be sent in the backward pass.
     """
     return _Gather.apply(values) if is_distributed() else values  # type: ignore[no-untyped-call]
+
+
+def gather_numbers(numbers: Sequence[int]) -> list[int]:
+    """The numbers of every rank on the host; each rank must call it."""
+    parts: list[Any] = [numbers]
+    if is_distributed():
+        parts = [None] * dist.get_world_size()
+        dist.all_gather_object(parts, list(numbers))
+    return [number for part in parts for number in part]
 
 
 class _Gather(torch.autograd.Function):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from aoe_train.trainer.gather import gather_numbers
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class Ledger:
         losses = table[:, names.index("loss")]
         if not losses.isfinite().all():
             first = int((~losses.isfinite()).nonzero()[0])
-            rows = ", ".join(str(row) for row in sorted(self._where[first]))
+            # The loss is that of all ranks, so all of them come here.
+            rows = ", ".join(str(row) for row in sorted(gather_numbers(self._where[first])))
             raise DataError(
                 f"the loss became {losses[first].item()} on a batch of rows {rows} (counted from 0 in the "
                 "training data); look at these rows, lower --lr, or use --precision fp32"

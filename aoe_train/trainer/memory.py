@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from aoe_train.trainer.pair_model import PairModel
 
-_CPU_ALLOCATOR = ("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc")
+_REFUSED = (
+    *("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc"),
+    *("could not create a memory", "CUBLAS_STATUS_ALLOC_FAILED"),  # oneDNN, cuBLAS
+)
 
 
 @contextmanager
@@ -28,8 +31,8 @@ def memory_errors(advice: str) -> Iterator[None]:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise ConfigError(f"out of memory: {advice}") from error
-    except RuntimeError as error:  # what torch raises for the host
-        if any(words in str(error) for words in _CPU_ALLOCATOR):
+    except RuntimeError as error:  # what torch raises for the host and for libraries
+        if any(words in str(error) for words in _REFUSED):
             raise ConfigError(f"out of memory: {advice}") from error
         raise
 

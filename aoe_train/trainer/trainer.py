@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers.integrations.integration_utils import TensorBoardCallback
 
 from aoe_train.trainer.checkpoints import (
     Checkpoint,
@@ -65,6 +68,10 @@ class PairTrainer(Trainer):
             model=model, args=args, train_dataset=batches.dataset, eval_dataset=dev, callbacks=callbacks
         )
         self.remove_callback(PrinterCallback)  # it prints to stdout
+        for callback in self.callback_handler.callbacks:
+            if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
+                # By default its files would lie in the working folder, and go with it.
+                callback.logging_dir = str(work.with_suffix(".runs") / time.strftime("%Y%m%d-%H%M%S"))
         self.pair_model = model
         self.batches = batches
         self.work = work
@@ -78,7 +85,9 @@ class PairTrainer(Trainer):
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
-        output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
+            output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self.ledger.check()
         if self.best is not None:
             restore_weights(self.pair_model, self.best, self.work)
@@ -170,8 +179,5 @@ class PairTrainer(Trainer):
             save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        if self.is_fsdp_enabled:
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
-        else:
-            path = Path(resume_from_checkpoint) / _WEIGHTS
-            restore_weights(model or self.pair_model, load_file(path), path)
+        path = Path(resume_from_checkpoint) / _WEIGHTS
+        restore_weights(model or self.pair_model, load_file(path), path)

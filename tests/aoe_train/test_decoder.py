@@ -8,6 +8,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from aoe_train.backbones.decoder import (
+    absorb_lora,
     add_lora,
     add_padding,
     default_pooling,
@@ -229,3 +230,15 @@ def test_qlora_learns(llama: Path) -> None:
     batch = {name: part.cuda() for name, part in encoder.tokens(TEXTS).batch([0, 1]).items()}
     model(**batch).square().sum().backward()
     assert any(w.grad is not None and w.grad.abs().sum() > 0 for w in model.parameters())
+
+
+def test_absorbed_adapters_leave_a_backbone_that_learns(tuned: Encoder) -> None:
+    backbone, expected = tuned.model.backbone, tuned.encode(TEXTS)
+    backbone.pooler = torch.nn.Linear(32, 32)
+    absorb_lora(backbone)
+    assert abs(tuned.encode(TEXTS) - expected).max() < 1e-5
+    assert {name for name, weight in backbone.named_parameters() if not weight.requires_grad} == {
+        "pooler.weight",
+        "pooler.bias",
+    }
+    assert backbone.name_or_path == ""

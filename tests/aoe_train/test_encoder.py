@@ -37,7 +37,15 @@ def test_batches_keep_the_budget() -> None:
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
-@pytest.mark.parametrize("more", [{}, {"prompt": PROMPT, "pooling": "cls-avg", "normalize": True}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"prompt": PROMPT, "pooling": "cls-avg", "normalize": True},
+        {"long_text": "chunks", "overlap": 2},
+        {"long_text": "head-tail"},
+    ],
+)
 def test_saved_and_loaded_it_is_the_same(
     which: str, more: dict, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -103,6 +111,7 @@ def test_decoders_pool_their_last_token(llama: Path) -> None:
         ({"pooling": "cells"}, "Recurrent Attention Network"),
         ({"max_length": 9999}, "64 tokens at most"),
         ({"prompt": "no place"}, "{text}"),
+        ({"poolling": "cls"}, "unknown setting 'poolling'"),
     ],
 )
 def test_impossible_settings(bert: Path, overrides: dict, message: str) -> None:
@@ -126,3 +135,32 @@ def test_encoding_leaves_the_mode_of_the_model(bert: Path) -> None:
     encoder.encode("a cat")
     assert encoder.model.training
     assert encoder.device == torch.device("cpu")
+
+
+def test_many_batches_take_time_in_proportion() -> None:
+    counted = []
+
+    class Counted(np.ndarray):
+        def __getitem__(self, key: object) -> np.ndarray:
+            found = np.asarray(super().__getitem__(key))
+            counted.append(found.size)
+            return found
+
+    lengths = np.full(1000, 4).view(Counted)
+    assert len(list(_batches(lengths, 8))) == 500
+    assert sum(counted) <= 4 * 8 * 500  # the budget's worth a batch, sliced a few times
+
+
+def test_what_is_no_text_is_named_by_its_position(bert: Path) -> None:
+    with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
+        Encoder.load(bert).encode(["a cat", float("nan")])  # type: ignore[list-item]
+
+
+def test_encoder_decoders_are_refused(bert: Path) -> None:
+    from transformers import AutoTokenizer, T5Config, T5Model
+
+    from aoe_train.settings import EncoderSettings
+
+    shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
+    with pytest.raises(ConfigError, match="T5Model: encoders and decoders only"):
+        Encoder.build(T5Model(T5Config(**shape)), AutoTokenizer.from_pretrained(bert), EncoderSettings())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from aoe_train.interchange import (
     read_sentence_transformers,
     write_sentence_transformers,
 )
+from aoe_train.prompts import generic_tokenizer
 from aoe_train.settings import EncoderSettings
 from pairkit.errors import ConfigError, DataError
 
@@ -229,3 +231,26 @@ def test_nan_and_wrong_shapes_never_pass() -> None:
         with pytest.raises(DataError, match="differ"):
             verify(lambda _, wrong=wrong: wrong, ["a"], one, path=Path("m"), within=1e-5)
     assert verify(lambda _: one, ["a"], one, path=Path("m"), within=1e-5) == 0
+
+
+def test_lower_casing_survives_saving(bert: Path, tmp_path: Path) -> None:
+    from tokenizers import normalizers
+    from transformers import AutoTokenizer
+
+    source = Path(shutil.copytree(bert, tmp_path / "source"))
+    cased = AutoTokenizer.from_pretrained(bert)
+    raw = cased.backend_tokenizer
+    raw.normalizer = normalizers.BertNormalizer(lowercase=False)
+    generic_tokenizer(cased, raw).save_pretrained(source)
+    texts = ["A Cat on the ROAD", "a cat on the road"]
+    plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
+    assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
+    modules(source, "Transformer", "Pooling", bert={"max_seq_length": 40, "do_lower_case": True})
+
+    lowered = Encoder.load(source, device="cpu")
+    expected = lowered.encode(texts)
+    np.testing.assert_allclose(expected[0], expected[1], atol=1e-6)
+    lowered.save(tmp_path / "m")
+    assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(texts), expected) < 1e-6
+    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
+    assert difference(theirs, expected) < 1e-5

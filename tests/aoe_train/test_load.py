@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from aoe_train.backbones.load import find_folder, load_backbone
+from aoe_train.encoder import Encoder
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 
@@ -91,12 +93,6 @@ def test_an_unknown_architecture(copy: Path) -> None:
         load_backbone(copy)
 
 
-def test_remote_code_needs_a_pinned_commit() -> None:
-    for revision in (None, "main", "abc123"):
-        with pytest.raises(ConfigError, match="pin the commit"):
-            load_backbone("some/model", trust_remote_code=True, revision=revision)
-
-
 def test_a_pooler_takes_no_part_in_training(bert: Path, copy: Path) -> None:
     assert load_backbone(bert).backbone.pooler is None
     weights = load_file(copy / "model.safetensors")
@@ -104,3 +100,100 @@ def test_a_pooler_takes_no_part_in_training(bert: Path, copy: Path) -> None:
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
     pooler = load_backbone(copy).backbone.pooler
     assert not any(p.requires_grad for p in pooler.parameters())
+
+
+CODE = """
+from transformers import BertConfig, BertModel
+
+class OwnConfig(BertConfig):
+    model_type = "own"
+
+class OwnModel(BertModel):
+    config_class = OwnConfig
+"""
+OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+
+
+@pytest.fixture
+def own(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with code of its own."""
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
+    monkeypatch.syspath_prepend(copy.parent / "modules")
+    (copy / "own.py").write_text(CODE)
+    _edit(copy, model_type="own", auto_map=OWN)
+    return copy
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub must not even be asked."""
+    monkeypatch.setattr("aoe_train.backbones.load._download", lambda *_: pytest.fail("downloaded"))
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("load", [Encoder.load, load_backbone])
+@pytest.mark.parametrize("revision", [None, "main", "abc123"])
+def test_unpinned_code_is_refused_before_any_download(load: Any, revision: str | None) -> None:
+    with pytest.raises(ConfigError, match="pin the commit"):
+        load("org/m", trust_remote_code=True, revision=revision)
+
+
+def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aoe_train.backbones.load._download", lambda *_: own)
+    for source, revision in ((own, None), ("org/m", "a" * 40)):
+        encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
+        assert type(encoder.model.backbone).__name__ == "OwnModel"
+    with pytest.raises(ConfigError, match="--trust-remote-code"):
+        Encoder.load(own)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = json.loads((own / name).read_text())
+    (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.OwnModel"}}))
+    monkeypatch.setattr("aoe_train.backbones.load._download", lambda *_: own)
+    for source in (own, "org/m"):
+        with pytest.raises(ConfigError, match="another repository"):
+            Encoder.load(source, revision="a" * 40, trust_remote_code=True)
+
+
+def _adapters(folder: Path, copy: Path, base: str) -> Path:
+    folder.mkdir()
+    shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("base", "expected", "message"),
+    [
+        ("nobody/nothing-of-this-name", RemoteError, "hub could not be reached"),
+        ("/nowhere/at/all", ConfigError, "no such folder"),
+        ("", DataError, "base_model_name_or_path"),
+    ],
+)
+def test_adapters_whose_base_is_out_of_reach(
+    copy: Path, tmp_path: Path, base: str, expected: type[Exception], message: str
+) -> None:
+    folder = _adapters(tmp_path / "adapters", copy, base)
+    with pytest.raises(expected, match=message) as caught:
+        load_backbone(folder)
+    assert str(folder) in str(caught.value)
+    assert base in str(caught.value)
+
+
+def test_the_base_of_adapters_is_no_pickle_either(copy: Path, tmp_path: Path) -> None:
+    folder = _adapters(tmp_path / "adapters", copy, str(copy))
+    torch.save({}, copy / "pytorch_model.bin")
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="pickle"):
+        load_backbone(folder)
+
+
+@pytest.mark.usefixtures("offline")
+def test_code_of_the_base_of_adapters_is_refused_too(own: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pin the commit"):
+        load_backbone(_adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
+    _edit(own, auto_map={"AutoModel": "other/m--own.OwnModel"})
+    with pytest.raises(ConfigError, match="another repository"):
+        load_backbone(_adapters(tmp_path / "b", own, str(own)), trust_remote_code=True)

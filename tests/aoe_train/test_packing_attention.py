@@ -92,3 +92,37 @@ def test_the_accelerators_route_is_the_same() -> None:
 def test_large_scores_stay_finite(dtype: torch.dtype) -> None:
     parts = [part.detach().to(dtype) * 1e4 for part in _parts(7)]
     assert torch.isfinite(_attend(*parts, [3, 4])).all()
+
+
+def test_values_of_another_type_decide() -> None:
+    q, k, v = _parts(7, dtype=torch.float32)
+    mixed = _attend(q, k, v.detach().bfloat16().requires_grad_(), [3, 4])
+    assert mixed.dtype == torch.bfloat16
+    mixed.float().sum().backward()
+    assert q.grad.dtype == torch.float32
+    assert torch.allclose(mixed.float(), _attend(q, k, v, [3, 4]), atol=0.03)
+
+
+def test_bf16_gradients_stay_near_with_large_scores() -> None:
+    exact = [part.detach() for part in _parts(24, dtype=torch.float32)]
+    exact[0] *= 6
+    found = []
+    for dtype in (torch.float32, torch.bfloat16):
+        parts = [part.detach().to(dtype, copy=True).requires_grad_() for part in exact]
+        (_attend(*parts, [10, 14]).float() * torch.arange(5)).sum().backward()
+        found.append(torch.cat([part.grad.float().flatten() for part in parts]))
+    assert (found[0] - found[1]).norm() < 0.05 * found[0].norm()
+
+
+def test_what_it_has_not_is_refused() -> None:
+    with pytest.raises(TypeError, match="softcap"):
+        _attend(*_parts(7), [3, 4], softcap=50.0)
+
+
+@pytest.mark.parametrize("shift", [-200.0, 0.0, 200.0])
+def test_scores_of_any_size_give_the_softmax(shift: float) -> None:
+    scores = torch.randn(3, 4, 5, dtype=torch.float64) + shift
+    expected = scores.softmax(-1)
+    weights, total, normaliser = attention._exponentials(scores.clone())
+    assert torch.allclose(weights / total, expected)
+    assert torch.allclose((scores - normaliser).exp(), expected)

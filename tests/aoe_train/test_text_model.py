@@ -11,6 +11,8 @@ from transformers import (
     AutoModel,
     DistilBertConfig,
     DistilBertModel,
+    Gemma2Config,
+    Gemma2Model,
     MistralConfig,
     MistralModel,
     ModernBertConfig,
@@ -21,6 +23,7 @@ from transformers import (
     RobertaModel,
 )
 
+from aoe_train.packing.attention import register
 from aoe_train.packing.run import can_pack, use_fast_layers
 from aoe_train.pooling import pool
 from aoe_train.text_model import TextModel
@@ -131,3 +134,21 @@ def test_order_and_company_do_not_matter(bert: Path) -> None:
     turned = [2, 0, 1]
     again = model(torch.cat([parts[i] for i in turned]), lengths[turned], torch.ones(3, dtype=torch.int64))
     assert torch.allclose(again, model(ids, lengths, torch.ones(3, dtype=torch.int64))[turned], atol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["bert", "llama"])
+def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> None:
+    backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).train()
+    use_fast_layers(backbone)
+    register()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        vectors = TextModel(backbone, "avg", packed=True)(*_batch([4, 12, 4, 6]))
+    vectors.sin().sum().backward()
+    gradient = backbone.get_input_embeddings().weight.grad
+    assert gradient.dtype == torch.float32
+    assert torch.isfinite(gradient).all()
+    assert gradient.abs().sum() > 0
+
+
+def test_a_capped_attention_is_run_padded() -> None:
+    assert not can_pack(_small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,15 +17,18 @@ from safetensors.torch import load_file
 
 from aoe_train import Encoder
 from aoe_train.dry_run import dry_run
-from aoe_train.preparation import Sources
+from aoe_train.preparation import Sources, load_encoder, prepare, read_data
 from aoe_train.settings import TrainSettings
 from aoe_train.train import train
+from aoe_train.trainer.arguments import idle_gpus, start_processes
 from aoe_train.trainer.trainer import PairTrainer
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
 
 ROWS = 90
+WORD_ROWS = "embeddings.word_embeddings.weight"
+SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 
 
 @pytest.fixture(autouse=True)
@@ -282,7 +288,9 @@ def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_pat
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ({"run__trainer": {"max_steps": 3}}, "run.trainer.max_steps"),
+        ({"run__trainer": {"max_steps": 3}}, "run.trainer.max_steps: expected one of adam_beta1"),
+        *(({"run__trainer": {name: True}}, f"run.trainer.{name}.*DDP") for name in SHARDING),
+        ({"run__trainer": {"optim": "schedule_free_adamw"}}, "begins with adamw"),
         ({"run__trainer": {"optim": "sgdd"}}, "transformers refuses"),
         ({"optim__scheduler": "bent"}, "transformers refuses"),
         ({"run__precision": "fp16"}, "not on a CPU"),
@@ -309,6 +317,201 @@ def test_lora_trains_the_adapters_only(data: dict[str, str], llama: Path, tmp_pa
     assert record["encoder"]["pooling"] == "last"
     vectors = Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])
     assert np.isfinite(vectors).all()
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    from aoe_train.backbones.ran import RanConfig, RanModel
+
+    tokenizer = wordpiece()
+    config = RanConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        head_dim=4,
+        window_size=4,
+        min_window_size=2,
+    )
+    torch.manual_seed(0)
+    RanModel(config).save_pretrained(tmp_path / "ran")
+    tokenizer.save_pretrained(tmp_path / "ran")
+    return tmp_path / "ran"
+
+
+def test_a_ran_trains_the_same_with_layers_recomputed(
+    data: dict[str, str], ran: Path, tmp_path: Path
+) -> None:
+    for name, again in (("kept", False), ("again", True)):
+        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
+    kept = weights(tmp_path / "kept")
+    assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
+    assert any(not torch.equal(value, kept[name]) for name, value in weights(ran).items())
+
+
+@pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
+def test_all_that_a_ran_trains_gets_gradients(
+    data: dict[str, str], ran: Path, tmp_path: Path, flags: Any
+) -> None:
+    given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
+    args = start_processes(given, tmp_path)
+    prepared = prepare(load_encoder(sources, given, args.device), read_data(sources, given), given, args)
+    assert args.ddp_find_unused_parameters  # of a batch of short texts
+    batch = next(iter(prepared.loader))
+    batch.pop("numbers")
+    prepared.model.train()(**batch)["loss"].backward()
+    without = [name for name, weight in prepared.model.named_parameters() if weight.grad is None]
+    assert without == [name for name, weight in prepared.model.named_parameters() if not weight.requires_grad]
+    assert any("review" in name for name in without)
+
+
+def test_layers_that_cannot_be_recomputed(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import BertModel
+
+    monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
+    with pytest.raises(ConfigError, match=r"gradient_checkpointing: BertModel.*run\.chunk"):
+        run(data, bert, tmp_path / "m", run__gradient_checkpointing=True)
+
+
+def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import TrainingArguments
+
+    monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda self: getattr(self, "_n_gpu", 4) or 4))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    args = start_processes(settings(), tmp_path)
+    assert args._n_gpu == 1
+    assert idle_gpus(args) == "1 of 4 GPUs is used; start with torchrun --nproc-per-node 4"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert idle_gpus(args) is None
+    assert args.ddp_broadcast_buffers is False
+
+
+def test_tensorboard_files_outlive_the_working_folder(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.integrations import integration_utils
+
+    class SummaryWriter:
+        def __init__(self, log_dir: str) -> None:
+            Path(log_dir).mkdir(parents=True)
+
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_, **__: None
+
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    run(data, bert, tmp_path / "m", log__report_to=["tensorboard"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
+    assert len(list((tmp_path / "m.runs").iterdir())) == 1
+
+
+@pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
+def test_a_lora_model_is_trained_further(
+    data: dict[str, str], llama: Path, tmp_path: Path, further: Any
+) -> None:
+    run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.05)
+    first = Encoder.load(tmp_path / "first").encode(["the man is eating", "a dog"])
+    untouched = Encoder.load(llama, pooling="last").encode(["the man is eating", "a dog"])
+    run(data, tmp_path / "first", tmp_path / "second", optim__lr=1e-7, **further)
+    encoder = Encoder.load(tmp_path / "second")
+    second = encoder.encode(["the man is eating", "a dog"])
+    assert abs(second - first).max() < 1e-3 < abs(first - untouched).max()
+    assert (tmp_path / "second" / "model.safetensors").exists()
+    record = run(data, tmp_path / "first", tmp_path / "third", optim__lr=0.01, **further)
+    third = Encoder.load(tmp_path / "third")
+    assert abs(third.encode(["the man is eating", "a dog"]) - first).max() > 1e-3
+    assert record["result"]["steps"] == 6
+
+
+def test_lora_keeps_the_frozen_weights_as_the_run_computes(
+    data: dict[str, str], llama: Path, tmp_path: Path
+) -> None:
+    sources = Sources(backbone=str(llama), out=tmp_path / "m", **data)
+    for flags, dtype in (({"lora": {"rank": 2}}, torch.bfloat16), ({}, torch.float32)):
+        given = settings(**{"run.precision": "bf16", **flags})
+        assert load_encoder(sources, given, torch.device("cpu")).model.backbone.dtype == dtype
+    record = run(data, llama, tmp_path / "m", lora={"rank": 2}, run__precision="bf16")
+    assert np.isfinite(record["history"][-1]["loss"])
+    adapters = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    assert {weight.dtype for weight in adapters.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [("text\n" + "a\nthe\n" * 3, "single texts"), ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3")],
+    ids=["single", "constant"],
+)
+def test_held_out_rows_that_score_nothing(
+    data: dict[str, str], tmp_path: Path, lines: str, words: str
+) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train.tsv").write_text(Path(data["data"]).read_text())
+    (tmp_path / "set" / "validation.tsv").write_text(lines)
+    told: list[str] = []
+    found = read_data(Sources(str(tmp_path / "set"), "none", tmp_path / "m"), settings(), told.append)
+    assert found.dev is None
+    assert "validation split is left out" in told[0]
+    assert words in told[0]
+    (tmp_path / "dev.tsv").write_text(lines)
+    with pytest.raises(DataError, match=f"{words}.*--dev-data"):
+        read_data(
+            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")), settings()
+        )
+
+
+def test_single_texts_need_dropout(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
+    backbone = save_bert(tmp_path / "bert", dropout=0.0)
+    sources = {"data": str(tmp_path / "texts.txt")}
+    with pytest.raises(ConfigError, match=r"has none; set its dropout.*--lora"):
+        run(sources, backbone, tmp_path / "m", preset="simcse")
+    assert not (tmp_path / "m.work").exists()  # else another way would need --fresh
+    assert run(sources, backbone, tmp_path / "m", preset="simcse", lora={"rank": 2})["result"]["steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "trained"),
+    [({}, False), ({"run.trainer": {"optim": "sgd"}}, True), ({"optim.weight_decay": 0.1}, True)],
+    ids=["adamw", "sgd", "decay"],
+)
+def test_unused_words_are_left_out_where_that_changes_nothing(
+    data: dict[str, str], bert: Path, tmp_path: Path, flags: Any, trained: bool
+) -> None:
+    given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
+    args = start_processes(given, tmp_path)
+    prepared = prepare(load_encoder(sources, given, args.device), read_data(sources, given), given, args)
+    embedding: Any = prepared.encoder.model.backbone.get_input_embeddings()
+    assert (len(embedding.weight) == embedding.num_embeddings) is trained
+    if not trained:
+        used = np.union1d(prepared.store.ids, [0])
+        assert torch.equal(embedding.weight, load_file(bert / "model.safetensors")[WORD_ROWS][used])
+
+
+def test_another_tokenizer_is_another_run(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    run(data, bert, tmp_path / "m")
+    other = Path(shutil.copytree(bert, tmp_path / "other"))
+    text = (other / "tokenizer.json").read_text()
+    assert '"lowercase": true' in text
+    (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
+    with pytest.raises(ConfigError, match="differs in tokenizer "):
+        run(data, other, tmp_path / "m")
+
+
+@pytest.mark.parametrize("words", ["could not create a memory object", "CUBLAS_STATUS_ALLOC_FAILED"])
+def test_memory_errors_of_loading(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(Encoder, "load", refuse)
+    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
+        run(data, bert, tmp_path / "m")
+    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
+        dry_run(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
 
 
 def test_dry_run_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from aoe_train.trainer.ledger import Ledger
 from aoe_train.trainer.pair_model import PairModel
+from pairkit.errors import DataError
 
 ROWS, DIM, WORDS = 8, 6, 40
 
@@ -75,11 +77,23 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
     return history
 
 
+def name_the_rows_of_all_ranks() -> None:
+    ledger = Ledger()
+    ledger.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()])
+    try:
+        ledger.check()
+    except DataError as error:
+        if "rows 0, 1, 6, 7 " in str(error):
+            return
+    raise SystemExit("the rows of a bad batch are not those of both ranks")
+
+
 def main() -> None:
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
         raise SystemExit("nothing was learned: the comparison says nothing")
     dist.init_process_group("gloo")
+    name_the_rows_of_all_ranks()
     for chunk in (None, 3):
         together = steps(DistributedDataParallel(model(chunk)), dist.get_rank(), 2)
         for weights, expected in zip(together, alone, strict=True):  # after each step

@@ -1,0 +1,103 @@
+"""The command line itself: help without torch, and a plain word where torch is absent."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aoe_train import Encoder
+
+COMMANDS = ["train", "pretrain", "convert", "encode", "evaluate", "export", "push"]
+CHECKPOINT = Path(__file__).parent / "data" / "ran.ckpt"
+WITHOUT_TORCH = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from aoe_train.cli import main
+main()
+"""
+
+
+def _aoe(
+    *arguments: str, program: str = "from aoe_train.cli import main; main()"
+) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_needs_no_torch(command: str) -> None:
+    helped = _aoe(command, "--help", program=WITHOUT_TORCH)
+    assert helped.returncode == 0, helped.stderr
+    assert "Examples" in helped.stdout
+    assert f"aoe {command}" in helped.stdout
+
+
+def test_help_is_quick() -> None:
+    best = min(_timed() for _ in range(3))
+    assert best < 1.5  # 0.3 s on an idle core
+
+
+def _timed() -> float:
+    begun = time.perf_counter()
+    assert _aoe("--help").returncode == 0
+    return time.perf_counter() - begun
+
+
+def test_without_torch_it_says_what_to_install(bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a\n")
+    found = _aoe(
+        "encode",
+        str(tmp_path / "t.txt"),
+        "-m",
+        str(bert),
+        "-o",
+        str(tmp_path / "v.npy"),
+        program=WITHOUT_TORCH,
+    )
+    assert found.returncode == 2
+    assert "pip install 'aoe-toolkit[train]'" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_converted_checkpoint_is_a_model(tmp_path: Path) -> None:
+    size = _vocabulary_size()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + n) for n in range(size - 5))]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    arguments = ["convert", str(CHECKPOINT), "--vocab", str(tmp_path / "vocab.txt"), "--heads", "3", "--json"]
+    done = _aoe(*arguments, "--out", str(tmp_path / "ran"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["layers"] == 2
+    encoder = Encoder.load(tmp_path / "ran")
+    assert encoder.settings.pooling == "cells"
+    assert encoder.encode(["a b", "c"]).shape == (2, encoder.dim)
+    again = _aoe(*arguments, "--out", str(tmp_path / "ran"))
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+
+
+def test_a_vocabulary_of_another_checkpoint(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(500))]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    done = _aoe(
+        *("convert", str(CHECKPOINT), "--vocab", str(tmp_path / "vocab.txt"), "--heads", "3"),
+        *("--out", str(tmp_path / "ran")),
+    )
+    assert done.returncode == 2
+    assert "505 tokens" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def _vocabulary_size() -> int:
+    from aoe_train.backbones.ran.tensor_bundle import read_bundle
+
+    return len(read_bundle(CHECKPOINT)["rannet/token-embedding/embeddings"])
