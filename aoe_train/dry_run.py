@@ -62,7 +62,7 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
         "steps": math.ceil(batches / settings.optim.accumulation),
         "parameters": _parameters(prepared.model),
         "memory_mb": memory,
-        "seconds": round(batches * seconds_a_batch, 1),
+        "seconds": round(batches * seconds_a_batch, 3),
         "pairs_per_s": round(plan["rows_mean"] / seconds_a_batch, 1),
     }
 
