@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import normalize as unit
 
 from aoe_train.backbones.decoder import add_padding, default_pooling, make_bidirectional
-from aoe_train.backbones.load import check_pin, find_folder, load_backbone
+from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
@@ -220,8 +220,9 @@ class Encoder:
     def save(self, folder: Path) -> None:
         """Write a model folder, which sentence-transformers loads too."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.model.backbone.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with quietly():
+            self.model.backbone.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
         write_sentence_transformers(folder, self.settings, self.dim)
 

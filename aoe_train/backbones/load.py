@@ -105,7 +105,7 @@ def load_backbone(
             _check_code(part)
     options = {"quantization_config": quantization} if quantization else {}
     try:
-        with _quietly():
+        with quietly():
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
             backbone, report = AutoModel.from_pretrained(
                 folder,
@@ -122,7 +122,7 @@ def load_backbone(
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without transformers' own report of missing weights, which `_check_weights` judges, and its bars."""
     from transformers.utils import logging
 

@@ -42,7 +42,10 @@ def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
         raise DataError("the held-out data has no examples")
     vectors = encode(examples.texts)
     if not np.isfinite(vectors).all():
-        raise DataError("the model gives held-out texts vectors that are not numbers (NaN, infinity)")
+        raise DataError(
+            "the model gives held-out texts vectors that are not numbers (NaN, infinity); if it has just been"
+            " trained, lower --lr"
+        )
     if examples.kind == "triplet":
         return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows))
     if examples.labels is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from aoe_train.backbones.load import quietly
 from aoe_train.interchange import is_ran
 from pairkit.errors import ConfigError
 
@@ -84,7 +85,8 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
     require_onnx()
     _refuse_loops(model, settings)
     # Read afresh: an encoder's backbone may have been changed to run without padding.
-    backbone = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
+    with quietly():
+        backbone = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     _trace(PaddedEncoder(backbone, settings.pooling, normalize=settings.normalize).eval(), folder / GRAPH)
