@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.errors import ConfigError
-from pairkit.files import write_errors, write_json
+from pairkit.files import write_json
+from pairkit.folders import LOCK_FILE, held_folder
 
 RUN_FILE = "run.json"
 _MADE_BY = "aoe "
-_LOCK_FILE = "lock"
 
 
 def work_beside(out: Path) -> Path:
@@ -40,21 +39,12 @@ def working_folder(work: Path) -> Iterator[None]:
     Raises:
         ConfigError: the folder can't be written, or another process works in it.
     """
-    with write_errors(work):
-        work.mkdir(parents=True, exist_ok=True)
-        lock = (work / _LOCK_FILE).open("w")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(
-                f"{work}: another run works in it; wait for it or choose another --out"
-            ) from error
+    with held_folder(work, "another run works in it; wait for it or choose another --out"):
         try:
             yield
         finally:
             left = {path.name for path in work.glob("*")}
-            if left and left <= {_LOCK_FILE, RUN_FILE}:  # nothing to go on from
+            if left and left <= {LOCK_FILE, RUN_FILE}:  # nothing to go on from
                 shutil.rmtree(work)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_errors
+from pairkit.folders import held_folder
 
 STORE_FILE = "store.sqlite"
 
@@ -75,16 +75,7 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
     """
     if not create and not work.is_dir():
         raise ConfigError(f"{work}: no such working folder; run the crawl first or choose another --work")
-    with write_errors(work):
-        work.mkdir(parents=True, exist_ok=True)
-        lock = (work / "lock").open("w")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(
-                f"{work}: another gis process works in it; wait for it or choose another --work"
-            ) from error
+    with held_folder(work, "another gis process works in it; wait for it or choose another --work"):
         yield
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gis_builder.store import RepoRow, Store, Usage
-from gis_builder.store.schema import connect, database_errors
+from pairkit.database import connect, database_errors
 
 BUDGET = "budget"  # the key of the store's note on what the server said last of its limit
 _POOL = "pool"  # a task that fixes a sample's order and is never done

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
-from gis_builder.store.schema import connect, database_errors
+from pairkit.database import connect, database_errors
 
 _ISSUE = (
     "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "

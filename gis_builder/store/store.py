@@ -14,8 +14,9 @@ from typing import Any, Self
 from gis_builder.records import Issue, IssueRef, Kind, Thread
 from gis_builder.store import reading
 from gis_builder.store.rows import Absence, Page, RepoOutcome, RepoRow, Task, TopUp, Usage
-from gis_builder.store.schema import connect, database_errors, prepare, touch_private
+from gis_builder.store.schema import SCHEMA
 from gis_builder.store.writing import REPO_COLUMNS, save_page
+from pairkit.database import connect, database_errors, prepare, touch_private
 from pairkit.errors import ConfigError
 
 
@@ -49,7 +50,7 @@ class Store:
         with database_errors(path):
             connection = connect(path)
             try:
-                prepare(connection, path, create=create)
+                prepare(connection, path, SCHEMA, create=create)
             except BaseException:
                 connection.close()
                 raise
