@@ -84,7 +84,6 @@ class JudgeSettings(Settings):
 
     candidates_per_call: int = Field(default=8, ge=1)
     llms: tuple[str, ...] = ()  # the judges; empty: the LLMs that propose
-    max_tokens: int = Field(default=256, ge=1)
 
 
 class EnsembleSettings(Settings):
@@ -94,9 +93,9 @@ class EnsembleSettings(Settings):
     strategy: Strategy = "union"
     min_sources: int = Field(default=2, ge=1)  # agreement: LLMs that must have proposed the same
     unrelated_is_negative: bool = True  # vote, weighted: `unrelated` confirms a negative
-    reversed_pairs: Literal["drop", "swap"] = "drop"  # vote: positives judged opposite, negatives judged same
+    reversed_pairs: Literal["drop", "swap"] = "drop"  # positives judged opposite, negatives judged same
     min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: below it a pair is dropped
-    min_items: int = Field(default=50, ge=1)  # weighted: fewer judged candidates fall back to the majority
+    min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
     antonym_score: float = Field(default=0.0, ge=0, le=1)  # label of a negative; raters rarely give 0
 
 
@@ -180,6 +179,11 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
                     f"describe it as [llm.{name}] in a file for --config"
                 )
+        if self.ensemble.strategy in ("vote", "weighted") and self.llms and not self.judges:
+            raise ValueError(
+                f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
+                "judge.llms, or use union"
+            )
         return self
 
     @property
@@ -197,4 +201,5 @@ class LabelSettings(Settings):
         """The LLMs that judge; none where the strategy asks for no judgement."""
         if self.ensemble.strategy in ("union", "agreement"):
             return ()
-        return self.judge.llms or self.proposers
+        named = self.judge.llms or self.proposers
+        return tuple(name for name in named if self.llm[name].kind != "wordnet")  # rules can't judge

@@ -5,6 +5,7 @@ Secrets never come this way; they are read from the environment or a key file by
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ S = TypeVar("S", bound=Settings)
 def load_settings(
     model: type[S],
     *,
+    below: Mapping[str, Any] | None = None,
     file: Path | None = None,
     assignments: Iterable[str] = (),
     flags: Mapping[str, Any] | None = None,
@@ -35,6 +37,7 @@ def load_settings(
 
     Args:
         model: The settings class, whose field defaults are the lowest layer.
+        below: Settings to begin from instead of the defaults, such as those of an earlier run.
         file: A TOML file that holds differences from the defaults only.
         assignments: `section.key=value` strings; the value is read as TOML, else as a plain string.
         flags: Dotted keys to values given on the command line; None means "not given".
@@ -42,7 +45,9 @@ def load_settings(
     Raises:
         ConfigError: names the file or flag, the key, what was found and what was expected.
     """
-    tree: dict[str, Any] = {} if file is None else _read_toml(file)
+    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
+    if file is not None:
+        _overlay(tree, _read_toml(file))
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
@@ -55,6 +60,14 @@ def load_settings(
         return model.model_validate(tree)
     except ValidationError as error:
         raise ConfigError("; ".join(_explain(model, e) for e in error.errors())) from error
+
+
+def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _overlay(tree[key], value)
+        else:
+            tree[key] = value
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

@@ -1,0 +1,246 @@
+"""Asking through OpenAI's Batch API: half the price, within a day.
+
+A batch is written down with all its questions before it is started, under a tag that the server keeps with
+it. So a run that was killed at any moment finds out whether its batch exists, and starts none twice. What a
+batch brings is kept in one step, each line matched by its custom id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from llm_labeler.batch.lines import Portion, request_line
+from llm_labeler.batch.results import Results, read_results
+from llm_labeler.batch.server import ENDED, BatchServer, Seen
+from llm_labeler.budget import Budget, BudgetSpent, Reservation, charge
+from llm_labeler.dispatch import Outcome, Progress, ask_all
+from llm_labeler.dispatch.progress import Meter
+from llm_labeler.provider import Provider
+from llm_labeler.providers.dialect import can_be_sent
+from llm_labeler.records import Ask, AskKey, Failure, Usage
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store import Batch, Store, chunks
+from pairkit.errors import ConfigError, RemoteError
+
+if TYPE_CHECKING:
+    from llm_labeler.providers.openai_compatible import OpenAiProvider
+
+_STARTING = "starting"  # the state of a batch that the server may not have heard of
+_MOST_MISFITS = 1000  # so many questions in a row that find no room in the budget end the search
+
+
+async def run_batch(
+    asks: Mapping[str, Iterable[Ask]],
+    providers: Mapping[str, Provider],
+    store: Store,
+    budget: Budget,
+    *,
+    progress: Callable[[Progress], None],
+    poll_s: float = 30.0,
+) -> Outcome:
+    """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
+
+    The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
+    the model or a parameter now and not tomorrow.
+
+    Args:
+        asks: By LLM, what it is asked.
+        providers: By LLM, who answers; checked by the caller, who also closes them.
+        store: Where batches, answers and failures go.
+        budget: Begun from what the store says is spent.
+        progress: Told at each look at the server, and at the end.
+        poll_s: Seconds between looks.
+
+    Raises:
+        ConfigError: an LLM has no Batch API.
+        PairkitError: the server can't be asked any more; running again resumes.
+    """
+    meter = Meter(progress, None)
+    batchers = {llm: _Batcher(_with_batches(providers[llm]), store, budget, meter, poll_s) for llm in asks}
+    tasks = [asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        meter.changed(last=True)
+    return meter.outcome()
+
+
+def _with_batches(provider: Provider) -> OpenAiProvider:
+    from llm_labeler.providers.openai_compatible import OpenAiProvider
+
+    if isinstance(provider, OpenAiProvider) and provider.kind != "glm":
+        return provider
+    raise ConfigError(f"llm {provider.name}: has no OpenAI Batch API; leave it out, or run without --batch")
+
+
+class _Batcher:
+    """One LLM's batches."""
+
+    def __init__(
+        self, provider: OpenAiProvider, store: Store, budget: Budget, meter: Meter, poll_s: float
+    ) -> None:
+        self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
+        self._poll_s = poll_s
+        self._server = BatchServer(provider, min(1.0, poll_s))
+        self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
+        self._collected: set[AskKey] = set()  # answered by batches of an earlier process
+        # Others on this machine, or behind other servers, may give no discount.
+        self._discount = 0.5 if provider.kind == "openai" else 1.0
+
+    async def run(self, asks: Iterable[Ask]) -> None:
+        """Ask everything."""
+        self._store.save_parameters(self._provider.parameters, self._provider.parameters_text)
+        await self._settle_starts()
+        await self._collect_all()
+        questions = self._unanswered(asks)
+        if (first := next(questions, None)) is not None and await self._answers_now(first):
+            await self._hand_in_all(chain(self._store.unanswered([first]), questions))
+            await self._collect_all()
+
+    def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
+        for chunk in chunks(asks):
+            missing = self._store.unanswered(chunk)
+            collected = sum(ask.key in self._collected for ask in chunk)
+            self._meter.done += collected
+            self._meter.cached += len(chunk) - len(missing) - collected
+            yield from filter(self._can_be_sent, missing)
+
+    def _can_be_sent(self, ask: Ask) -> bool:
+        if sendable := can_be_sent(ask):
+            return sendable
+        detail = "the text holds half a surrogate pair"
+        self._store.save_failure(Failure(ask.key, "rejected", detail, 0, final=True))
+        self._meter.failed += 1
+        return sendable
+
+    async def _answers_now(self, ask: Ask) -> bool:
+        """Ask one question directly; whether there is room for more."""
+        name, breaker = self._provider.name, BreakerSettings()
+        outcome = await ask_all(
+            {name: [ask]},
+            {name: self._provider},
+            self._store,
+            self._budget,
+            breaker=breaker,
+            progress=lambda progress: None,  # noqa: ARG005
+        )
+        self._meter.done += outcome.done
+        self._meter.spent += outcome.spent
+        self._meter.stopped_by = outcome.stopped_by or self._meter.stopped_by
+        return outcome.stopped_by is None
+
+    async def _hand_in_all(self, asks: Iterable[Ask]) -> None:
+        portion, misfits = Portion(), 0
+        for ask in asks:
+            line = request_line(ask, self._provider.dialect.body(ask, self._provider.dialect.form))
+            bound = self._provider.bound(ask)
+            try:
+                while (reservation := self._budget.reserve(bound, self._cost(bound))) is None:
+                    portion = await self._hand_in(portion)
+                    await self._make_room()
+            except BudgetSpent as spent:
+                self._meter.stopped_by = spent.limit
+                if (misfits := misfits + 1) >= _MOST_MISFITS:
+                    break
+                continue
+            if not portion.has_room_for(line):
+                portion = await self._hand_in(portion)
+            portion.add(ask, line, bound, reservation)
+            misfits = 0
+        await self._hand_in(portion)
+
+    async def _make_room(self) -> None:
+        """Free what our own batches hold in the budget; else wait for other LLMs'."""
+        if self._held:
+            await self._collect_all()
+        else:
+            await asyncio.sleep(self._poll_s)
+
+    async def _hand_in(self, portion: Portion) -> Portion:
+        """Start a batch; returns an empty portion to go on with."""
+        if not portion.keys:
+            return portion
+        tag = f"label-{uuid4().hex}"
+        name, cost = self._provider.name, self._cost(portion.bound)
+        batch = Batch(name, tag, _STARTING, {}, portion.keys, portion.bound, cost)
+        self._store.save_batch(batch)
+        self._held |= portion.held
+        file_id = await self._server.upload(bytes(portion.content))
+        seen = await self._server.create(file_id, tag)
+        self._adopt(batch, seen)
+        self._meter.in_flight += len(portion.keys)
+        self._meter.changed()
+        return Portion()
+
+    async def _settle_starts(self) -> None:
+        """Find out what became of batches that an earlier process was about to start."""
+        for batch in self._store.batches(self._provider.name):
+            if batch.state == _STARTING:
+                if (seen := await self._server.find(batch.batch_id)) is not None:
+                    self._adopt(batch, seen)
+                else:
+                    self._store.forget_batch(batch.batch_id)
+
+    def _adopt(self, batch: Batch, seen: Seen) -> None:
+        known = replace(batch, batch_id=seen.batch_id, state=seen.state)
+        self._store.save_batch(known, replaces=batch.batch_id)
+
+    async def _collect_all(self) -> None:
+        """Wait for every batch of this LLM, and keep what it brings."""
+        waiting = self._store.batches(self._provider.name)
+        while waiting:
+            for batch in list(waiting):
+                seen = await self._server.look(batch.batch_id)
+                if seen.state in ENDED:
+                    await self._collect(batch, seen)
+                    waiting.remove(batch)
+            self._meter.in_flight = sum(len(batch.keys) for batch in waiting)
+            self._meter.changed()
+            if waiting:
+                await asyncio.sleep(self._poll_s)
+
+    async def _collect(self, batch: Batch, seen: Seen) -> None:
+        if seen.state == "failed":
+            self._store.forget_batch(batch.batch_id)
+            self._settle(batch, Results())
+            raise RemoteError(
+                f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
+                f"({seen.problems or 'no reason given'}); mend what it says, then run the same command again"
+            )
+        content = [await self._server.download(file_id) for file_id in seen.files]
+        results = await read_results(self._provider, batch, seen.state, content, self._discount)
+        self._store.collect_batch(batch, results.answers.values(), results.failures.values())
+        self._settle(batch, results)
+        if results.problem is not None:
+            raise results.problem
+
+    def _settle(self, batch: Batch, results: Results) -> None:
+        """Put what a batch took in place of what was held for it; an earlier process's is counted already."""
+        is_ours = not self._held.keys().isdisjoint(batch.keys)
+        self._meter.done += len(results.answers) if is_ours else 0
+        self._meter.failed += len(results.failures) if is_ours else 0  # an earlier one's are asked again
+        self._collected.update(batch.keys[name] for name in results.answers if not is_ours)
+        for name in batch.keys:
+            answer = results.answers.get(name)
+            usage, cost = (answer.reply.usage, answer.cost) if answer else (None, None)
+            if answer or name in results.failures:
+                estimated = answer is not None and answer.estimated
+                self._meter.spent += charge(usage, cost, estimated=estimated)
+            if (reservation := self._held.pop(name, None)) is None:
+                continue
+            if answer or name in results.failures:
+                self._budget.settle(reservation, usage, cost)
+            else:
+                self._budget.release(reservation)
+
+    def _cost(self, bound: Usage) -> float | None:
+        cost = self._provider.prices.cost(bound)
+        return None if cost is None else cost * self._discount

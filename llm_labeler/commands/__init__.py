@@ -1,0 +1,1 @@
+"""The commands of `label`: one module for asking, one for what works on stored answers."""

@@ -1,0 +1,166 @@
+"""From the raw text of an answer to its items."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from unicodedata import normalize
+
+from llm_labeler.parse import wording
+from llm_labeler.parse.fields import items_of
+from llm_labeler.parse.listed import read_list, without_ordinals
+from llm_labeler.parse.markup import fenced, plain, without_html
+from llm_labeler.parse.prose import read_prose
+from llm_labeler.parse.sentence import refine
+from llm_labeler.parse.source import Source, tidy
+from llm_labeler.parse.structured import Found, read_json
+from llm_labeler.parse.tables import read_table
+from llm_labeler.parse.turns import answer_of
+from llm_labeler.records import Item
+
+MAX_CHARS = 1_000_000  # of an answer; what is beyond is not read
+_EXCERPT = 500  # characters kept of what is turned down
+_FENCE = re.compile(r"```(?:json)?")
+_INTRODUCTIONS = 4  # "Sure!", "Here are …:", "Output:" …
+_BEFORE = ("thinking", "echo", "preamble", "outside_list")
+
+
+def parse_answer(raw: str, *, text: str, finish: str = "stop", size: int | None = None) -> list[Item]:
+    """The sentences in one answer, and everything in it that is none, in the order of the answer.
+
+    A function of its arguments alone that raises on no string and takes time linear in its length. Sentences
+    come in NFKC with single spaces; of pieces turned down the first 500 characters are kept.
+
+    Args:
+        raw: What the LLM said.
+        text: The sentence it was asked about.
+        finish: How the answer ended, see `Reply.finish`: after `length` and `content_filter` its last
+            sentence is turned down, after `refusal` all of it.
+        size: How many sentences were asked for; more than these are turned down. None: as many as there are.
+
+    Returns:
+        Items without a reason may be candidates; the others have one of `REASONS`. Never empty.
+    """
+    source = Source.of(plain(text))
+    parts = answer_of(plain(raw[:MAX_CHARS]))
+    items = [Item(tidy(piece), reason) for reason, piece in parts.before]
+    items += _after_refusal(_read(parts.text, source, size, finish))
+    items += [Item(tidy(piece), reason) for reason, piece in parts.after]
+    items = _without_made_up_turns(items, source)
+    if not items:
+        items = [Item("", "refusal" if finish in ("refusal", "content_filter") else "empty_answer")]
+    if finish == "refusal":
+        items = [replace(item, reason=item.reason or "refusal") for item in items]
+    is_cut = finish in ("length", "content_filter") or len(raw) > MAX_CHARS
+    items = _within_size(_without_cut_tail(items) if is_cut else items, size)
+    if len(raw) > MAX_CHARS:
+        items.append(Item(tidy(plain(raw[MAX_CHARS : MAX_CHARS + _EXCERPT])), "unread"))
+    return [item if item.reason is None else _excerpt(item) for item in items]
+
+
+def _read(text: str, source: Source, size: int | None, finish: str) -> list[Item]:
+    """Down the ladder: JSON, fences, a table, a list, prose."""
+    bare = without_html(text) if "<" not in source.text else text
+    if bare is None:
+        return [Item(tidy(text), "unparsable")]
+    found = read_json(bare, source.text)
+    if found is not None:
+        return _from_json(found, source, size, finish)
+    before, inside, after = fenced(bare) if "```" not in source.text else ("", bare, "")
+    return [*_outside(before, source), *_read_text(inside, source, size), *_outside(after, source)]
+
+
+def _from_json(found: Found, source: Source, size: int | None, finish: str) -> list[Item]:
+    strings = [item for value in found.values for item in items_of(value, source)]
+    kept = [item for item in strings if item.reason is None]
+    items: list[Item] = []
+    for item in strings:
+        if item.reason is not None:
+            items.append(Item(tidy(plain(item.text)), item.reason))
+        elif len(kept) == 1 and "\n" in item.text.strip():
+            items += _read_text(plain(item.text), source, size)  # a list within the only string
+        else:
+            items += refine(plain(item.text), source)
+    if not items:
+        items = [Item("", "empty_answer")]
+    if finish == "stop" and not found.is_closed:
+        items = _without_cut_tail(items)  # it was cut whatever the server says
+    return [
+        *_outside(found.before, source),
+        *without_ordinals(items),
+        *_outside(found.after, source),
+    ]
+
+
+def _read_text(text: str, source: Source, size: int | None) -> list[Item]:
+    if not any(character.isalnum() for character in text):
+        return [Item(tidy(text), "unparsable")] if text.strip() else []
+    text = _opened(text if text.isascii() else normalize("NFKC", text), source)
+    items = read_table(text, source)
+    if items is None:
+        items = read_list(text, source)
+    return read_prose(text, source, size) if items is None else items
+
+
+def _opened(text: str, source: Source) -> str:
+    """`text` with introductions on lines of their own, and without labels such as `Output:`."""
+    introductions: list[str] = []
+    for _ in range(_INTRODUCTIONS):
+        text = text.lstrip()
+        first = text.partition("\n")[0]
+        bare = first.lstrip("*_# ")
+        if (end := wording.echo_end(first, source)) > 0:
+            introductions.append(first[:end])
+            text = text[end:]
+        elif (end := wording.head(bare, source)) > 0:
+            text = bare[end:].lstrip("*_ ") + text[len(first) :]
+        elif (end := wording.lead(first, source)) > 0 and len(first) < len(text) + (end < len(first)):
+            introductions.append(first[:end].rstrip())
+            text = text[end:]
+        else:
+            break
+    return "\n".join((*introductions, text))
+
+
+def _outside(text: str, source: Source) -> list[Item]:
+    """Paragraphs around JSON or a fence."""
+    paragraphs = [tidy(_FENCE.sub("", block)) for block in text.split("\n\n")]
+    return [
+        Item(said, wording.aside(said, source, "outside_list"))
+        for said in paragraphs
+        if any(character.isalnum() for character in said)
+    ]
+
+
+def _after_refusal(items: list[Item]) -> list[Item]:
+    """Nothing that follows a refusal is an answer."""
+    first = next((item for item in items if item.reason not in _BEFORE), None)
+    if first is None or first.reason != "refusal":
+        return items
+    return [item if item.reason else replace(item, reason="refusal") for item in items]
+
+
+def _without_made_up_turns(items: list[Item], source: Source) -> list[Item]:
+    has_sentence = False
+    for place, item in enumerate(items):
+        has_sentence = has_sentence or item.reason is None
+        if has_sentence and item.reason == "echo" and wording.opens_turn(item.text, source):
+            return [*items[:place], *(Item(later.text, "runaway") for later in items[place:])]
+    return items
+
+
+def _without_cut_tail(items: list[Item]) -> list[Item]:
+    return [*items[:-1], replace(items[-1], reason=items[-1].reason or "cut_off")] if items else items
+
+
+def _within_size(items: list[Item], size: int | None) -> list[Item]:
+    kept = 0
+    for place, item in enumerate(items):
+        kept += item.reason is None
+        if size is not None and kept > size and item.reason is None:
+            items[place] = replace(item, reason="beyond_size")
+    return items
+
+
+def _excerpt(item: Item) -> Item:
+    return item if len(item.text) <= _EXCERPT else replace(item, text=item.text[: _EXCERPT - 1] + "…")

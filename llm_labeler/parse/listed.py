@@ -1,0 +1,137 @@
+"""The list rung: lines with a mark begin an item, lines without go on with it, the rest stands outside."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from llm_labeler.parse import wording
+from llm_labeler.parse.marks import Mark, find_marks
+from llm_labeler.parse.sentence import refine
+from llm_labeler.parse.source import Source, tidy
+from llm_labeler.records import Item
+
+# A number after the end of a sentence and before the beginning of one.
+_INLINE = re.compile(r"(?<=[.!?。;；\"”)\]])\s*[(\[]?(?P<n>\d{1,3})[.):、]\s*(?=[^\Wa-z\d_]|[\"“‘「*])")
+_ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
+
+
+@dataclass(slots=True)
+class _Part:
+    """Lines that belong together."""
+
+    kind: Literal["item", "sub_item", "outside"]
+    lines: list[str]
+    mark: Mark | None = None
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.lines)
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(line.strip("*_ \t") for line in self.lines)
+
+
+def read_list(text: str, source: Source) -> list[Item] | None:
+    """Items of a list and what stands outside of it, in order; None if there is no list."""
+    lines = text.split("\n")
+    marks = find_marks(lines, source)
+    if not marks:
+        return None
+    if len(marks) == 1:
+        place, mark = next(iter(marks.items()))
+        if mark.kind == "number" and (rests := _inline(mark, source)) is not None:
+            lines[place : place + 1] = rests
+            marks = {place + n: Mark(mark.kind, n + 1, mark.indent, rest) for n, rest in enumerate(rests)}
+        elif mark.kind == "number" and _counts_inside(mark):
+            return None
+    items: list[Item] = []
+    for part in _parts(lines, marks, source):
+        items += _items(part, source)
+    return without_ordinals(items)
+
+
+def without_ordinals(items: list[Item]) -> list[Item]:
+    """Items without numbers of their own, where those kept count 1, 2, 3 … from the first to the last."""
+    for _ in range(3):
+        matches = [_ORDINAL.match(item.text) for item in items if item.reason is None]
+        ordinals = [int(match[1]) for match in matches if match]
+        if len(matches) < 2 or ordinals != list(range(1, len(matches) + 1)):
+            break
+        items = [
+            item if match is None or item.reason else Item(item.text[match.end() :])
+            for item in items
+            for match in [_ORDINAL.match(item.text)]
+            if item.reason or match is None or match.end() < len(item.text)
+        ]
+    return items
+
+
+def _inline(mark: Mark, source: Source) -> list[str] | None:
+    """Items of a list that stands on one line, if it is one: `1. The cat sat. 2. A cat sat. 3. …`."""
+    rests, start, expected = [], 0, (mark.ordinal or 0) + 1
+    for match in _INLINE.finditer(mark.rest):
+        if int(match["n"]) == expected:
+            rests.append(mark.rest[start : match.start()])
+            start, expected = match.end(), expected + 1
+    rests.append(mark.rest[start:])
+    return rests if len(rests) > 1 and _INLINE.search(source.text) is None else None
+
+
+def _counts_inside(mark: Mark) -> bool:
+    """Whether the sentence itself counts: `1) one and 2) two`."""
+    return f"{(mark.ordinal or 0) + 1}{mark.sign}" in mark.rest
+
+
+def _parts(lines: list[str], marks: dict[int, Mark], source: Source) -> list[_Part]:
+    parts: list[_Part] = []
+    after_blank = False
+    for place, line in enumerate(lines):
+        if (mark := marks.get(place)) is not None:
+            parts.append(_Part(_kind(mark, parts), [mark.rest], mark))
+        elif not any(character.isalnum() for character in line):
+            after_blank = True
+            continue
+        elif _goes_on(line, parts, after_blank, source):
+            parts[-1].lines.append(line)
+        else:
+            parts.append(_Part("outside", [line]))
+        after_blank = False
+    return parts
+
+
+def _kind(mark: Mark, parts: list[_Part]) -> Literal["item", "sub_item"]:
+    """A bullet deeper than the numbered item above it is a point of that item, unless that is a heading."""
+    above = next((part for part in reversed(parts) if part.kind == "item"), None)
+    if mark.kind != "bullet" or above is None or above.mark is None or above.is_empty:
+        return "item"
+    is_deeper = above.mark.kind in ("number", "letter") and mark.indent > above.mark.indent
+    return "sub_item" if is_deeper and not above.text.rstrip("*_ ").endswith(":") else "item"
+
+
+def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -> bool:
+    """Whether a line without a mark belongs to what stands above it."""
+    if not parts:
+        return False
+    above = parts[-1]
+    if above.kind != "outside" and above.is_empty:
+        return True
+    said = tidy(line)
+    if above.kind != "outside" and wording.aside(said, source, None) is not None:
+        return False
+    if after_blank:
+        return above.kind != "outside" and line[:1] in " \t"
+    return above.kind != "outside" or wording.echoes(said, source) == wording.echoes(above.lines[0], source)
+
+
+def _items(part: _Part, source: Source) -> list[Item]:
+    if part.kind == "item":
+        return refine(part.text, source)
+    said = tidy(part.text)
+    if not said:
+        return []
+    if part.kind == "sub_item":
+        return [Item(said, "sub_item")]
+    return [Item(said, wording.aside(said, source, "outside_list"))]

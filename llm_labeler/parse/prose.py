@@ -1,0 +1,91 @@
+"""The rungs without marks: blocks between blank lines, lines, the sentences of one paragraph."""
+
+from __future__ import annotations
+
+import re
+
+from llm_labeler.parse import wording
+from llm_labeler.parse.sentence import refine
+from llm_labeler.parse.source import Source, tidy
+from llm_labeler.records import Item
+
+_ENDED = (".", "!", "?", "。", ".”", '."', "”", '"', "」", "…", ":", ")")
+_STOP = re.compile(
+    r"[.!?]+[\"”’')\]]*\s+(?=[\"“‘'(]?[^\Wa-z\d_])|[。!?]+[”」』\"]*\s*(?=[^\sA-Za-z。!?”」』\"])"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref|jr|sr|inc"
+    r"|ltd|co|u\.s|spp?|var|max|min)\.$",
+    re.IGNORECASE,
+)
+_SEVERAL_QUOTED = re.compile(r'"[^"]+"(?: ?[,;/|]? ?(?:and )?"[^"]+")+[.,]?')
+_QUOTED = re.compile(r'"([^"]+)"')
+
+
+def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
+    """Items of an answer without any list, in order."""
+    pieces = [piece for block in _blocks(text) for piece in _pieces(block, source)]
+    sentences = [n for n, (_, reason) in enumerate(pieces) if reason is None]
+    if len(sentences) == 1 and size != 1:
+        n = sentences[0]
+        pieces[n : n + 1] = [(piece, None) for piece in _divided(pieces[n][0], source, size)]
+    return [
+        item
+        for piece, reason in pieces
+        for item in (refine(piece, source) if reason in (None, "echo") else [Item(piece, reason)])
+    ]
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a tidy text; an abbreviation's full stop doesn't end one."""
+    found, start = [], 0
+    for match in _STOP.finditer(text):
+        end = match.end()
+        before = text[max(start, match.start() - 12) : match.start() + 1]
+        if not _ABBREVIATION.search(before):
+            found.append(text[start:end].strip())
+            start = end
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _blocks(text: str) -> list[list[str]]:
+    """Runs of lines that say something; blank lines and rules stand between them."""
+    blocks: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if any(character.isalnum() for character in line):
+            blocks[-1].append(line)
+        elif blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
+
+
+def _pieces(block: list[str], source: Source) -> list[tuple[str, str | None]]:
+    """Sentences of a block, each of one line or more, and asides with their reasons."""
+    is_titled = not source.text.endswith(_ENDED)
+    pieces: list[tuple[list[str], str | None]] = []
+    for line in block:
+        said = tidy(line.lstrip("> \t"))
+        reason = wording.aside(said, source, None)
+        above, above_reason = pieces[-1] if pieces else ([""], "preamble")
+        if reason is None and above_reason in ("closing_note", "refusal"):
+            reason = above_reason
+        goes_on = reason == above_reason and reason != "echo"
+        if reason is None and (is_titled or above[-1].endswith(_ENDED) or not said[:1].islower()):
+            goes_on = False
+        if goes_on and pieces:
+            above.append(said)
+        else:
+            pieces.append(([said], reason))
+    return [(" ".join(lines), reason) for lines, reason in pieces]
+
+
+def _divided(piece: str, source: Source, size: int | None) -> list[str]:
+    """A paragraph as several answers, each of as many sentences as the source has."""
+    if _SEVERAL_QUOTED.fullmatch(piece):
+        return [match[1] for match in _QUOTED.finditer(piece)]
+    width = len(sentences_of(source.text))
+    found = sentences_of(piece)
+    if len(found) <= width or len(found) % width or (width > 1 and len(found) // width != size):
+        return [piece]
+    return [" ".join(found[n : n + width]) for n in range(0, len(found), width)]

@@ -1,0 +1,26 @@
+"""Why a piece of an answer is no candidate, as far as the answer's shape tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "empty_answer": "the answer has no text",
+        "unparsable": "it can't be read as a sentence: a page of HTML, JSON without text, bare signs",
+        "unread": "it stands beyond the first million characters of the answer",
+        "thinking": "the model's reasoning, between <think> marks or with one of them missing",
+        "echo": "the prompt, or the sentence asked about, said again",
+        "runaway": "another turn that the model made up after its answer",
+        "preamble": "it introduces the sentences, or is a heading above them",
+        "closing_note": "a remark about the sentences: a note, an explanation, an offer of help",
+        "refusal": "the model declines, or asks for something else",
+        "outside_list": "it stands before or after a list, a table or JSON and is none of the above",
+        "sub_item": "a point below an item of the list",
+        "side_field": "a field of a JSON object, or a column of a table, beside the sentence",
+        "not_text": "JSON has a number, a truth value or nothing where a sentence should be",
+        "cut_off": "the last of an answer that ended at the token limit",
+        "beyond_size": "more sentences than were asked for",
+    }
+)

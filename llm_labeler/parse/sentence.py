@@ -1,0 +1,84 @@
+"""From the text of one item to its sentence: label, arrow, markup, quotes and remark taken off."""
+
+from __future__ import annotations
+
+import re
+
+from llm_labeler.parse import wording
+from llm_labeler.parse.labels import inner_label, label_end
+from llm_labeler.parse.quotes import unquote
+from llm_labeler.parse.source import Source, tidy
+from llm_labeler.records import Item
+
+_ROUNDS = 4  # of label within quotes within bold …
+_ARROW = re.compile(r" ?(?:-{1,2}>|=>|→|⇒|➔|➜) ?")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]{1,2000})(?<=\S)\*(?![\w*])")
+# A bracket at the end that speaks of the sentence, not for it.
+_REMARK = re.compile(
+    r"\((?:note|explanation|synonym|antonym|opposite|meaning|same meaning|negat|chang|replac|here|this"
+    r"|original|反义|同义|注|说明)[^()]*\)[.。]?$",
+    re.IGNORECASE,
+)
+
+
+def refine(piece: str, source: Source) -> list[Item]:
+    """The items in one piece of an answer: its sentence, and whatever stands with it and is turned down."""
+    said = tidy(piece)
+    if not any(character.isalnum() for character in said):
+        return [Item(said, "unparsable")] if said else []
+    before, said = _after_echo(said, source)
+    reason = wording.aside(said, source, None)
+    if reason == "closing_note" and not wording.notes(said, source):
+        reason = None  # "Let me know …" may well be a sentence where one is expected
+    if reason is not None and not before:
+        return [Item(said, reason)]
+    said, remark = _without_remark(said, source)
+    sentence = strip_clothes(said, source)
+    if not any(character.isalnum() for character in sentence):
+        return [Item(tidy(piece), "preamble")]
+    items = [Item(before, "echo")] if before else []
+    items.append(Item(sentence))
+    return [*items, Item(remark, "closing_note")] if remark else items
+
+
+def strip_clothes(said: str, source: Source) -> str:
+    """A tidy piece without label, emphasis and enclosing quotes."""
+    for _ in range(_ROUNDS):
+        bare = said[label_end(said, source) :]
+        bare = unquote(_without_emphasis(bare, source).strip())
+        if bare == said:
+            break
+        said = bare
+    return tidy(said)
+
+
+def _after_echo(said: str, source: Source) -> tuple[str, str]:
+    """Both sides of `source -> sentence` or `Original: … / Antonym: …`; no left side if it is neither."""
+    match = _ARROW.search(said)
+    if match is not None and not _ARROW.search(source.text):
+        left, right = said[: match.start()], said[match.end() :]
+        if right and (source.is_said_by(strip_clothes(left, source)) or wording.echoes(left, source)):
+            return left, right
+    if wording.echoes(said, source) and (start := inner_label(said, source)):
+        return said[:start].rstrip(" /|;,"), said[start:]
+    return "", said
+
+
+def _without_remark(said: str, source: Source) -> tuple[str, str]:
+    if not said.rstrip(".。").endswith(")") or "(" in source.text:
+        return said, ""
+    start = said.rfind("(")
+    match = _REMARK.match(said, start) if start > 0 else None
+    return (said[:start].rstrip(), said[start:]) if match else (said, "")
+
+
+def _without_emphasis(said: str, source: Source) -> str:
+    if "**" in said and "**" not in source.text:
+        said = said.replace("**", "")
+    if "__" in said and said.startswith("__") and "__" not in source.text:
+        said = said.replace("__", "")
+    if "*" in said and "*" not in source.text:
+        said = _EMPHASIS.sub(r"\1", said)
+    if len(said) > 2 and said[0] == said[-1] == "_":
+        said = said[1:-1]
+    return said

@@ -1,0 +1,102 @@
+"""The JSON rung: JSON, lines of JSON, nearly-JSON, alone or with prose around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import json_repair
+
+# An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
+_OPEN = re.compile(
+    r"(?:^|(?<=[:：]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
+)
+_BETWEEN = re.compile(r"[\s,;]*")
+_DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
+_FENCE = "`jsonJSON \t\n"
+_CLOSERS = {"[": "]", "{": "}", "(": ")"}
+_DECODER = json.JSONDecoder(strict=False)
+# The time of json_repair grows with the square of the signs it has to guess about; 500 of them take 60 ms.
+_MAX_CHARS, _MAX_SIGNS = 20_000, 500
+_SIGN = re.compile(r"[\[\]{}\"'“”‘’\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Decoded JSON and the text around it."""
+
+    before: str
+    values: list[Any]
+    after: str
+    is_closed: bool = True  # False: it breaks off within a string or a bracket
+
+
+def read_json(text: str, source: str) -> Found | None:
+    """The first JSON in `text`, with what follows it at once; None if there is none that can be read.
+
+    Where the sentence asked about has JSON in it, only JSON at the beginning counts: sentences may have some.
+    """
+    text = _unwrapped(text)
+    match = _OPEN.search(text)
+    if match is None or (_OPEN.search(source) and text[: match.start("open")].strip(_FENCE)):
+        return None
+    start = match.start("open")
+    values, end = _decoded(text, start)
+    is_closed = True
+    if not values:
+        end = max(text.rfind(_CLOSERS[text[start]]) + 1, 0)
+        closed = end if end > start else len(text)
+        value = _quoted_list(text[start:closed]) or _repaired(text[start:closed])
+        values, is_closed = ([] if value is None else [value]), end > start
+        end = closed
+    return Found(text[:start], values, text[end:], is_closed) if values else None
+
+
+def _unwrapped(text: str) -> str:
+    """JSON that was encoded as a JSON string, decoded once."""
+    bare = text.strip()
+    if len(bare) < 2 or bare[0] != '"' or bare[-1] != '"' or "\\" not in bare:
+        return text
+    try:
+        value = _DECODER.decode(bare)
+    except ValueError:
+        return text
+    return str(value)
+
+
+def _decoded(text: str, start: int) -> tuple[list[Any], int]:
+    """Values of JSON one after the other, as in JSON lines, and where they end."""
+    values: list[Any] = []
+    end = start
+    while start < len(text) and text[start] in "[{":
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            break
+        values.append(value)
+        between = _BETWEEN.match(text, end)
+        start = between.end() if between else end
+    return values, end
+
+
+def _quoted_list(text: str) -> list[str] | None:
+    """Strings of a list whose quotes are wrong for JSON: single ones, or some within that are not escaped."""
+    if text[0] not in "[(" or text[-1] not in "])":
+        return None
+    parts = _DELIMITER.split(text[1:-1].strip().rstrip(","))
+    if any(len(part) < 2 or part[0] != part[-1] or part[0] not in "\"'" for part in parts):
+        return None
+    return [part[1:-1].replace("\\'", "'").replace('\\"', '"').replace("\\n", "\n") for part in parts]
+
+
+def _repaired(text: str) -> Any:
+    """What json_repair makes of nearly-JSON; None where it can't, or would take too long."""
+    if text[0] == "(" or len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
+        return None
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None  # it guesses; a guess that goes wrong shows as any of these
+    return value if isinstance(value, list | dict) and value else None

@@ -1,0 +1,49 @@
+"""What tokens cost where the configuration does not say. An unknown price stays unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from llm_labeler.provider import Prices
+from llm_labeler.providers.address import Address
+from llm_labeler.settings import LlmSettings
+
+AS_OF = "June 2026"
+
+# US dollars per million tokens, prompt and completion, as published by OpenAI.
+_OPENAI: Mapping[str, tuple[float, float]] = {
+    "gpt-3.5-turbo": (0.50, 1.50),
+    "gpt-4o": (2.50, 10.00),
+    "gpt-4o-2024-05-13": (5.00, 15.00),
+    "gpt-4o-mini": (0.15, 0.60),
+    "gpt-4.1": (2.00, 8.00),
+    "gpt-4.1-mini": (0.40, 1.60),
+    "gpt-4.1-nano": (0.10, 0.40),
+    "gpt-5": (1.25, 10.00),
+    "gpt-5-mini": (0.25, 2.00),
+    "gpt-5-nano": (0.05, 0.40),
+}
+# bigmodel.cn bills in yuan; these it gives away.
+_BIGMODEL = dict.fromkeys(("glm-4-flash", "glm-4-flash-250414", "glm-4.5-flash", "glm-4.7-flash"), (0.0, 0.0))
+_ZAI: Mapping[str, tuple[float, float]] = {
+    "glm-4.5": (0.60, 2.20),
+    "glm-4.5-air": (0.20, 1.10),
+    "glm-4.5-flash": (0.0, 0.0),
+    "glm-4.6": (0.60, 2.20),
+    "glm-4.7": (0.60, 2.20),
+    "glm-4.7-flash": (0.0, 0.0),
+}
+_HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+def find_prices(settings: LlmSettings, address: Address) -> Prices:
+    """The entry's own prices; else 0 on this machine; else the published ones, see `AS_OF`; else unknown."""
+    table = _HOSTS.get(address.host, {})
+    known = table.get(settings.model) or table.get(_DATE.sub("", settings.model))
+    prompt, completion = (0.0, 0.0) if address.is_loopback else known or (None, None)
+    return Prices(
+        prompt if settings.price_in is None else settings.price_in,
+        completion if settings.price_out is None else settings.price_out,
+    )

@@ -1,0 +1,218 @@
+"""The raw values of an input, one a row: of a text file, a table, a dataset's folder or a hub name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.tables import SUFFIXES, first_row, is_table, read_table
+
+# Of several that a table has, the first of these holds the sentences.
+TEXT_COLUMNS = (
+    "text", "sentence", "sentence1", "text1", "anchor", "premise", "content", "question", "title",
+)  # fmt: skip
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?::[\w.-]+)?")
+_TRAIN = re.compile(r"(?:^|[-_.])train(?:ing)?(?=[-_.])", re.IGNORECASE)
+_OTHER_SPLIT = re.compile(r"(?:^|[-_.])(?:valid(?:ation)?|val|dev|test)(?=[-_.])", re.IGNORECASE)
+_HEADER_WORDS = 4  # a header of so many words, the only one of its file, is a sentence
+
+Values = Iterator[tuple[str, int, object]]
+
+
+def read_values(source: str, column: str | None) -> Values:
+    """Each row as (file or dataset, row, value), in the order of the source, read as it is asked for.
+
+    Args:
+        source: A file (`.txt`, `.parquet`, `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, each also as `.gz`),
+            the folder of a dataset (its train split is read), or a hub name (`owner/name`,
+            `owner/name:config`).
+        column: The column that holds the sentences; by default recognised by its name, or the only one of
+            text.
+
+    Raises:
+        ConfigError: no such source, or one of unknown kind.
+        DataError: not readable as what its name says, or no such column.
+        RemoteError: the hub could not be asked.
+    """
+    path = Path(source)
+    if path.is_dir():
+        for file in _train_files(path):
+            yield from _file_values(file, column)
+    elif path.exists() or _kind(path) in (".txt", *SUFFIXES):
+        yield from _file_values(path, column)
+    elif _HUB_NAME.fullmatch(source):
+        yield from _hub_values(source, column)
+    else:
+        raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
+
+
+def _kind(path: Path) -> str:
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def _file_values(path: Path, column: str | None) -> Values:
+    if not path.exists():
+        raise ConfigError(
+            f"{path}: no such file; give one of sentences, such as sentences.txt or pairs.jsonl"
+        )
+    if path.is_file() and not path.stat().st_size:
+        raise DataError("is empty; give a file with a sentence a line, or a table of sentences", path=path)
+    match _kind(path):
+        case ".txt" if column is not None:
+            raise ConfigError(f"{path}: a text file has no columns; leave out --text-column {column}")
+        case ".txt":
+            return ((str(path), row, line) for row, line in _lines(path))
+        case ".jsonl" | ".ndjson":
+            return _record_values(_json_lines(path), str(path), column)
+        case ".json":
+            return _record_values(enumerate(_json_array(path), 1), str(path), column)
+        case kind if kind in SUFFIXES:
+            return _frame_values(read_table(path), str(path), column, first_row(path))
+        case kind:
+            raise ConfigError(
+                f"{path}: unknown kind of file {kind!r}; give .txt, {', '.join(SUFFIXES)}, each also as .gz"
+            )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """A text file's lines, one in memory at a time; only a line feed ends one."""
+    row = 1
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            for row, line in enumerate(file, 1):
+                text = line.decode("utf-8-sig" if row == 1 else "utf-8")
+                yield row, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, such as with"
+            " iconv -f latin1 -t utf-8",
+            path=path,
+            row=row,
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"not readable ({error}); mend the file or its permissions", path=path) from error
+
+
+# The tables' reader is not asked for JSON: it takes half a surrogate pair for text.
+def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for row, line in _lines(path):
+        if line.strip():
+            yield row, _parsed(line, path, row)
+
+
+def _json_array(path: Path) -> list[Any]:
+    found = _parsed("\n".join(line for _, line in _lines(path)), path, 1)
+    if not isinstance(found, list):
+        raise DataError(
+            "expected an array of objects or of strings; for an object a line use .jsonl", path=path
+        )
+    return found
+
+
+def _parsed(text: str, path: Path, row: int) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            row += error.lineno - 1
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too large"
+        raise DataError(f"not JSON ({reason}); mend the file", path=path, row=row) from error
+
+
+def _record_values(records: Iterable[tuple[int, Any]], where: str, column: str | None) -> Values:
+    """Objects by the column that the first of them decides; what is no object is its own value."""
+    first: dict[str, Any] = {}
+    found = False
+    for row, record in records:
+        if not isinstance(record, dict):
+            yield where, row, record
+            found = True
+            continue
+        if not first:
+            first = record
+            column = column or _choose([*record], [k for k, v in record.items() if isinstance(v, str)], where)
+        found = found or column in record
+        yield where, row, record.get(column)
+    if first and not found:
+        raise _no_column([*first], where, column)
+
+
+def _frame_values(frame: pl.DataFrame, where: str, column: str | None, first: int) -> Values:
+    names = frame.columns
+    if column is None:
+        column = _choose(names, [name for name in names if frame[name].dtype == pl.String], where)
+        is_sentence = len(column.split()) >= _HEADER_WORDS
+        if first > 1 and is_sentence:
+            raise DataError(
+                "its only column is named by a whole sentence, so it seems to lack a header line: put one,"
+                " such as `text`, on top, or name the column with --text-column",
+                path=where,
+            )
+    elif column not in names:
+        raise _no_column(names, where, column)
+    return ((where, row, value) for row, value in enumerate(frame[column], first))
+
+
+def _choose(names: Sequence[str], of_text: Sequence[str], where: str) -> str:
+    known = {name.lower(): name for name in reversed(names)}
+    for name in TEXT_COLUMNS:
+        if name in known:
+            return known[name]
+    if len(of_text) == 1:
+        return of_text[0]
+    raise DataError(
+        f"found the columns {', '.join(names) or '(none)'}, and can't tell which holds the sentences; name it"
+        " with --text-column",
+        path=where,
+    )
+
+
+def _no_column(names: Sequence[str], where: str, column: str | None) -> DataError:
+    return DataError(
+        f"no column {column!r}; there are {', '.join(names) or '(none)'}: give one of them as --text-column",
+        path=where,
+    )
+
+
+def _train_files(folder: Path) -> list[Path]:
+    home = folder / "data" if (folder / "data").is_dir() else folder
+    tables = [
+        path
+        for path in sorted(home.iterdir())
+        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+    ]
+    if train := [path for path in tables if _TRAIN.search(path.name)]:
+        return train
+    if len(tables) == 1 and not _OTHER_SPLIT.search(tables[0].name):
+        return tables
+    raise DataError(
+        "no file of a train split, such as data/train-00000-of-00001.parquet or train.jsonl; give one of its"
+        " files instead of the folder",
+        path=folder,
+    )
+
+
+def _hub_values(name: str, column: str | None) -> Values:
+    try:
+        from datasets import load_dataset  # heavy, and only hub names need it
+    except ImportError as error:
+        raise ConfigError(f"{name}: reading from a hub needs `pip install aoe-toolkit[hub]`") from error
+    dataset, _, config = name.partition(":")
+    try:
+        found = load_dataset(dataset, config or None)
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"{name}: no file or folder here, and not loaded from the hub ({str(error)[:200]}); check name"
+            " and network"
+        ) from error
+    split = "train" if "train" in found else next(iter(found))
+    return _frame_values(found[split].with_format("polars")[:], f"{name}/{split}", column, 1)

@@ -1,0 +1,92 @@
+"""`label` as people run it: a process, and LLMs behind emulated servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MEMBERS = ("chatgpt", "llama", "chatglm")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads(self.out.strip().splitlines()[-1])
+
+    @property
+    def error(self) -> str:
+        """The one line of the error."""
+        (line,) = [line for line in self.err.splitlines() if line.startswith("error: ")]
+        assert "Traceback" not in self.err
+        return line
+
+
+def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without anybody's keys."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return {**kept, **(keys or {})}
+
+
+def run_label(*arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-m", "llm_labeler", *arguments],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment(keys),
+        cwd=cwd,
+        timeout=180,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
+    """A configuration that puts each LLM at an address."""
+    settings = {
+        "price_in": 1.0,
+        "price_out": 2.0,
+        "api_key_env": "EMULATED_API_KEY",
+        **more,
+    }
+    lines = []
+    for name, url in urls.items():
+        lines += [f"[llm.{name}]", 'kind = "openai_compatible"', f'base_url = "{url}"', f'model = "{name}"']
+        lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def sentences(path: Path, number: int) -> Path:
+    """A file of different plain sentences."""
+    things = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
+    deeds = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
+    times = ("in the morning", "before lunch", "at night", "after work", "on Monday", "when it rains")
+    lines = [
+        f"{things[n % 7]} {deeds[n // 7 % 6]} {times[n // 42 % 6]} for {n // 252 + 2} weeks."
+        for n in range(number)
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file of a dataset."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,139 @@
+"""A provider that answers as a test says, and a clock that costs no time to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from llm_labeler.budget import Budget
+from llm_labeler.dispatch import Outcome, Progress, ask_all
+from llm_labeler.provider import Prices
+from llm_labeler.records import Ask, AskKey, Message, Reply, Usage, digest
+from llm_labeler.settings import BreakerSettings, BudgetSettings
+from llm_labeler.store import Store
+
+T = TypeVar("T")
+
+BOUND = Usage(100, 50)
+ACTUAL = Usage(80, 20)
+PRICES = Prices(1.0, 2.0)
+
+
+def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
+    key = AskKey(digest(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
+    return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
+
+
+def asks(count: int, llm: str = "tester") -> Iterable[Ask]:
+    return (an_ask(number, llm) for number in range(count))
+
+
+def answer_at_once(ask: Ask, attempt: int) -> Reply | Exception:
+    return Reply(f"answer to {ask.text}", usage=ACTUAL)
+
+
+@dataclass
+class Scripted:
+    """Answers `script(ask, attempt)`, or raises it; attempts of a question count from 1."""
+
+    script: Callable[[Ask, int], Reply | BaseException] = answer_at_once
+    latency_s: float = 0.0
+    name: str = "tester"
+    model: str = "scripted"
+    parameters: str = "parameters"
+    parameters_text: str = "{}"
+    prices: Prices = PRICES
+    concurrency: int = 4
+    rpm: int | None = None
+    tpm: int | None = None
+    attempts: int = 3
+    leaves_machine: bool = False
+    bounds: Callable[[Ask], Usage] = lambda ask: BOUND
+    journal: Path | None = None  # a line for each question that is asked
+    asked: Counter[AskKey] = field(default_factory=Counter)
+    starts: list[float] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+    def bound(self, ask: Ask) -> Usage:
+        return self.bounds(ask)
+
+    async def check(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+    async def reply(self, ask: Ask) -> Reply:
+        self.asked[ask.key] += 1
+        self.starts.append(asyncio.get_running_loop().time())
+        if self.journal is not None:
+            with self.journal.open("a") as file:
+                file.write(ask.key.text_id + "\n")
+        said = self.script(ask, self.asked[ask.key])
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self.latency_s)
+        finally:
+            self.in_flight -= 1
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+
+class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+    """Nothing ever happens on its files, so instead of waiting it lets the time pass."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            raise AssertionError("everybody waits and nothing can happen any more")
+        self.now += max(0.0, timeout)
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose hours pass in no time."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.now
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
+
+
+async def ask_in(
+    store: Store,
+    *providers: Scripted,
+    count: int = 10,
+    questions: Callable[[str], Iterable[Ask]] | None = None,
+    budget: BudgetSettings | None = None,
+    breaker: BreakerSettings | None = None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+    **options: Any,
+) -> Outcome:
+    """`ask_all` with `count` questions to each provider, or those that are given."""
+    streams = {p.name: asks(count, p.name) if questions is None else questions(p.name) for p in providers}
+    return await ask_all(
+        streams,
+        {provider.name: provider for provider in providers},
+        store,
+        Budget(budget or BudgetSettings(), store.spent()),
+        breaker=breaker or BreakerSettings(),
+        progress=progress,
+        **options,
+    )

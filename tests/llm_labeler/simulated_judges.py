@@ -1,0 +1,36 @@
+"""Judges of known accuracy, and candidates of known class."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from llm_labeler.ensemble.ballots import CLASSES
+from llm_labeler.records import Judgement, Verdict
+
+
+def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Verdict]:
+    """True classes of n candidates."""
+    chance = random.Random(seed)
+    return {f"{k:016x}": chance.choices(CLASSES, prior)[0] for k in range(n)}
+
+
+def judgements(
+    truth: Mapping[str, Verdict],
+    accuracy: Mapping[str, float],
+    seed: int,
+    *,
+    unsure: float = 0.0,
+    leave_out: bool = False,
+) -> list[Judgement]:
+    """What judges say; `leave_out` has each candidate proposed, and so not judged, by one of them in turn."""
+    chance = random.Random(seed)
+    said = []
+    for place, (id_, right) in enumerate(truth.items()):
+        for number, (judge, skill) in enumerate(accuracy.items()):
+            wrong = [name for name in CLASSES if name != right]
+            verdict: Verdict = right if chance.random() < skill else chance.choice(wrong)
+            if leave_out and place % len(accuracy) == number:
+                continue
+            said.append(Judgement(id_, judge, "unsure" if chance.random() < unsure else verdict))
+    return said

@@ -1,0 +1,441 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm_labeler.batch.lines import Line, custom_id, read_lines, request_line
+from llm_labeler.batch.results import read_results
+from llm_labeler.batch.run import run_batch
+from llm_labeler.batch.server import BatchServer
+from llm_labeler.budget import Budget
+from llm_labeler.dispatch import Outcome
+from llm_labeler.emulator import Faults, Options, serve
+from llm_labeler.provider import CallFailed
+from llm_labeler.providers.channel import Channel
+from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.settings import BudgetSettings
+from llm_labeler.store import Batch, Store
+from pairkit.errors import AuthError, ConfigError, RemoteError
+from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+
+PRICES = {"price_in": 1.0, "price_out": 2.0}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "answers.sqlite", create=True) as store:
+        yield store
+
+
+def batch(
+    base_url: str,
+    store: Store,
+    asks: Iterable[Ask] | int = 20,
+    *,
+    budget: BudgetSettings | None = None,
+    progress: Callable[[Any], None] = lambda progress: None,
+    **fields: Any,
+) -> Outcome:
+    """One process's run."""
+    asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
+    questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
+
+    async def main() -> Outcome:
+        limits = Budget(budget or BudgetSettings(), store.spent())
+        try:
+            return await run_batch(
+                {"llama": questions}, {"llama": asked}, store, limits, progress=progress, poll_s=0.01
+            )
+        finally:
+            await asked.close()
+
+    return run(main())
+
+
+def answered(store: Store) -> int:
+    return len(list(store.answers(("positive",))))
+
+
+def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> None:
+    with serve(Options(batch_s=0.05)) as server:
+        seen: list[Any] = []
+        outcome = batch(server.base_url, store, progress=seen.append)
+        assert server.stats.batches == 1
+        assert server.stats.asked_again == 0
+    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (20, 0, 0, None)
+    answers = list(store.answers(("positive",)))
+    by_text = {an_ask(number).key.text_id: f"Patient {number} is fine" for number in range(20)}
+    direct = 0
+    for answer in answers:
+        assert by_text[answer.key.text_id].split()[1] in answer.reply.raw.split()
+        usage = answer.reply.usage
+        assert usage is not None
+        full = (usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6
+        direct += answer.cost == pytest.approx(full)
+        assert answer.cost == pytest.approx(full) or answer.cost == pytest.approx(full / 2)
+    assert direct == 1  # the first question, asked at once
+    assert store.spent() == outcome.spent
+    assert store.batches() == []
+    assert max(progress.in_flight for progress in seen) == 19
+
+
+def test_a_second_run_asks_nothing(store: Store) -> None:
+    with serve() as server:
+        batch(server.base_url, store)
+        outcome = batch(server.base_url, store, 25)
+        assert (outcome.done, outcome.cached) == (5, 20)
+        assert server.stats.asked_again == 0
+        assert batch(server.base_url, store, 25).cached == 25
+        assert server.stats.requests == 25
+
+
+def test_no_question_at_all(store: Store) -> None:
+    with serve() as server:
+        assert batch(server.base_url, store, 0) == Outcome(0, 0, 0, 0, store.spent(), None)
+        assert server.requests == []
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing of ours may catch it."""
+
+
+POINTS = {
+    "written down": (Store, "save_batch", 1),
+    "uploaded": (BatchServer, "upload", 1),
+    "started": (BatchServer, "create", 1),
+    "adopted": (Store, "save_batch", 2),
+    "looked at": (BatchServer, "look", 1),
+    "downloaded": (BatchServer, "download", 1),
+    "collected": (Store, "collect_batch", 1),
+}
+
+
+def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
+    """Have `end` called right after a step was done for the so many-th time."""
+    owner, name, times = POINTS[point]
+    plain = getattr(owner, name)
+    left = [times]
+
+    def count() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            end()
+
+    async def asynchronous(*given: Any, **named: Any) -> Any:
+        found = await plain(*given, **named)
+        count()
+        return found
+
+    def synchronous(*given: Any, **named: Any) -> Any:
+        found = plain(*given, **named)
+        count()
+        return found
+
+    patch(owner, name, synchronous if owner is Store else asynchronous)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
+    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end() -> None:
+        raise Killed
+
+    with serve(Options(batch_s=0.05)) as server:
+        with monkeypatch.context() as patched:
+            end_after(point, end, patched.setattr)
+            with pytest.raises(Killed):
+                batch(server.base_url, store)
+        assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
+        before = store.spent()
+        outcome = batch(server.base_url, store)
+        assert server.stats.batches == 1
+        assert server.stats.asked_again == 0
+    assert outcome.done + outcome.cached == 20
+    assert outcome.failed == 0
+    assert answered(store) == 20
+    assert store.batches() == []
+    assert store.spent().requests == before.requests == 20  # a batch counted at its bound while it was open
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+from llm_labeler.store import Batch, Store
+from tests.llm_labeler.test_batch import batch, end_after
+end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
+with Store.open(Path(sys.argv[2]), create=True) as store:
+    batch(sys.argv[1], store)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    with serve(Options(batch_s=0.05)) as server:
+        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point]
+        killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+        with Store.open(path) as store:
+            store.recover()
+            batch(server.base_url, store)
+            assert answered(store) == 20
+            assert store.batches() == []
+        assert server.stats.batches == 1
+        assert server.stats.asked_again == 0
+
+
+def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler.batch.server._PAGE", 2)
+
+    def end() -> None:
+        raise Killed
+
+    with serve() as server:
+        with monkeypatch.context() as patched:
+            end_after("started", end, patched.setattr)
+            with pytest.raises(Killed):
+                batch(server.base_url, store)
+        with Store.open(store.path.with_name("other.sqlite"), create=True) as other:
+            for number in range(5):  # each run starts a batch
+                batch(server.base_url, other, map(an_ask, range(100 + number * 2, 102 + number * 2)))
+        assert batch(server.base_url, store).failed == 0
+        assert server.stats.batches == 6
+        assert server.stats.asked_again == 0
+
+
+@pytest.mark.parametrize("ends", ["expired", "cancelled"])
+def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: Store) -> None:
+    with serve(Options(batch_ends=ends)) as server:
+        outcome = batch(server.base_url, store)  # one at once, of the other 19 each second one
+        assert (outcome.done, outcome.failed) == (11, 9)
+        assert all(not failure.final and ends in failure.detail for failure in store.failures())
+        assert [answered(store)] == [11]
+        outcome = batch(server.base_url, store)
+        assert (outcome.done, outcome.cached, outcome.failed) == (5, 11, 4)
+        assert server.stats.asked_again == 0
+
+
+def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end() -> None:
+        raise Killed
+
+    with serve(Options(batch_ends="expired")) as server:
+        with monkeypatch.context() as patched:
+            end_after("adopted", end, patched.setattr)
+            with pytest.raises(Killed):
+                batch(server.base_url, store)
+        outcome = batch(server.base_url, store)
+        # 1 at once before, 10 of 19 collected, 1 at once now, 4 of the last 8
+        assert (outcome.cached, outcome.done, outcome.failed) == (1, 15, 4)
+        assert answered(store) == 16
+
+
+def test_a_batch_that_the_server_does_not_take(store: Store) -> None:
+    with serve(Options(batch_ends="failed")) as server:
+        with pytest.raises(RemoteError, match=r"did not take batch batch_1 \(emulated\)"):
+            batch(server.base_url, store)
+        assert store.batches() == []
+        assert store.spent().requests == 1
+
+
+def test_faults_of_single_lines(store: Store) -> None:
+    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
+        outcome = batch(server.base_url, store, 60)
+        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
+    failures = list(store.failures())
+    assert outcome.failed == len(failures) > 5
+    assert outcome.done == 60 - outcome.failed
+    assert {failure.reason for failure in failures} == {"server_error"}
+    estimated = [answer for answer in store.answers(("positive",)) if answer.estimated]
+    assert estimated
+    assert all(answer.cost and answer.reply.usage for answer in estimated)
+    assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
+
+
+def test_questions_that_the_server_rejects_are_not_asked_again(store: Store) -> None:
+    long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
+    odd = Ask(an_ask(6).key, (Message("user", "\ud800"),))
+    asks = [long if n == 5 else odd if n == 6 else an_ask(n) for n in range(10)]
+    with serve(Options(context_chars=400)) as server:
+        outcome = batch(server.base_url, store, asks)
+        assert (outcome.done, outcome.failed) == (8, 2)
+        assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)] * 2
+        assert batch(server.base_url, store, asks).cached == 10
+
+
+def test_the_first_question_shows_what_the_server_does_not_take(store: Store) -> None:
+    schema = {"type": "object", "properties": {}}
+    asks = [an_ask(number, schema=schema) for number in range(10)]
+    with serve(Options(refuses=frozenset(("response_format", "max_completion_tokens")))) as server:
+        outcome = batch(server.base_url, store, asks)
+        assert (outcome.done, outcome.failed) == (10, 0)
+        assert server.stats.requests == 10
+
+
+def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: Store) -> None:
+    with serve(Options(api_key=KEY)) as server:
+        with pytest.raises(AuthError, match="OTHER_KEY"):
+            batch(server.base_url, store, api_key_env="OTHER_KEY")
+        assert server.stats.batches == 0
+        assert store.batches() == []
+
+
+def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end() -> None:
+        raise Killed
+
+    with serve(Options(batch_s=60)) as server, monkeypatch.context() as patched:
+        end_after("adopted", end, patched.setattr)
+        with pytest.raises(Killed):
+            batch(server.base_url, store)
+    with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
+        batch(another.base_url, store)
+    assert len(store.batches()) == 1
+
+
+def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
+    bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
+    one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
+    asks = [an_ask(number) for number in range(11, 31)]
+    with serve() as server:
+        # the room of one question at the full price: what it did not need serves further ones
+        outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_cost=one))
+        assert outcome.stopped_by == "max_cost"
+        assert 5 <= outcome.done < 19
+        assert one / 2 < (store.spent().cost or 0) <= one
+        assert server.stats.requests == outcome.done
+        outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_requests=19))
+        assert outcome.stopped_by == "max_requests"
+        assert store.spent().requests == server.stats.requests == 19
+
+
+def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler.batch.lines.MOST_REQUESTS", 8)
+    with serve() as server:
+        assert batch(server.base_url, store).done == 20
+        assert server.stats.batches == 3  # 8 + 8 + 3
+        monkeypatch.setattr("llm_labeler.batch.lines.MOST_BYTES", 700)
+        assert batch(server.base_url, store, 24).done == 4
+        assert server.stats.batches >= 5
+
+
+def test_who_has_no_batches(store: Store) -> None:
+    with pytest.raises(ConfigError, match="llm llama: has no OpenAI Batch API"):
+        batch("http://localhost:1/v1", store, kind="glm")
+
+
+@pytest.mark.parametrize("times", [3, 100])
+def test_a_server_that_is_overloaded_for_a_while(
+    times: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, left = Channel.upload, [times]
+
+    async def overloaded(*given: Any, **named: Any) -> bytes:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise CallFailed("server_error", "HTTP 503", retry_after_s=0.001)
+        return await plain(*given, **named)
+
+    monkeypatch.setattr(Channel, "upload", overloaded)
+    monkeypatch.setattr("llm_labeler.batch.server._LONGEST_WAIT_S", 0.001)
+    with serve() as server:
+        if times == 100:
+            with pytest.raises(RemoteError, match="its batches can't be reached"):
+                batch(server.base_url, store)
+            left[0] = 0
+        assert batch(server.base_url, store).failed == 0
+        assert server.stats.batches == 1
+        assert answered(store) == 20
+
+
+def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Channel.post
+
+    async def lost(self: Channel, path: str, body: Any) -> bytes:
+        found = await plain(self, path, body)
+        if path == "/batches":
+            raise CallFailed("timeout", "no answer", maybe_billed=True)
+        return found
+
+    monkeypatch.setattr(Channel, "post", lost)
+    with serve() as server:
+        assert batch(server.base_url, store).done == 20
+        assert server.stats.batches == 1
+
+
+def test_lines_that_can_not_be_read_are_left_out() -> None:
+    good = {"custom_id": "a", "response": {"status_code": 200, "body": {"x": 1}}, "error": None}
+    expired = {"custom_id": "b", "response": None, "error": {"code": "batch_expired"}}
+    lines = [
+        json.dumps(good),
+        "{",
+        "[]",
+        '{"custom_id": "c"}',
+        '{"custom_id": "d", "response": 3}',
+        json.dumps(expired),
+    ]
+    content = "\n".join(lines).encode() + b"\n\xff\n\n"
+    assert list(read_lines(content)) == [Line("a", 200, {"x": 1}), Line("b", None, None)]
+
+
+def test_a_line_says_all_and_is_known_by_its_question() -> None:
+    line = json.loads(request_line(an_ask(1), {"model": "m"}))
+    assert line == {
+        "custom_id": custom_id(an_ask(1).key),
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {"model": "m"},
+    }
+    assert custom_id(an_ask(1).key) != custom_id(an_ask(2).key) != custom_id(an_ask(2, llm="x").key)
+
+
+def test_thousands_of_questions_in_seconds(store: Store) -> None:
+    with serve() as server:
+        started = time.monotonic()
+        assert batch(server.base_url, store, 3_000).done == 3_000
+        assert time.monotonic() - started < 10
+    assert answered(store) == 3_000
+
+
+def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
+    def line(name: str, status: int, body: Any) -> str:
+        return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
+
+    keys = {name: an_ask(number).key for number, name in enumerate("abcdef")}
+    waiting = Batch("llama", "batch_1", "completed", {}, keys, Usage(601, 60), 1.0)
+    said = {"choices": [{"message": {"content": "1. yes"}}]}
+    quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
+    output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
+    errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
+    files = ["\n".join(lines).encode() for lines in (output, errors)]
+
+    asked = provider("http://localhost:1/v1", kind="openai", **PRICES)
+    results = run(read_results(asked, waiting, "completed", files, 0.5))
+    assert list(results.answers) == ["f"]
+    answer = results.answers["f"]
+    # nobody told the usage: its share of the bound, rounded up, at half the price
+    assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], Usage(101, 10), True)
+    assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
+    reasons = {name: failure.reason for name, failure in results.failures.items()}
+    assert reasons == {
+        "a": "server_error",
+        "b": "broken_reply",
+        "c": "timeout",
+        "d": "timeout",
+        "e": "timeout",
+    }
+    assert not any(failure.final for failure in results.failures.values())
+    assert "its account is exhausted" in str(results.problem)

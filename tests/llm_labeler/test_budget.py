@@ -1,0 +1,198 @@
+"""Budgets: never exceeded, and not given up while a call would still fit."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.budget import Budget, BudgetSpent, Reservation, Spending, charge, check_prices, picodollars
+from llm_labeler.provider import Prices
+from llm_labeler.records import Usage
+from llm_labeler.settings import BudgetSettings
+from pairkit.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [
+        (0.0, 0),
+        (1.0, 10**12),
+        (0.1 + 0.2, 3 * 10**11),  # 0.30000000000000004
+        (1e-12, 1),
+        (1.1e-12, 2),
+        (4e-13, 1),
+        (0.000_6, 6 * 10**8),
+        (12.345678901234, 12345678901234),
+    ],
+)
+def test_picodollars(cost: float, expected: int) -> None:
+    assert picodollars(cost) == expected
+
+
+@given(
+    prompt=st.integers(0, 10**6),
+    completion=st.integers(0, 10**6),
+    micro=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
+)
+def test_a_price_in_millionths_of_a_dollar_is_exact(
+    prompt: int, completion: int, micro: tuple[int, int]
+) -> None:
+    cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(Usage(prompt, completion))
+    assert cost is not None
+    exact = prompt * micro[0] + completion * micro[1]  # in picodollars
+    # A double holds 15 digits: a call of more than some dollars may be noted a trifle dearer.
+    assert exact <= picodollars(cost) <= exact + 1 + exact // 10**15
+
+
+def test_spending_adds_up() -> None:
+    total = charge(Usage(3, 4), 0.5) + charge(None, None) + charge(Usage(1, 1), None, estimated=True)
+    assert total == Spending(3, 4, 5, 5 * 10**11, unpriced=1, estimated=1)
+    assert (total.tokens, total.cost, total.known_cost) == (9, None, 0.5)
+    assert charge(Usage(3, 4), 0.5).cost == 0.5
+
+
+def test_an_unknown_price_is_not_zero() -> None:
+    known, unknown = Prices(0.0, 0.0), Prices(1.0, None)
+    limited = BudgetSettings(max_cost=1.0)
+    check_prices(limited, {"free": known}, Spending())
+    check_prices(BudgetSettings(max_tokens=1), {"odd": unknown}, Spending(unpriced=3))
+    with pytest.raises(ConfigError, match=r"price of odd is unknown; set price_in and .* \[llm.odd\]"):
+        check_prices(limited, {"free": known, "odd": unknown}, Spending())
+    with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
+        check_prices(limited, {"free": known}, Spending(unpriced=3))
+    with pytest.raises(ConfigError, match="price is unknown"):
+        Budget(limited, Spending()).reserve(Usage(1, 1), None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        (BudgetSettings(max_requests=3), "max_requests"),
+        (BudgetSettings(max_tokens=30), "max_tokens"),
+        (BudgetSettings(max_cost=0.3), "max_cost"),  # as floats, three times 0.1 is more than 0.3
+    ],
+)
+def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
+    budget = Budget(settings, charge(Usage(4, 6), 0.1))
+    one, two = (budget.reserve(Usage(4, 6), 0.1) for _ in range(2))
+    assert one is not None
+    assert two is not None
+    assert budget.reserve(Usage(4, 6), 0.1) is None  # not now
+    budget.settle(one, Usage(4, 6), 0.1)
+    assert budget.reserve(Usage(4, 6), 0.1) is None
+    budget.settle(two, Usage(4, 6), 0.1)
+    with pytest.raises(BudgetSpent) as spent:
+        budget.reserve(Usage(4, 6), 0.1)
+    assert spent.value.limit == limit
+
+
+def test_room_that_was_not_used_is_used_by_the_next() -> None:
+    budget = Budget(BudgetSettings(max_tokens=10), Spending())
+    first = budget.reserve(Usage(4, 6), None)
+    assert first is not None
+    assert budget.reserve(Usage(1, 1), None) is None
+    budget.settle(first, Usage(4, 2), None)
+    second = budget.reserve(Usage(2, 2), None)
+    assert second is not None
+    budget.release(second)
+    assert budget.reserve(Usage(2, 2), None) is not None
+
+
+def test_free_calls_go_on_when_the_money_is_spent() -> None:
+    budget = Budget(BudgetSettings(max_cost=1.0), charge(Usage(1, 1), 3.0))
+    assert budget.reserve(Usage(5, 5), 0.0) is not None
+    with pytest.raises(BudgetSpent):
+        budget.reserve(Usage(5, 5), 1e-9)
+
+
+def test_no_limit_is_no_limit_and_zero_is_one() -> None:
+    assert Budget(BudgetSettings(), Spending()).reserve(Usage(10**9, 10**9), None) is not None
+    with pytest.raises(BudgetSpent, match="max_requests"):
+        Budget(BudgetSettings(max_requests=0), Spending()).reserve(Usage(0, 0), 0.0)
+
+
+class Shop:
+    """Calls in flight with a budget, and the bill as the servers would write it, in exact numbers."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
+        self.prices = Prices(self.micro[0] / 1e6, self.micro[1] / 1e6)
+        self.settings = BudgetSettings(
+            max_cost=draw.choice([None, draw.randint(0, 50_000) / 1e6]),
+            max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
+            max_requests=draw.choice([None, draw.randint(0, 40)]),
+        )
+        self.budget = Budget(self.settings, Spending())
+        self.flying: list[tuple[Reservation, Usage]] = []
+        self.bill = [0, 0, Fraction(0)]
+
+    def exact(self, usage: Usage) -> Fraction:
+        dollars = usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1]
+        return Fraction(dollars, 10**12)
+
+    def begin(self, bound: Usage) -> None:
+        reservation = self.budget.reserve(bound, self.prices.cost(bound))
+        if reservation is None:
+            self.land()
+        else:
+            self.flying.append((reservation, bound))
+
+    def land(self) -> None:
+        """A call ends: answered with usage, without it, failed and maybe billed, or not billed."""
+        reservation, bound = self.flying.pop(self.draw.randrange(len(self.flying)))
+        taken = Usage(
+            self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
+        )
+        told: Usage | None = self.draw.choice([taken, taken, bound, None])
+        if told is None:
+            taken = Usage(0, 0)
+        self.budget.settle(reservation, told, None if told is None else self.prices.cost(told))
+        self.bill[0] += 1
+        self.bill[1] += taken.prompt_tokens + taken.completion_tokens
+        self.bill[2] += self.exact(taken)
+
+    def within(self) -> bool:
+        limits = (self.settings.max_requests, self.settings.max_tokens, self.settings.max_cost)
+        return all(
+            limit is None or used <= Fraction(str(limit))
+            for used, limit in zip(self.bill, limits, strict=True)
+        )
+
+    def fits(self, bound: Usage, spent: Spending) -> bool:
+        s = self.settings
+        cost = Fraction(spent.picodollars, 10**12) + self.exact(bound)
+        tokens = spent.tokens + bound.prompt_tokens + bound.completion_tokens
+        return (
+            (s.max_requests is None or spent.requests + 1 <= s.max_requests)
+            and (s.max_tokens is None or tokens <= s.max_tokens)
+            and (s.max_cost is None or cost <= Fraction(str(s.max_cost)))
+        )
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_a_thousand_runs_with_calls_in_flight_stay_within_their_limits(block: int) -> None:
+    stopped = 0
+    for seed in range(block * 100, block * 100 + 100):
+        shop = Shop(random.Random(seed))
+        for _ in range(100):
+            bound = Usage(shop.draw.randint(0, 500), shop.draw.randint(0, 500))
+            try:
+                if shop.flying and shop.draw.random() < 0.4:
+                    shop.land()
+                else:
+                    shop.begin(bound)
+            except BudgetSpent:
+                stopped += 1
+                held = Spending(*shop.budget._spent[:2], 0, shop.budget._spent[2])
+                assert not shop.fits(bound, held), seed
+                break
+            assert shop.within(), seed
+        while shop.flying:
+            shop.land()
+        assert shop.within(), seed
+    assert 30 < stopped < 100

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.dataset import DatasetRows, check_out, row_counts, run_record, write
+from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Text
+from llm_labeler.settings import LabelSettings
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_pairs
+
+SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
+PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}
+PROMPTS = {
+    "positive": "Say {text} in ```other``` words, {size} times.",
+    "negative": "Say the opposite of {text}.",
+}
+
+
+def text(number: int) -> Text:
+    return Text.of(f"Sentence number {number}.", number)
+
+
+def pair(
+    of: Text,
+    candidate: str,
+    polarity: Polarity,
+    label: float | None = None,
+    llms: tuple[str, ...] = ("chatgpt",),
+    reason: str | None = None,
+    votes: tuple[Judgement, ...] = (),
+) -> Pair:
+    hard = float(polarity == "positive")
+    source = Candidate(of.text_id, candidate, polarity, llms, ("aa", "bb"))
+    return Pair(source, polarity, hard if label is None else label, votes, reason)
+
+
+def pairs_of(of: Text, positives: int = 3, negatives: int = 2) -> list[Pair]:
+    return [pair(of, f"{of.text} Same {n}.", "positive") for n in range(positives)] + [
+        pair(of, f"{of.text} Other {n}.", "negative", llms=("chatgpt", "llama")) for n in range(negatives)
+    ]
+
+
+def collected(texts: Sequence[Text], **kinds: int) -> DatasetRows:
+    rows = DatasetRows("union", 42)
+    for each in texts:
+        rows.add(each, pairs_of(each, **kinds))
+    return rows
+
+
+def split_of(texts: Sequence[Text]) -> dict[str, str]:
+    return {each.text_id: "test" if each.row % 5 == 0 else "train" for each in texts}
+
+
+def record(settings: LabelSettings = SETTINGS, **changes: Any) -> dict[str, Any]:
+    given = {"parameters": PARAMETERS, "prompts": PROMPTS, "source": "s.txt", "sha256": "f00"} | changes
+    return run_record(settings, **given)
+
+
+def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
+    texts = [text(number) for number in range(1, 31)]
+    given = {"graded": False, "statistics": {"texts": 30}, "run": record()} | changes
+    return write(out, collected(texts), split_of(texts), **given)
+
+
+def test_rows_say_where_they_come_from() -> None:
+    one = text(1)
+    rows = DatasetRows("vote", 0)
+    votes = (Judgement("x", "chatgpt", "same"), Judgement("x", "llama", "unsure"))
+    rows.add(one, [pair(one, "The first sentence.", "positive", votes=votes)])
+    frame = rows.frames({one.text_id: "train"}, graded=False)["default"]["train"]
+    assert frame.schema == {
+        "text1": pl.String,
+        "text2": pl.String,
+        "label": pl.Int64,
+        "text_id": pl.String,
+        "polarity": pl.String,
+        "llms": pl.List(pl.String),
+        "prompt_hashes": pl.List(pl.String),
+        "votes": pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String})),
+        "strategy": pl.String,
+    }
+    assert frame.row(0, named=True) == {
+        "text1": "Sentence number 1.",
+        "text2": "The first sentence.",
+        "label": 1,
+        "text_id": one.text_id,
+        "polarity": "positive",
+        "llms": ["chatgpt"],
+        "prompt_hashes": ["aa", "bb"],
+        "votes": [{"judge": "chatgpt", "verdict": "same"}, {"judge": "llama", "verdict": "unsure"}],
+        "strategy": "vote",
+    }
+
+
+def test_what_was_turned_down_or_came_before_is_counted() -> None:
+    one = text(1)
+    rows = DatasetRows("vote", 0)
+    rows.add(
+        one,
+        [
+            pair(one, "a", "positive"),
+            pair(one, "a", "negative"),
+            pair(one, "b", "negative", reason="outvoted"),
+            pair(one, "c", "negative", reason="outvoted"),
+        ],
+    )
+    assert len(rows) == 1
+    assert rows.dropped == {"repeated_pair": 1, "outvoted": 2}
+
+
+def test_each_positive_meets_a_negative_and_negatives_take_turns() -> None:
+    texts = [text(1), text(2), text(3), text(4)]
+    rows = DatasetRows("union", 7)
+    kinds = [(5, 2), (1, 3), (2, 0), (0, 2)]
+    for each, (positives, negatives) in zip(texts, kinds, strict=True):
+        rows.add(each, pairs_of(each, positives, negatives))
+    frames = rows.frames(dict.fromkeys((each.text_id for each in texts), "train"), graded=False)
+    triplets = frames["triplet"]["train"]
+    assert triplets.columns == ["anchor", "positive", "negative"]
+    assert triplets["anchor"].value_counts().sort("anchor").rows() == [(texts[0].text, 5), (texts[1].text, 1)]
+    first = triplets.filter(anchor=texts[0].text)
+    assert first["positive"].n_unique() == 5
+    assert sorted(first["negative"].value_counts()["count"]) == [2, 3]
+    assert all(row[1].startswith(row[0]) and row[2].startswith(row[0]) for row in triplets.iter_rows())
+    assert frames["positive"]["train"].height == 8
+    assert frames["positive"]["train"].columns == ["anchor", "positive"]
+
+
+def test_labels_and_texts_are_mixed() -> None:
+    texts = [text(number) for number in range(400)]
+    rows = collected(texts, positives=2, negatives=2)
+    frame = rows.frames(dict.fromkeys((each.text_id for each in texts), "train"), graded=False)["default"][
+        "train"
+    ]
+    labels = frame["label"].to_list()
+    assert max(len(list(run)) for _, run in groupby(labels)) < 25  # 2 ** -25 of a coin
+    batches = [frame[start : start + 32] for start in range(0, frame.height, 32)]
+    assert all(5 <= batch["label"].sum() <= 27 for batch in batches)
+    assert all(batch["text1"].n_unique() > 24 for batch in batches)
+
+
+@given(st.permutations(range(12)), st.integers(0, 3))
+def test_rows_do_not_depend_on_the_order_of_texts_and_added_ones_leave_theirs(
+    order: list[int], seed: int
+) -> None:
+    texts = [text(number) for number in range(12)]
+
+    def rows_of(numbers: Sequence[int]) -> pl.DataFrame:
+        rows = DatasetRows("union", seed)
+        for number in numbers:
+            rows.add(texts[number], pairs_of(texts[number]))
+        split = dict.fromkeys((each.text_id for each in texts), "train")
+        return rows.frames(split, graded=False)["default"]["train"]
+
+    everything = rows_of(order)
+    assert everything.equals(rows_of(range(12)))
+    few = [number for number in order if number % 2]
+    assert everything.filter(pl.col("text1").is_in([texts[n].text for n in few])).equals(rows_of(few))
+
+
+@pytest.mark.parametrize(("label", "graded", "dtype"), [
+    (0.0, False, pl.Int64), (0.0, True, pl.Float32), (0.3, False, pl.Float32),
+])  # fmt: skip
+def test_labels_are_whole_unless_one_is_not(label: float, graded: bool, dtype: pl.DataType) -> None:
+    one = text(1)
+    rows = DatasetRows("union", 0)
+    rows.add(one, [pair(one, "a", "positive"), pair(one, "b", "negative", label)])
+    frame = rows.frames({one.text_id: "train"}, graded=graded)["default"]["train"]
+    assert frame["label"].dtype == dtype
+    assert sorted(frame["label"]) == pytest.approx([label, 1.0])
+
+
+def test_a_configuration_without_rows_is_left_out() -> None:
+    texts = [text(1)]
+    assert set(collected(texts, negatives=0).frames(split_of(texts), graded=False)) == {"default", "positive"}
+    assert set(collected(texts, positives=0).frames(split_of(texts), graded=False)) == {"default"}
+
+
+def test_counts() -> None:
+    texts = [text(number) for number in range(1, 11)]
+    counts = row_counts(collected(texts).frames(split_of(texts), graded=False))
+    assert counts == {
+        "splits": {
+            "train": {"texts": 8, "positive": 24, "negative": 16, "total": 40, "triplets": 24},
+            "validation": {"texts": 0, "positive": 0, "negative": 0, "total": 0, "triplets": 0},
+            "test": {"texts": 2, "positive": 6, "negative": 4, "total": 10, "triplets": 6},
+        },
+        "llms": {"chatgpt": {"positive": 30, "negative": 20}, "llama": {"positive": 0, "negative": 20}},
+    }
+
+
+def test_the_folder(tmp_path: Path) -> None:
+    statistics = write_sample(tmp_path / "out")
+    files = {p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    shards = {
+        f"{c}/{s}-00000-of-00001.parquet" for c in ("data", "positive", "triplet") for s in ("train", "test")
+    }
+    assert files == shards | {"README.md", "run.json", "statistics.json"}
+    assert json.loads((tmp_path / "out/statistics.json").read_text()) == statistics
+    assert statistics["texts"] == 30
+    assert json.loads((tmp_path / "out/run.json").read_text()) == record()
+
+
+def test_the_card(tmp_path: Path) -> None:
+    write_sample(tmp_path / "out")
+    card = (tmp_path / "out/README.md").read_text()
+    assert "pretty_name: Sentence pairs by LLMs" in card
+    assert "| positive | 72 | 0 | 18 |" in card
+    assert "| `llama` | openai_compatible | `meta-llama/Llama-3.1-8B-Instruct` |" in card
+    assert "````text\n" + PROMPTS["positive"] + "\n````" in card
+    assert "**Strategy** `union`" in card
+    assert "| label | int64 |" in card
+    assert "no LLM" not in card
+    assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")
+
+
+def test_the_card_says_that_rules_are_no_llm(tmp_path: Path) -> None:
+    rules = record(LabelSettings(llms=("wordnet",)), parameters={"wordnet": "{}"})
+    write_sample(tmp_path / "rules", run=rules, graded=True)
+    card = (tmp_path / "rules/README.md").read_text()
+    assert "pretty_name: Sentence pairs by rules" in card
+    assert "**No\nLLM took part.**" in card
+    assert "Prompt (" not in card
+    assert "| label | float32 |" in card
+    mixed = record(LabelSettings(llms=("wordnet", "llama")), parameters={"wordnet": "{}", "llama": "{}"})
+    write_sample(tmp_path / "mixed", run=mixed)
+    card = (tmp_path / "mixed/README.md").read_text()
+    assert "pretty_name: Sentence pairs by LLMs" in card
+    assert "**`wordnet` is no LLM**" in card
+
+
+def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:
+    write_sample(tmp_path / "one")
+    program = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom pathlib import Path\n"
+        "from tests.llm_labeler.test_dataset import write_sample\n"
+        f"write_sample(Path({str(tmp_path / 'other')!r}))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONHASHSEED": "7"})
+    for path in sorted(p for p in (tmp_path / "one").rglob("*") if p.is_file()):
+        assert path.read_bytes() == (tmp_path / "other" / path.relative_to(tmp_path / "one")).read_bytes(), (
+            path
+        )
+
+
+def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
+    write_sample(tmp_path / "out")
+    found = {
+        config: datasets.load_dataset(str(tmp_path / "out"), config, cache_dir=str(tmp_path / "cache"))
+        for config in ("default", "positive", "triplet")
+    }
+    sizes = {config: {name: part.num_rows for name, part in parts.items()} for config, parts in found.items()}
+    assert sizes == {
+        "default": {"train": 120, "test": 30},
+        "positive": {"train": 72, "test": 18},
+        "triplet": {"train": 72, "test": 18},
+    }
+    assert found["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
+    assert found["default"]["train"][0]["votes"] == []
+    assert found["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_our_reader_takes_it_for_pairs(tmp_path: Path, graded: bool) -> None:
+    one, two = text(1), text(2)
+    rows = DatasetRows("weighted", 0)
+    rows.add(one, [pair(one, "a", "positive", 0.9 if graded else 1.0), pair(one, "b", "negative")])
+    rows.add(two, [pair(two, "c", "positive")])
+    write(
+        tmp_path / "out", rows, split_of([one, two]), graded=graded, statistics={}, run=record()
+    )  # fmt: skip
+    read = read_pairs(tmp_path / "out")
+    assert (len(read), list(read.splits), read.label_kind) == (3, ["train"], "graded" if graded else "binary")
+    assert read.has("text_id", "polarity", "llms", "votes", "strategy")
+    assert read.splits["train"].select("text1", "text2").n_unique() == 3
+
+
+def test_without_pairs_there_is_no_dataset(tmp_path: Path) -> None:
+    one = text(1)
+    rows = DatasetRows("vote", 0)
+    rows.add(one, [pair(one, "a", "positive", reason="outvoted")])
+    with pytest.raises(DataError, match=r"no pair is left to write \(copy 2, outvoted 1\).*label show"):
+        write(tmp_path / "out", rows, {}, graded=False, statistics={"dropped": {"copy": 2}}, run=record())
+    with pytest.raises(DataError, match="no LLM proposed any"):
+        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics={}, run=record())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_run_record_holds_what_shapes_the_dataset() -> None:
+    settings = LabelSettings.model_validate(
+        {
+            "llms": ["ensemble"],
+            "budget": {"max_cost": 3},
+            "prompt": {"template": "/home/someone/mine.txt"},
+            "llm": {"llama": {"base_url": "http://user:secret@host/v1"}},
+        }
+    )
+    run = record(settings, parameters={"llama": '{"temperature": 0.7}'})
+    assert run["made_by"].startswith("label (aoe-toolkit ")
+    assert run["settings"]["llms"] == ["chatgpt", "llama", "chatglm"]
+    assert run["settings"]["prompt"]["template"] == "mine.txt"
+    assert run["llms"]["llama"]["parameters"] == {"temperature": 0.7}
+    assert run["input"] == {"name": "s.txt", "sha256": "f00"}
+    assert not {"budget", "breaker", "llm"} & set(run["settings"])
+    assert "secret" not in json.dumps(run)
+
+
+def test_a_folder_that_may_be_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "deep/out"
+    check_out(out, record(), fresh=False)
+    assert out.parent.is_dir()
+    out.mkdir()
+    check_out(out, record(), fresh=False)
+    write_sample(out)
+    check_out(out, record(source="moved.txt"), fresh=False)
+    cheaper = LabelSettings.model_validate({"llms": ["chatgpt", "llama"], "budget": {"max_cost": 1}})
+    check_out(out, record(cheaper), fresh=False)
+    check_out(out, record(sha256="other"), fresh=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sha256": "other"},
+        {"settings": LabelSettings(llms=("chatgpt", "llama"), size=9)},
+        {"parameters": {**PARAMETERS, "llama": "{}"}},
+        {"prompts": {**PROMPTS, "negative": "No, {text}."}},
+    ],
+)
+def test_another_dataset_is_replaced_only_when_told(tmp_path: Path, changes: dict[str, Any]) -> None:
+    write_sample(tmp_path / "out")
+    with pytest.raises(ConfigError, match="--fresh"):
+        check_out(tmp_path / "out", record(**changes), fresh=False)
+    check_out(tmp_path / "out", record(**changes), fresh=True)
+
+
+@pytest.mark.parametrize(
+    "run", [None, "[]", "{", '{"made_by": "gis (aoe)", "input": {}}', '{"made_by": "label x"}']
+)
+def test_what_is_no_dataset_of_ours_is_never_replaced(tmp_path: Path, run: str | None) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    if run is not None:
+        (tmp_path / "run.json").write_text(run)
+    with pytest.raises(ConfigError, match="no dataset of `label`"):
+        check_out(tmp_path, record(), fresh=True)
+
+
+def test_an_output_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        check_out(tmp_path / "file", record(), fresh=True)
+    for name in (".", "..", "/"):
+        with pytest.raises(ConfigError, match="folder of its own"):
+            check_out(Path(name), record(), fresh=True)

@@ -1,0 +1,338 @@
+"""Asking all: every question gets an answer or a failure, every call is charged, whatever servers do."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from llm_labeler.budget import Spending
+from llm_labeler.dispatch import Progress
+from llm_labeler.provider import CallFailed, Prices
+from llm_labeler.records import Answer, Ask, Reply, Usage
+from llm_labeler.settings import BreakerSettings, BudgetSettings
+from llm_labeler.store import Store
+from pairkit.errors import AuthError, ConfigError, RemoteError
+
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, run
+
+PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
+PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: Store) -> None:
+    provider = Scripted(latency_s=0.1)
+    outcome = run(ask_in(store, provider, count=700))
+    assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
+    assert set(provider.asked.values()) == {1}
+    answers = list(store.answers(["positive"]))
+    assert {a.key: a.reply.raw for a in answers} == {a.key: f"answer to {a.text}" for a in asks(700)}
+    assert {(a.reply.usage, a.cost, a.estimated) for a in answers} == {(ACTUAL, 0.00012, False)}
+    assert outcome.spent == store.spent() == Spending(700, 56_000, 14_000, 700 * PICO_ACTUAL)
+    assert store.parameters("parameters") == "{}"
+    again = run(ask_in(store, provider, count=710))
+    assert (again.done, again.cached, again.spent.requests) == (10, 700, 10)
+
+
+def test_llms_do_not_wait_for_each_other(store: Store) -> None:
+    quick, slow = Scripted(name="quick", latency_s=0.1), Scripted(name="slow", latency_s=100.0)
+    run(ask_in(store, quick, slow, count=40))
+    assert quick.starts[-1] < 2
+    assert slow.starts[-1] > 800
+    assert store.spent_by_llm() == {
+        name: Spending(40, 3200, 800, 40 * PICO_ACTUAL) for name in ("quick", "slow")
+    }
+
+
+def test_no_llm_and_no_question(store: Store) -> None:
+    assert run(ask_in(store)).done == 0
+    assert run(ask_in(store, Scripted(), count=0)).spent == Spending()
+
+
+def test_failures_are_tried_again_after_longer_and_longer_pauses(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return CallFailed("timeout", "") if attempt < 6 else answer_at_once(ask, attempt)
+
+    provider = Scripted(script, attempts=6)
+    outcome = run(ask_in(store, provider, count=1))
+    assert (outcome.done, outcome.retried) == (1, 5)
+    gaps = [late - early for early, late in zip(provider.starts, provider.starts[1:], strict=False)]
+    assert all(longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True))
+
+
+def test_the_servers_wish_is_honoured(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if attempt == 1:
+            return CallFailed("server_error", "503", retry_after_s=40)
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script)
+    run(ask_in(store, provider, count=1))
+    assert provider.starts == [0, 40]
+
+
+def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if int(ask.text) % 10 == 0 and attempt == 1:
+            return CallFailed("server_error", "503", retry_after_s=0.6)
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script, concurrency=10, latency_s=0.2)
+    run(ask_in(store, provider, count=1000))
+    assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is perfect
+
+
+def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if ask.text == "2":
+            return CallFailed("rejected", "no such thing", retry=False)
+        if ask.text == "4":
+            return CallFailed("server_error", "HTTP 500")
+        if ask.text == "6":
+            return CallFailed("server_error", "HTTP 503", retry_after_s=86_400)
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script)
+    outcome = run(ask_in(store, provider, count=10))
+    assert (outcome.done, outcome.failed) == (7, 3)
+    noted = {f.key: (f.reason, f.detail, f.attempts, f.final) for f in store.failures()}
+    assert noted == {
+        an_ask(2).key: ("rejected", "no such thing", 1, True),
+        an_ask(4).key: ("server_error", "HTTP 500", 3, False),
+        an_ask(6).key: ("server_error", "HTTP 503", 1, False),
+    }
+    mended = Scripted()
+    assert run(ask_in(store, mended, count=10)).done == 2
+    assert an_ask(2).key not in mended.asked
+    assert run(ask_in(store, mended, count=10, retry_final=True)).done == 1
+    assert list(store.failures()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "charged"),
+    [
+        (Reply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
+        (Reply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
+        (Reply("x", usage=Usage(-5, 3)), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
+        (Reply("x", usage=Usage(5, 10**30)), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
+        (
+            CallFailed("timeout", "", retry=False, maybe_billed=True),
+            Spending(1, 100, 50, PICO_BOUND, estimated=1),
+        ),
+        (CallFailed("connection", "", retry=False), Spending(1)),
+        (CallFailed("rate_limited", "", retry=False), Spending(1)),
+    ],
+)
+def test_what_a_call_is_charged(store: Store, said: Reply | Exception, charged: Spending) -> None:
+    outcome = run(ask_in(store, Scripted(lambda ask, attempt: said), count=1))
+    assert outcome.spent == store.spent() == charged
+    assert not store.recover()
+    if isinstance(said, Reply):
+        answer = store.answer(an_ask(0).key)
+        assert answer is not None
+        assert answer.estimated == bool(charged.estimated)
+        assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
+
+
+def test_an_unknown_price_is_said(store: Store) -> None:
+    seen: list[Progress] = []
+    provider = Scripted(prices=Prices(None, 1.0))
+    outcome = run(ask_in(store, provider, count=3, progress=seen.append))
+    assert outcome.spent.cost is None
+    assert seen[-1].spent.cost is None
+    with pytest.raises(ConfigError, match="price is unknown"):
+        run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
+
+
+def test_an_error_ends_the_run_and_keeps_what_is_under_way(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return AuthError("refused key") if ask.text == "20" else answer_at_once(ask, attempt)
+
+    other = Scripted(name="other", latency_s=5.0, concurrency=3)
+    with pytest.raises(AuthError, match="refused key"):
+        run(ask_in(store, Scripted(script, latency_s=0.1), other, count=100))
+    answered = {answer.key for answer in store.answers(["positive"])}
+    assert {an_ask(n).key for n in range(20)} <= answered
+    assert len([key for key in answered if key.llm == "other"]) == 3 == other.asked.total()
+    assert not store.recover()
+
+
+def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: Store) -> None:
+    stuck = Scripted(name="stuck", latency_s=1e6, concurrency=2)
+    with pytest.raises(AuthError):
+        run(ask_in(store, Scripted(lambda ask, attempt: AuthError("refused")), stuck, count=5))
+    assert store.recover() == 2  # maybe on the bill
+    assert store.spent_by_llm()["stuck"] == Spending(2, 200, 100, 2 * PICO_BOUND, estimated=2)
+
+
+def test_a_server_that_only_fails_ends_the_run(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return answer_at_once(ask, attempt) if int(ask.text) < 30 else CallFailed("timeout", "60 s")
+
+    provider = Scripted(script)
+    with pytest.raises(
+        RemoteError, match=r"tester: 16 of the last 20 calls failed, most with timeout \(60 s\)"
+    ):
+        run(ask_in(store, provider, count=1000, breaker=BreakerSettings(window=20, max_failures=0.8)))
+    assert len(list(store.answers(["positive"]))) == 30
+    assert provider.asked.total() < 60
+
+
+def test_a_tenth_of_faults_loses_nothing(store: Store) -> None:
+    kinds = ("timeout", "connection", "server_error", "broken_reply")
+
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        number = int(ask.text)
+        if number % 10 == 0 and attempt < 3:
+            return CallFailed(kinds[number // 10 % 4], "", maybe_billed=bool(number % 20))
+        return answer_at_once(ask, attempt)
+
+    outcome = run(ask_in(store, Scripted(script, latency_s=0.1, concurrency=16), count=500))
+    assert (outcome.done, outcome.failed, outcome.retried) == (500, 0, 100)
+    assert store.spent().requests == 600
+    assert store.spent().estimated == 50
+
+
+def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(ask_in(store, Scripted(lambda ask, attempt: ZeroDivisionError()), count=50))
+    assert list(store.failures()) == []
+
+
+def test_an_unwritable_store_ends_the_run(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if ask.text == "9":
+            store._connection.execute("PRAGMA query_only = ON")
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script, latency_s=0.1)
+    with pytest.raises(ConfigError, match="mend its permissions"):
+        run(ask_in(store, provider, count=100))
+    assert provider.asked.total() < 20
+
+
+@pytest.mark.parametrize("at_s", [0.0, 0.05, 0.35, 1.0])
+def test_cancelling_leaves_the_store_consistent(store: Store, at_s: float) -> None:
+    provider = Scripted(latency_s=0.1)
+
+    async def main() -> None:
+        run_ = asyncio.create_task(ask_in(store, provider, count=1000))
+        await asyncio.sleep(at_s)
+        run_.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run_
+        assert len(asyncio.all_tasks()) == 1
+
+    run(main())
+    answered = {answer.key for answer in store.answers(["positive"])}
+    cut_off = store.recover()
+    assert cut_off == len(provider.asked) - len(answered) <= 4
+    assert store.spent().requests == provider.asked.total()
+    again = Scripted(latency_s=0.1)
+    assert run(ask_in(store, again, count=1000)).done == 1000 - len(answered)
+    assert not answered & again.asked.keys()
+
+
+def test_progress_is_told_now_and_then_and_at_the_end(store: Store) -> None:
+    seen: list[Progress] = []
+    run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
+    assert 5 < len(seen) < 15  # 100 rounds of 10 ms
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert max(p.in_flight for p in seen) > 0
+    last = seen[-1]
+    assert (last.total, last.done, last.failed, last.in_flight) == (400, 400, 0, 0)
+    assert last.spent.cost == pytest.approx(400 * 0.00012)
+    run(ask_in(store, Scripted(), count=401, progress=seen.append))
+    assert (seen[-1].total, seen[-1].cached, seen[-1].done) == (None, 400, 1)
+
+
+def test_questions_are_taken_from_the_stream_as_they_are_needed(store: Store) -> None:
+    pulled = 0
+
+    def stream(llm: str):
+        nonlocal pulled
+        for ask in asks(5000, llm):
+            pulled += 1
+            yield ask
+
+    provider = Scripted(latency_s=0.1)
+    run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_requests=10)))
+    assert provider.asked.total() == 10
+    assert pulled < 2000
+
+
+def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store: Store) -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        heart = asyncio.create_task(beat())
+        assert (await ask_in(store, Scripted(concurrency=1), count=5000)).cached == 5000
+        heart.cancel()
+
+    for ask in asks(5000):
+        store.save_answer(Answer(ask.key, Reply("x"), None))
+    run(main())
+    assert beats >= 5000 // 256
+
+
+_MEMORY = """
+import asyncio, sys
+from pathlib import Path
+import importlib.util
+root = Path(sys.argv[1])
+for name in ("tests", "tests.llm_labeler"):
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
+    module.__path__ = [str(root.parent if name == "tests" else root)]
+    sys.modules[name] = module
+from tests.llm_labeler.scripted_provider import Scripted, ask_in, Store
+class Forgetful(Scripted):
+    async def reply(self, ask):
+        said = await super().reply(ask)
+        self.asked.clear()
+        self.starts.clear()
+        return said
+with Store.open(Path(sys.argv[2]), create=True) as store:
+    print(asyncio.run(ask_in(store, Forgetful(concurrency=64), count=int(sys.argv[3]))).done)
+# Not getrusage: its peak is inherited from whoever started this process.
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+def peak_kb(path: Path, count: int) -> int:
+    here = str(Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY, here, str(path), str(count)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answered, peak = map(int, done.stdout.split())
+    assert answered == count
+    return peak
+
+
+def test_memory_is_flat(tmp_path: Path) -> None:
+    few, many = peak_kb(tmp_path / "few", 500), peak_kb(tmp_path / "many", 8000)
+    assert many - few < 4000, (few, many)
+
+
+@pytest.mark.slow
+def test_memory_is_flat_up_to_a_hundred_thousand(tmp_path: Path) -> None:
+    few, many = peak_kb(tmp_path / "few", 1000), peak_kb(tmp_path / "many", 100_000)
+    assert many - few < 8000, (few, many)

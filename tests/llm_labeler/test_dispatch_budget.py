@@ -1,0 +1,149 @@
+"""Whole runs under random budgets: the servers' true bill stays within the limits, and the room is used."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from llm_labeler.provider import CallFailed, Prices
+from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.settings import BudgetSettings
+from llm_labeler.store import Store
+
+from .scripted_provider import BOUND, Scripted, an_ask, answer_at_once, ask_in, run
+
+
+class Billing:
+    """A server with random faults that writes its own bill, in exact numbers."""
+
+    def __init__(self, draw: random.Random, name: str) -> None:
+        self.draw = draw
+        self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
+        self.requests = self.tokens = 0
+        self.dollars = Fraction(0)
+        sizes = [Usage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)]
+        self.provider = Scripted(
+            self.script,
+            name=name,
+            latency_s=draw.choice([0.0, 0.1, 3.0]),
+            prices=Prices(self.micro[0] / 1e6, self.micro[1] / 1e6),
+            concurrency=draw.randint(1, 8),
+            attempts=draw.randint(1, 4),
+            bounds=lambda ask: sizes[int(ask.text)],
+        )
+
+    def exact(self, usage: Usage) -> Fraction:
+        return Fraction(usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12)
+
+    def script(self, ask: Ask, attempt: int) -> Reply | BaseException:
+        bound = self.provider.bound(ask)
+        used = Usage(self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens))
+        self.requests += 1
+        kind = self.draw.choice(["told", "told", "untold", "billed", "refused", "rejected"])
+        if kind in ("told", "untold", "billed"):
+            self.tokens += used.prompt_tokens + used.completion_tokens
+            self.dollars += self.exact(used)
+        if kind == "billed":
+            return CallFailed("timeout", "", maybe_billed=True)
+        if kind == "refused":
+            return CallFailed("rate_limited", "")
+        if kind == "rejected":
+            return CallFailed("rejected", "", retry=False)
+        return Reply("x", usage=used if kind == "told" else None)
+
+
+def check(store: Store, draw: random.Random) -> bool:
+    """One run; whether its budget ended it."""
+    servers = [Billing(draw, name) for name in ("a", "b")]
+    budget = BudgetSettings(
+        max_cost=draw.choice([None, draw.randint(0, 60_000) / 1e6]),
+        max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
+        max_requests=draw.choice([None, draw.randint(0, 80)]),
+    )
+    outcome = run(ask_in(store, *(server.provider for server in servers), count=40, budget=budget))
+    limits = [
+        None if x is None else Fraction(str(x))
+        for x in (budget.max_requests, budget.max_tokens, budget.max_cost)
+    ]
+    bill = (
+        sum(server.requests for server in servers),
+        sum(server.tokens for server in servers),
+        sum(server.dollars for server in servers),
+    )
+    assert all(limit is None or used <= limit for used, limit in zip(bill, limits, strict=True))
+    spent = store.spent()
+    assert spent == outcome.spent
+    assert spent.requests == bill[0]
+    settled = {answer.key for answer in store.answers(["positive"])} | {f.key for f in store.failures()}
+    for server in servers:
+        for number in range(40):
+            if (ask := an_ask(number, server.provider.name)).key not in settled:
+                bound = server.provider.bound(ask)
+                needed = (
+                    spent.requests + 1,
+                    spent.tokens + bound.prompt_tokens + bound.completion_tokens,
+                    Fraction(spent.picodollars, 10**12) + server.exact(bound),
+                )
+                assert any(
+                    limit is not None and use > limit for use, limit in zip(needed, limits, strict=True)
+                )
+    assert (outcome.stopped_by is None) == (len(settled) == 80)
+    return outcome.stopped_by is not None
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_bill_exceeds_its_budget_and_no_room_is_left_unused(tmp_path: Path, runs: int) -> None:
+    stopped = 0
+    for seed in range(runs):
+        path = tmp_path / f"{seed}.sqlite"
+        with Store.open(path, create=True) as store:
+            store._connection.execute("PRAGMA synchronous = OFF")
+            stopped += check(store, random.Random(seed))
+        path.unlink()
+    assert runs / 3 < stopped < runs
+
+
+def test_sessions_share_one_budget(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        budget = BudgetSettings(max_requests=10)
+        first = run(ask_in(store, Scripted(), count=7, budget=budget))
+        second = run(ask_in(store, Scripted(), count=20, budget=budget))
+    assert (first.done, first.stopped_by) == (7, None)
+    assert (second.done, second.stopped_by) == (3, "max_requests")
+
+
+def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> None:
+    paid, free = Scripted(name="paid"), Scripted(name="free", prices=Prices(0.0, 0.0), latency_s=1.0)
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        outcome = run(ask_in(store, paid, free, count=50, budget=BudgetSettings(max_cost=0.001)))
+    assert outcome.stopped_by == "max_cost"
+    assert free.asked.total() == 50
+    assert 4 < paid.asked.total() < 10
+    assert outcome.spent.cost is not None
+    assert outcome.spent.cost <= 0.001
+
+
+def test_one_huge_question_does_not_stop_the_small_ones(tmp_path: Path) -> None:
+    provider = Scripted(bounds=lambda ask: Usage(10**6, 1) if ask.text == "0" else BOUND)
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
+    assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
+
+
+def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: Path) -> None:
+    pulled = 0
+
+    def stream(llm: str):
+        nonlocal pulled
+        for number in range(100_000):
+            pulled += 1
+            yield an_ask(number, llm)
+
+    provider = Scripted(answer_at_once, concurrency=2)
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
+    assert not provider.asked
+    assert pulled < 3000

@@ -1,0 +1,107 @@
+"""SIGKILL at any moment, run again: all answers are there, none was asked for twice, all calls charged."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from llm_labeler.records import Answer
+from llm_labeler.store import Store
+
+from .scripted_provider import ACTUAL, BOUND, an_ask
+
+COUNT = 400
+SCRIPT = """
+import asyncio, importlib.util, sys
+from pathlib import Path
+root = Path(sys.argv[1])
+for name in ("tests", "tests.llm_labeler"):
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
+    module.__path__ = [str(root.parent if name == "tests" else root)]
+    sys.modules[name] = module
+from tests.llm_labeler.scripted_provider import Scripted, Store, answer_at_once, ask_in
+from llm_labeler.provider import CallFailed
+def script(ask, attempt):
+    number = int(ask.text)
+    if number % 7 == 0 and attempt == 1:
+        return CallFailed("rate_limited" if number % 2 else "server_error", "", retry_after_s=0.01)
+    return answer_at_once(ask, attempt)
+with Store.open(Path(sys.argv[2]), create=True) as store:
+    store.recover()
+    print("ready", flush=True)
+    provider = Scripted(script, latency_s=0.02, concurrency=16, journal=Path(sys.argv[3]))
+    asyncio.run(ask_in(store, provider, count=int(sys.argv[4])))
+"""
+
+
+def label(path: Path, journal: Path, kill_after_s: float | None) -> bool:
+    """Ask all in a process of its own; whether it came to its end."""
+    arguments = [str(Path(__file__).parent), str(path), str(journal), str(COUNT)]
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    if kill_after_s is not None:
+        time.sleep(kill_after_s)
+        os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGKILL)
+    return process.returncode == 0
+
+
+def kept(path: Path) -> list[Answer]:
+    with Store.open(path) as store:
+        return list(store.answers(["positive"]))
+
+
+def asked(journal: Path) -> list[str]:
+    return journal.read_text().split() if journal.exists() else []
+
+
+def check(tmp_path: Path, kills: int) -> None:
+    start = time.monotonic()
+    assert label(tmp_path / "undisturbed", tmp_path / "its journal", None)
+    whole_s = time.monotonic() - start
+    expected = kept(tmp_path / "undisturbed")
+    assert len(expected) == COUNT
+    draw, was_killed, began_not_asked = random.Random(11), 0, 0
+    path, journal = tmp_path / "killed", tmp_path / "journal"
+    answered: set[str] = set()
+    for round_ in range(kills + 1):
+        before = len(asked(journal))
+        last = round_ == kills
+        ended = label(path, journal, None if last else draw.uniform(0, whole_s / max(2, kills / 3)))
+        was_killed += not ended
+        assert not answered & set(asked(journal)[before:]), "asked again for what was answered"
+        answered = {answer.key.text_id for answer in kept(path)}
+        with Store.open(path) as store:
+            in_flight = store._connection.execute("SELECT text_id FROM in_flight").fetchall()
+            began_not_asked += len([1 for (text_id,) in in_flight if text_id not in asked(journal)[before:]])
+            assert store.spent().requests == len(asked(journal)) + began_not_asked
+    assert was_killed >= kills // 2
+    assert kept(path) == expected
+    with Store.open(path) as store:
+        spent = store.spent()
+        assert store.recover() == 0
+    assert spent.prompt_tokens == COUNT * ACTUAL.prompt_tokens + spent.estimated * BOUND.prompt_tokens
+    assert (
+        spent.completion_tokens
+        == COUNT * ACTUAL.completion_tokens + spent.estimated * BOUND.completion_tokens
+    )
+    assert spent.estimated > 0  # some call was cut off, or nothing was tested
+    assert {answer.key for answer in expected} == {an_ask(number).key for number in range(COUNT)}
+
+
+def test_killed_a_few_times(tmp_path: Path) -> None:
+    check(tmp_path, kills=3)
+
+
+@pytest.mark.slow
+def test_killed_twenty_times(tmp_path: Path) -> None:
+    check(tmp_path, kills=20)

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.ensemble import Judges, fit_judges
+from llm_labeler.ensemble.agreement import krippendorff_alpha
+from llm_labeler.ensemble.ballots import CLASSES, collect, verdicts
+from llm_labeler.ensemble.dawid_skene import fit
+from llm_labeler.records import VERDICTS, Judgement, Verdict
+from llm_labeler.settings import EnsembleSettings
+from tests.llm_labeler.simulated_judges import classes, judgements
+
+SETTINGS = EnsembleSettings()
+SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
+PRIOR = (0.5, 0.3, 0.2)
+
+
+def votes_of(*said: str) -> list[Judgement]:
+    """One candidate a string, one judge a letter; `-` was not asked."""
+    words: dict[str, Verdict] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+    return [
+        Judgement(f"c{place}", f"j{number}", words[letter])
+        for place, letters in enumerate(said)
+        for number, letter in enumerate(letters)
+        if letter != "-"
+    ]
+
+
+ANY_VOTES = st.lists(
+    st.builds(
+        Judgement,
+        st.integers(0, 6).map(str),
+        st.sampled_from(["ann", "bob", "eve", "max"]),
+        st.sampled_from(VERDICTS),
+    ),
+    max_size=60,
+)
+
+
+def test_ballots_are_counted() -> None:
+    ballots = collect(votes_of("so", "so", "s?", "-u"))
+    assert ballots.names == ("j0", "j1")
+    found = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
+    assert found == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
+    assert ballots.judged.tolist() == [3, 4]
+    assert ballots.unsure.tolist() == [0, 1]
+
+
+def test_who_contradicts_itself_abstains() -> None:
+    twice = [Judgement("c", "ann", "same"), Judgement("c", "ann", "opposite"), Judgement("c", "bob", "same")]
+    assert verdicts(twice) == {"bob": "same"}
+    assert collect(twice).unsure.tolist() == [1, 0]
+    assert verdicts([twice[0], twice[0]]) == {"ann": "same"}
+
+
+@given(ANY_VOTES)
+def test_one_candidate_and_all_are_read_alike(said: list[Judgement]) -> None:
+    of_one = [vote for vote in said if vote.candidate_id == "0"]
+    ballots = collect(of_one)
+    row = ballots.votes[0].tolist() if of_one else []
+    seen = {name: CLASSES[vote] for name, vote in zip(ballots.names, row, strict=True) if vote >= 0}
+    assert verdicts(of_one) == seen
+
+
+# -- Dawid-Skene -------------------------------------------------------------------------------------------
+
+
+def crowdkit_fit(said: list[Judgement]) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Accuracies and posteriors as crowd-kit finds them."""
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pandas = pytest.importorskip("pandas")
+    sure = [(v.candidate_id, v.judge, v.verdict) for v in said if v.verdict != "unsure"]
+    frame = pandas.DataFrame(sure, columns=["task", "worker", "label"])
+    # Its bound may shrink in the first rounds, and it would stop there: run all rounds.
+    oracle = aggregation.OneCoinDawidSkene(n_iter=120, tol=-1)
+    posterior = oracle.fit_predict_proba(frame)
+    skills = oracle.skills_.to_dict()
+    return skills, {task: row[list(CLASSES)].tolist() for task, row in posterior.iterrows()}
+
+
+@pytest.mark.filterwarnings("ignore")  # crowd-kit's, of pandas
+@pytest.mark.parametrize(("seed", "unsure", "leave_out"), [(1, 0.0, False), (2, 0.15, False), (3, 0.1, True)])
+def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None:
+    skills = SKILLS | {"max": 0.8, "zoe": 0.4}
+    said = judgements(classes(200, PRIOR, seed), skills, seed, unsure=unsure, leave_out=leave_out)
+    accuracy, posterior = crowdkit_fit(said)
+    ballots = collect(said)
+    ours = fit(ballots, smoothing=0.0, tolerance=1e-10)
+    assert ours.converged
+    assert dict(zip(ballots.names, ours.accuracy.tolist(), strict=True)) == pytest.approx(accuracy, abs=1e-4)
+    rows = {tuple(vote): p for vote, p in zip(ballots.votes.tolist(), ours.posterior.tolist(), strict=True)}
+    by_candidate: dict[str, list[Judgement]] = {}
+    for vote in said:
+        by_candidate.setdefault(vote.candidate_id, []).append(vote)
+    for id_, expected in posterior.items():
+        cast = verdicts(by_candidate[id_])
+        ballot = tuple(CLASSES.index(cast[name]) if name in cast else -1 for name in ballots.names)
+        assert rows[ballot] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+def test_accuracies_of_simulated_judges_are_found(leave_out: bool) -> None:
+    truth = classes(6000, PRIOR, 5)
+    judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
+    assert judges.method == "dawid-skene"
+    assert judges.reason is None
+    assert {name: judge.accuracy for name, judge in judges.by_name.items()} == pytest.approx(SKILLS, abs=0.03)
+    assert [judges.prior[name] for name in CLASSES] == pytest.approx(PRIOR, abs=0.03)
+
+
+def test_weighing_judges_beats_counting_them() -> None:
+    truth = classes(2000, (1, 1, 1), 6)
+    said = judgements(truth, {"ann": 0.95, "bob": 0.5, "eve": 0.5, "max": 0.5}, 6)
+    judges = fit_judges(said, SETTINGS)
+    by_candidate: dict[str, dict[str, Verdict]] = {}
+    for vote in said:
+        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.verdict
+    right = Counter[str]()
+    for id_, cast in by_candidate.items():
+        right["weighed"] += CLASSES[int(np.argmax(judges.belief(cast)))] == truth[id_]
+        right["counted"] += Counter(cast.values()).most_common(1)[0][0] == truth[id_]
+    assert right["weighed"] > 0.9 * len(truth)
+    assert right["counted"] < 0.87 * len(truth)
+
+
+def test_beliefs_are_calibrated() -> None:
+    truth = classes(6000, PRIOR, 9)
+    said = judgements(truth, SKILLS, 9)
+    judges = fit_judges(said, SETTINGS)
+    by_candidate: dict[str, dict[str, Verdict]] = {}
+    for vote in said:
+        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.verdict
+    beliefs = [(judges.belief(cast)[0], truth[id_] == "same") for id_, cast in by_candidate.items()]
+    for low in (0.0, 0.25, 0.5, 0.75):
+        inside = [(p, same) for p, same in beliefs if low <= p < low + 0.25 or low == 0.75 <= p]
+        if len(inside) >= 200:
+            assert np.mean([p for p, _ in inside]) == pytest.approx(np.mean([s for _, s in inside]), abs=0.06)
+
+
+@given(ANY_VOTES, st.randoms(use_true_random=False))
+def test_order_does_not_matter_and_figures_stay_in_range(said: list[Judgement], order: random.Random) -> None:
+    settings = EnsembleSettings(min_items=1)
+    shuffled = list(said)
+    order.shuffle(shuffled)
+    judges = fit_judges(said, settings)
+    assert judges == fit_judges(shuffled, settings)
+    assert all(0 <= judge.accuracy <= 1 for judge in judges.by_name.values())
+    assert sum(judges.prior.values()) == pytest.approx(1)
+    assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
+    assert judges.alpha is None or judges.alpha <= 1
+    judged = {name: len({v.candidate_id for v in said if v.judge == name}) for name in judges.by_name}
+    assert {name: judge.judged for name, judge in judges.by_name.items()} == judged
+    json.dumps(judges.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([], "0 judges"),
+        (votes_of(*["ss"] * 60), "2 judges"),
+        (votes_of(*["ss?"] * 60), "2 judges"),
+        (votes_of(*["sss"] * 49), "on 49 candidates, ensemble.min_items is 50"),
+        (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # one vote compares nobody
+    ],
+)
+def test_too_little_falls_back_to_the_majority(said: list[Judgement], words: str) -> None:
+    judges = fit_judges(said, SETTINGS)
+    assert judges.method == "majority"
+    assert judges.reason is not None
+    assert words in judges.reason
+
+
+def test_enough_does_not_fall_back() -> None:
+    assert fit_judges(votes_of(*["sss"] * 50), SETTINGS).reason is None
+
+
+def test_an_estimate_that_does_not_settle_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler.ensemble.dawid_skene._MOST_ROUNDS", 1)
+    judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
+    assert judges.method == "majority"
+    assert judges.reason == "the estimate of accuracies did not converge"
+
+
+def test_figures_of_the_majority_by_hand() -> None:
+    judges = fit_judges(votes_of("sss", "sso", "u??", "-oo"), SETTINGS)
+    assert judges.compared == 3
+    assert judges.by_name["j0"].judged == 3
+    assert judges.by_name["j1"].unsure == 1
+    # j0 agrees with 2 of 2 others, then 1 of 2; a right and a wrong vote are put in
+    assert judges.by_name["j0"].accuracy == pytest.approx((1.5 + 1) / (2 + 2))
+    assert judges.by_name["j2"].accuracy == pytest.approx((2 + 1) / (3 + 2))
+    assert judges.prior["same"] == pytest.approx((5 + 1) / (9 + 3))
+    shares = {(a.one, a.other): (a.candidates, a.share) for a in judges.agreements}
+    assert shares == {("j0", "j1"): (2, 1.0), ("j0", "j2"): (2, 0.5), ("j1", "j2"): (3, pytest.approx(2 / 3))}
+
+
+# -- agreement ---------------------------------------------------------------------------------------------
+
+
+def test_alpha_of_the_textbook() -> None:
+    """Three coders, 15 units, many blanks: nominal alpha 0.691."""
+    coders = ["*****34121133*3", "1*213343*******", "**21344*21133*4"]
+    tally = np.array([[sum(coder[u] == value for coder in coders) for value in "1234"] for u in range(15)])
+    assert krippendorff_alpha(tally) == pytest.approx(0.691, abs=5e-4)
+    distinct, counts = np.unique(tally, axis=0, return_counts=True)
+    assert krippendorff_alpha(distinct, counts) == pytest.approx(krippendorff_alpha(tally))
+
+
+def test_alpha_at_its_ends() -> None:
+    assert krippendorff_alpha(np.array([[3, 0, 0], [0, 3, 0]])) == 1
+    assert krippendorff_alpha(np.array([[3, 0, 0], [3, 0, 0]])) is None  # one class: no chance to differ
+    assert krippendorff_alpha(np.array([[1, 0, 0], [0, 1, 0]])) is None  # nobody to agree with
+    worse = krippendorff_alpha(np.array([[1, 1], [1, 1], [1, 1]]))
+    assert worse is not None
+    assert worse < 0
+
+
+def test_unrelated_judges_agree_by_chance_only() -> None:
+    judges = fit_judges(judgements(classes(3000, (1, 1, 1), 3), dict.fromkeys("abc", 1 / 3), 3), SETTINGS)
+    assert judges.alpha == pytest.approx(0, abs=0.05)
+
+
+def _time_and_fit(items: int) -> tuple[float, Judges]:
+    said = judgements(classes(items, PRIOR, 4), SKILLS | {"max": 0.7}, 4, unsure=0.05)
+    begin = perf_counter()
+    judges = fit_judges(iter(said), SETTINGS)
+    return perf_counter() - begin, judges
+
+
+def test_many_judgements_are_cheap() -> None:
+    seconds, judges = _time_and_fit(10_000)
+    assert judges.method == "dawid-skene"
+    assert seconds < 2
+
+
+@pytest.mark.slow
+def test_a_million_judgements_fit() -> None:
+    seconds, judges = _time_and_fit(250_000)
+    assert judges.method == "dawid-skene"
+    assert seconds < 30

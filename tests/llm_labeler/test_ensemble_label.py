@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.ensemble import Judge, Judges, label
+from llm_labeler.records import VERDICTS, Candidate, Judgement, Pair, Polarity, Verdict
+from llm_labeler.settings import EnsembleSettings
+
+WORDS: dict[str, Verdict] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}
+STRATEGIES = ("union", "agreement", "vote", "weighted")
+
+
+def candidate(polarity: Polarity = "positive", *llms: str, words: str = "words") -> Candidate:
+    return Candidate("text", words, polarity, llms or ("ann",))
+
+
+def cast(letters: str, of: Candidate) -> list[Judgement]:
+    return [Judgement(of.candidate_id, f"j{n}", WORDS[letter]) for n, letter in enumerate(letters)]
+
+
+def judges(prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3), **accuracy: float) -> Judges:
+    known = {name: Judge(100, 0, share) for name, share in (accuracy or ACCURACY).items()}
+    share = dict(zip(("same", "opposite", "unrelated"), prior, strict=True))
+    return Judges(known, share, (), None, 100, "dawid-skene", None)  # type: ignore[arg-type]
+
+
+def one(
+    strategy: str, polarity: Polarity, letters: str, fitted: Judges | None = None, **settings: object
+) -> Pair:
+    of = candidate(polarity)
+    chosen = EnsembleSettings.model_validate({"strategy": strategy, **settings})
+    (pair,) = label([of], {of.candidate_id: cast(letters, of)}, chosen, fitted)
+    assert pair.candidate is of
+    return pair
+
+
+def test_union_keeps_all() -> None:
+    assert one("union", "positive", "ooo").reason is None
+    assert one("union", "positive", "").label == 1
+    assert one("union", "negative", "", antonym_score=0.3).label == 0.3
+
+
+@pytest.mark.parametrize(
+    ("llms", "reason"),
+    [(("ann",), "too_few_sources"), (("ann", "ann"), "too_few_sources"), (("ann", "bob"), None)],
+)
+def test_agreement_counts_llms(llms: tuple[str, ...], reason: str | None) -> None:
+    (pair,) = label([candidate("negative", *llms)], {}, EnsembleSettings(strategy="agreement"))
+    assert pair.reason == reason
+    assert pair.polarity == "negative"
+
+
+@pytest.mark.parametrize(
+    ("polarity", "letters", "reason"),
+    [
+        ("positive", "s", None),
+        ("positive", "sso", None),
+        ("positive", "s??", None),
+        ("positive", "so", "undecided"),
+        ("positive", "sou", "undecided"),
+        ("positive", "", "undecided"),
+        ("positive", "??", "undecided"),
+        ("positive", "u", "outvoted"),
+        ("positive", "suu", "outvoted"),
+        ("positive", "o", "outvoted"),
+        ("positive", "ou", "undecided"),
+        ("negative", "o", None),
+        ("negative", "u", None),
+        ("negative", "ou", None),  # both say: not the same
+        ("negative", "os", "undecided"),
+        ("negative", "oouss", None),
+        ("negative", "ouss", "undecided"),
+        ("negative", "s", "outvoted"),
+        ("negative", "sso", "outvoted"),
+    ],
+)
+def test_vote(polarity: Polarity, letters: str, reason: str | None) -> None:
+    pair = one("vote", polarity, letters, antonym_score=0.25)
+    assert pair.reason == reason
+    assert pair.polarity == polarity
+    assert pair.label == (1 if polarity == "positive" else 0.25)
+
+
+@pytest.mark.parametrize(
+    ("letters", "reason"), [("o", None), ("u", "outvoted"), ("ou", "undecided"), ("oou", None)]
+)
+def test_unrelated_may_confirm_no_negative(letters: str, reason: str | None) -> None:
+    assert one("vote", "negative", letters, unrelated_is_negative=False).reason == reason
+
+
+@pytest.mark.parametrize("strategy", ["vote", "weighted"])
+def test_reversed_pairs_may_change_sides(strategy: str) -> None:
+    to_negative = one(strategy, "positive", "ooo", judges(), reversed_pairs="swap", antonym_score=0.25)
+    assert (to_negative.polarity, to_negative.reason) == ("negative", None)
+    assert to_negative.label == pytest.approx(0.25, abs=0.05)
+    to_positive = one(strategy, "negative", "sss", judges(), reversed_pairs="swap")
+    assert (to_positive.polarity, to_positive.reason) == ("positive", None)
+    assert to_positive.label == pytest.approx(1, abs=0.05)
+    assert one(strategy, "positive", "uuu", judges(), reversed_pairs="swap").reason == "outvoted"
+    assert one(strategy, "positive", "ooo", judges()).reason == "outvoted"
+
+
+def test_weighted_by_hand() -> None:
+    """Bayes: accuracy 0.8 for same, 0.6 for opposite, prior 1/2, 1/4, 1/4."""
+    pair = one("weighted", "positive", "so", judges((0.5, 0.25, 0.25), j0=0.8, j1=0.6), antonym_score=0.5)
+    same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2
+    total = same + opposite + unrelated
+    assert pair.label == pytest.approx((same + 0.5 * opposite) / total)
+    assert pair.reason is None
+
+
+def test_weighted_below_the_confidence_is_unsure() -> None:
+    fitted = judges(j0=0.6)  # one vote: 0.6
+    assert one("weighted", "positive", "s", fitted, min_confidence=0.59).reason is None
+    assert one("weighted", "positive", "s", fitted, min_confidence=0.61).reason == "unsure"
+    # what it is can't be told, but not the same
+    assert one("weighted", "negative", "ou", judges(j0=0.7, j1=0.7), min_confidence=0.8).reason is None
+
+
+def test_weighted_without_votes_is_undecided() -> None:
+    pair = one("weighted", "positive", "?", judges((0.2, 0.5, 0.3)), antonym_score=0.5)
+    assert pair.reason == "undecided"
+    assert pair.label == pytest.approx(0.2 + 0.25)
+
+
+def test_a_judge_worse_than_chance_counts_against_what_it_says() -> None:
+    assert one("weighted", "positive", "s", judges(j0=0.1)).label < 1 / 3
+
+
+def test_an_unknown_judge_counts_a_little() -> None:
+    assert one("weighted", "positive", "s", judges(other=0.9)).label == pytest.approx(0.5)
+
+
+def test_weighted_falls_back_to_shares_of_votes() -> None:
+    known = judges()
+    majority = Judges(known.by_name, known.prior, (), None, 3, "majority", "too few")
+    for fitted in (None, majority):
+        pair = one("weighted", "positive", "ssou?", fitted, min_confidence=0.5, antonym_score=0.2)
+        assert pair.label == pytest.approx(0.5 + 0.2 * 0.25)
+        assert pair.reason is None
+        assert one("weighted", "positive", "so", fitted, min_confidence=0.5).reason == "undecided"
+
+
+def test_votes_are_kept_by_name_of_judge() -> None:
+    assert [vote.judge for vote in one("union", "positive", "so?").votes] == ["j0", "j1", "j2"]
+
+
+# -- what holds of all --------------------------------------------------------------------------------------
+
+LETTERS = st.text("sou?", max_size=4)
+SETTINGS = st.builds(
+    EnsembleSettings,
+    strategy=st.sampled_from(STRATEGIES),
+    min_sources=st.integers(1, 3),
+    unrelated_is_negative=st.booleans(),
+    reversed_pairs=st.sampled_from(["drop", "swap"]),
+    min_confidence=st.floats(0, 1),
+    antonym_score=st.floats(0, 1),
+)
+FITTED = st.one_of(
+    st.none(),
+    st.builds(
+        lambda a, prior: judges(
+            tuple(p / sum(prior) for p in prior), **{f"j{n}": share for n, share in enumerate(a)}
+        ),
+        st.lists(st.floats(0.02, 0.98), min_size=4, max_size=4),
+        st.tuples(*[st.floats(0.05, 1)] * 3),
+    ),
+)
+CANDIDATES = st.lists(
+    st.tuples(
+        st.sampled_from(["positive", "negative"]), st.sets(st.sampled_from("abc"), min_size=1), LETTERS
+    ),
+    max_size=6,
+)
+
+
+@given(CANDIDATES, SETTINGS, FITTED, st.randoms(use_true_random=False))
+def test_each_comes_back_once_whatever_the_order(
+    given_: list[tuple[Polarity, set[str], str]],
+    settings: EnsembleSettings,
+    fitted: Judges | None,
+    order: random.Random,
+) -> None:
+    all_ = [candidate(p, *sorted(llms), words=str(n)) for n, (p, llms, _) in enumerate(given_)]
+    votes = {c.candidate_id: cast(letters, c) for c, (_, _, letters) in zip(all_, given_, strict=True)}
+    pairs = label(all_, votes, settings, fitted)
+    assert [pair.candidate for pair in pairs] == all_
+    assert all(0 <= pair.label <= 1 for pair in pairs)
+    shuffled, turned = list(all_), {id_: list(said) for id_, said in votes.items()}
+    for sequence in (shuffled, *turned.values()):
+        order.shuffle(sequence)
+    again = {pair.candidate: pair for pair in label(shuffled, turned, settings, fitted)}
+    assert [again[pair.candidate] for pair in pairs] == pairs
+
+
+@given(st.sampled_from(["positive", "negative"]), LETTERS.filter(lambda x: len(x) < 4), SETTINGS, FITTED)
+def test_one_more_same_from_a_good_judge_never_lowers_the_label(
+    polarity: Polarity, letters: str, settings: EnsembleSettings, fitted: Judges | None
+) -> None:
+    added = fitted.by_name[f"j{len(letters)}"].accuracy if fitted else 1
+    if added > 1 / 3:
+        chosen = settings.model_dump() | {"strategy": settings.strategy}
+        before = one(polarity=polarity, letters=letters, fitted=fitted, **chosen)
+        after = one(polarity=polarity, letters=letters + "s", fitted=fitted, **chosen)
+        assert after.label >= before.label - 1e-12
+
+
+@pytest.mark.parametrize(("strategy", "n"), list(product(["vote", "weighted"], [1, 2, 3])))
+def test_unanimous_judges_decide(strategy: str, n: int) -> None:
+    good = judges(j0=0.9, j1=0.8, j2=0.7)
+    decided: dict[tuple[Polarity, str], str | None] = {
+        ("positive", "s"): None,
+        ("positive", "o"): "outvoted",
+        ("positive", "u"): "outvoted",
+        ("negative", "s"): "outvoted",
+        ("negative", "o"): None,
+        ("negative", "u"): None,
+    }
+    for (polarity, letter), reason in decided.items():
+        for fitted in (good, None):
+            assert one(strategy, polarity, letter * n + "?", fitted).reason == reason
+
+
+def test_every_verdict_is_tried_above() -> None:
+    assert set(WORDS.values()) == set(VERDICTS)

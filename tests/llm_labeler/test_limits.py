@@ -1,0 +1,252 @@
+"""Pace, gate and breaker, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.dispatch.breaker import Breaker
+from llm_labeler.dispatch.gate import Gate
+from llm_labeler.dispatch.pace import Pace
+from llm_labeler.provider import CallFailed
+from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store import Store
+from pairkit.errors import RateLimited, RemoteError
+
+from .scripted_provider import Scripted, answer_at_once, ask_in, run
+
+
+def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) -> float:
+    amounts = amounts or [1.0] * len(starts)
+    return max(
+        sum(amount for at, amount in zip(starts, amounts, strict=True) if begin <= at < begin + 60)
+        for begin in starts
+    )
+
+
+@given(
+    per_minute=st.integers(1, 3000),
+    idle=st.lists(st.floats(0, 5), max_size=5),
+    late=st.lists(st.floats(0, 0.2), min_size=1, max_size=5),
+)
+def test_no_minute_sees_more_than_the_limit(per_minute: int, idle: list[float], late: list[float]) -> None:
+    pace, now, starts = Pace(per_minute), 0.0, []
+    for number in range(min(400, 3 * per_minute)):
+        now += max(0.0, pace.wait_s(now)) + late[number % len(late)]
+        if number and number % 50 == 0 and idle:
+            now += idle.pop()
+        pace.start(now)
+        starts.append(now)
+    assert most_in_a_minute(starts) <= per_minute
+
+
+def test_a_pace_is_even_and_loses_nothing_to_inexact_sleep() -> None:
+    pace, now, starts = Pace(6000), 0.0, []
+    for _ in range(6000):
+        now += max(0.0, pace.wait_s(now)) + 0.002  # each sleep is a little too long
+        pace.start(now)
+        starts.append(now)
+    assert 0.99 < now / 60 < 1.02
+    assert max(sum(1 for at in starts if second <= at < second + 1) for second in range(60)) <= 106
+
+
+def test_a_pace_of_tokens_is_corrected() -> None:
+    pace = Pace(600)
+    pace.start(0.0, 100)
+    assert pace.wait_s(0.0) == pytest.approx(10, abs=0.1)
+    pace.correct(-90)
+    assert pace.wait_s(0.0) == pytest.approx(1, abs=0.1)
+    assert Pace(None).wait_s(0.0) < 0
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def test_requests_a_minute(store: Store) -> None:
+    provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
+    run(ask_in(store, provider, count=300))
+    assert most_in_a_minute(provider.starts) in (119, 120)
+    assert provider.starts[-1] == pytest.approx(150, rel=0.02)
+
+
+def test_tokens_a_minute_follow_what_calls_really_take(store: Store) -> None:
+    provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)  # bound 150, actual 100
+    run(ask_in(store, provider, count=2000))
+    assert provider.starts[-1] == pytest.approx(200, rel=0.05)
+    assert most_in_a_minute(provider.starts, [100.0] * 2000) <= 60_000 * 1.05
+
+
+def test_a_call_larger_than_the_minute_is_made_all_the_same(store: Store) -> None:
+    provider = Scripted(tpm=10, concurrency=2)
+    assert run(ask_in(store, provider, count=3)).done == 3
+
+
+def test_at_most_so_many_at_a_time(store: Store) -> None:
+    provider = Scripted(concurrency=7, latency_s=1.0)
+    run(ask_in(store, provider, count=70))
+    assert provider.most_in_flight == 7
+    assert provider.starts[-1] == pytest.approx(9.0)
+
+
+def test_a_429_holds_all_calls_until_retry_after(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if ask.text == "5" and attempt == 1:
+            return CallFailed("rate_limited", "slow down", retry_after_s=30)
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script, concurrency=2, latency_s=1.0)
+    outcome = run(ask_in(store, provider, count=20))
+    assert (outcome.done, outcome.failed, outcome.retried) == (20, 0, 1)
+    assert not [at for at in provider.starts if 3.01 < at < 33]
+
+
+class Server:
+    """Takes `limit` calls at a time, or `rpm` a minute, and answers 429 to more."""
+
+    def __init__(self, limit: int | None = None, rpm: int | None = None, wish_s: float | None = None) -> None:
+        self.limit, self.rpm, self.wish_s = limit, rpm, wish_s
+        self.taken: list[float] = []
+        self.refused = 0
+        self.provider = Scripted(self.script, concurrency=64, latency_s=0.2)
+
+    def script(self, ask: Ask, attempt: int) -> Reply | Exception:
+        now = asyncio.get_running_loop().time()
+        recent = sum(1 for at in self.taken[-(self.rpm or 1) :] if now - at < 60)
+        if (self.limit is not None and self.provider.in_flight >= self.limit) or recent == self.rpm:
+            self.refused += 1
+            return CallFailed("rate_limited", "too many", retry_after_s=self.wish_s)
+        self.taken.append(now)
+        return answer_at_once(ask, attempt)
+
+
+def test_concurrency_settles_near_what_the_server_takes(store: Store) -> None:
+    server = Server(limit=5)
+    outcome = run(ask_in(store, server.provider, count=2000))
+    assert (outcome.done, outcome.failed) == (2000, 0)
+    assert server.refused < 1200
+    assert server.taken[-1] < 5 * 2000 * 0.2 / 5  # a fifth of the speed that a perfect client would reach
+
+
+@pytest.mark.parametrize("wish_s", [None, 2.0])
+def test_a_servers_own_rate_is_found_without_being_told(store: Store, wish_s: float | None) -> None:
+    server = Server(rpm=300, wish_s=wish_s)
+    outcome = run(ask_in(store, server.provider, count=1500))
+    assert (outcome.done, outcome.failed) == (1500, 0)
+    assert server.taken[-1] < 2 * 240  # five minutes' worth, of which the first comes at once
+    assert server.refused < 1500
+
+
+def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if asyncio.get_running_loop().time() < 10:
+            return CallFailed("rate_limited", "not yet")
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script, concurrency=16, latency_s=0.1)
+    assert run(ask_in(store, provider, count=1000)).done == 1000
+    late = [at for at in provider.starts if at > provider.starts[-1] - 1]
+    assert len(late) >= 140  # 160 a second is full speed
+
+
+def test_random_429s_lose_nothing_and_use_up_no_attempt(store: Store) -> None:
+    draw = random.Random(1)
+
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return CallFailed("rate_limited", "") if draw.random() < 0.3 else answer_at_once(ask, attempt)
+
+    provider = Scripted(script, concurrency=16, attempts=1, latency_s=0.05)
+    outcome = run(ask_in(store, provider, count=1000))
+    assert (outcome.done, outcome.failed) == (1000, 0)
+    assert provider.starts[-1] < 120
+
+
+def test_a_wait_that_nobody_sits_through_ends_the_run(store: Store) -> None:
+    provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", "", retry_after_s=7200))
+    with pytest.raises(RateLimited, match=r"tester: its server takes no more calls .* ask again in 7200 s"):
+        run(ask_in(store, provider))
+
+
+def test_nothing_but_429s_end_the_run_after_some_minutes(store: Store) -> None:
+    provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", ""))
+    with pytest.raises(RateLimited, match="run the same command again later"):
+        run(ask_in(store, provider))
+    assert 600 < provider.starts[-1] < 800
+    assert len(provider.starts) < 100
+
+
+def test_one_question_that_is_refused_for_ever_fails_alone(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return CallFailed("rate_limited", "") if ask.text == "3" else answer_at_once(ask, attempt)
+
+    outcome = run(ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000))
+    assert (outcome.done, outcome.failed) == (1999, 1)
+    (failure,) = store.failures()
+    assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
+
+
+def test_the_gate_never_closes_for_good() -> None:
+    async def main() -> int:
+        gate = Gate("tester", 8, None, None)
+        for _ in range(50):
+            entered = await gate.enter(10)
+            gate.leave()
+            gate.refused(entered, 0.5)
+        return gate.allowed
+
+    assert run(main()) == 1
+
+
+def test_the_breaker_opens_on_a_full_window_only() -> None:
+    breaker = Breaker("tester", BreakerSettings(window=10, max_failures=0.8), concurrency=1)
+    for _ in range(7):
+        breaker.note(CallFailed("server_error", "HTTP 500"))
+    breaker.note(None)
+    breaker.note(None)
+    with pytest.raises(
+        RemoteError, match=r"tester: 8 of the last 10 calls failed, most with server_error \(HTTP 500\)"
+    ):
+        breaker.note(CallFailed("timeout", "60 s"))
+
+
+@given(st.lists(st.booleans(), max_size=200), st.integers(5, 20), st.floats(0.1, 1.0))
+def test_the_breaker_opens_at_the_share_it_was_told(oks: list[bool], window: int, share: float) -> None:
+    breaker = Breaker("tester", BreakerSettings(window=window, max_failures=share), concurrency=1)
+    seen: list[bool] = []
+    for ok in oks:
+        seen.append(ok)
+        last = seen[-window:]
+        due = not ok and len(last) == window and last.count(False) >= share * window
+        try:
+            breaker.note(None if ok else CallFailed("timeout", ""))
+        except RemoteError:
+            assert due
+            return
+        assert not due
+
+
+def test_the_breaker_takes_one_broken_round_for_one_mishap(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if asyncio.get_running_loop().time() < 0.1:
+            return CallFailed("connection", "reset")
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script, concurrency=64, latency_s=0.2)
+    assert run(ask_in(store, provider, count=200, breaker=BreakerSettings(window=5))).done == 200
+
+
+def test_usage_is_small_change(store: Store) -> None:
+    """The pace learns from the answers, whatever the bound says."""
+    provider = Scripted(
+        lambda ask, attempt: Reply("x", usage=Usage(5, 5)), tpm=600, bounds=lambda ask: Usage(500, 500)
+    )
+    run(ask_in(store, provider, count=50))
+    assert provider.starts[-1] < 60  # at the bound, one call alone would take 100 s

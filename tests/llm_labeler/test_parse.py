@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import pytest
+
+from llm_labeler.parse import REASONS, parse_answer
+from llm_labeler.records import Item
+
+TEXT = "A man is playing a guitar."
+ONE = "Someone plays the guitar."
+TWO = "A person is strumming, see fig. 1. for 3.5 mg."
+THREE = "There is a guy who makes 1) music and 2) noise."
+ZH_TEXT = "一个男人在弹吉他。"
+ZH_ONE, ZH_TWO = "有人正在弹奏吉他。", "男子弹着吉他。"
+
+
+def kept(raw: str, text: str = TEXT, **options: object) -> list[str]:
+    return [item.text for item in parse_answer(raw, text=text, **options) if item.reason is None]  # type: ignore[arg-type]
+
+
+def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
+    return [item.reason for item in parse_answer(raw, text=text, **options)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f"1. {ONE}\n2. {TWO}\n3. {THREE}",
+        f"1.{ONE}\n2.{TWO}\n3.{THREE}",
+        f"1) {ONE}\n2) {TWO}\n3) {THREE}",
+        f"(1) {ONE}\n(2) {TWO}\n(3) {THREE}",
+        f"[1] {ONE}\n[2] {TWO}\n[3] {THREE}",
+        f"1: {ONE}\n2: {TWO}\n3: {THREE}",
+        f"1 - {ONE}\n2 - {TWO}\n3 - {THREE}",
+        f"１、{ONE}\n２、{TWO}\n３、{THREE}",
+        f"（1）{ONE}\n（2）{TWO}\n（3）{THREE}",
+        f"①{ONE}\n②{TWO}\n③{THREE}",
+        f"❶ {ONE}\n❷ {TWO}\n❸ {THREE}",
+        f"1️⃣ {ONE}\n2️⃣ {TWO}\n3️⃣ {THREE}",
+        f"1. {ONE}\n2) {TWO}\n3: {THREE}",
+        f"1. {ONE}\n- {TWO}\n* {THREE}",
+        f"1. {ONE}\n1. {TWO}\n1. {THREE}",
+        f"1. {ONE}\r\n\r\n2. {TWO}\r\n\r\n3. {THREE}\r\n",
+        f"   1. {ONE}\n   2. {TWO}\n   3. {THREE}",
+        f"> 1. {ONE}\n> 2. {TWO}\n> 3. {THREE}",
+        f"a) {ONE}\nb) {TWO}\nc) {THREE}",
+        f"A. {ONE}\nB. {TWO}\nC. {THREE}",
+        f"i. {ONE}\nii. {TWO}\niii. {THREE}",
+        f"I) {ONE}\nII) {TWO}\nIII) {THREE}",
+        f"- {ONE}\n- {TWO}\n- {THREE}",
+        f"* {ONE}\n* {TWO}\n* {THREE}",
+        f"• {ONE}\n• {TWO}\n• {THREE}",
+        f"•{ONE}\n•{TWO}\n•{THREE}",
+        f"- [ ] {ONE}\n- [x] {TWO}\n- [ ] {THREE}",
+        f"- 1. {ONE}\n- 2. {TWO}\n- 3. {THREE}",
+        f"**1.** {ONE}\n**2.** {TWO}\n**3.** {THREE}",
+        f"1. **{ONE}**\n2. *{TWO}*\n3. __{THREE}__",
+        f"**1. {ONE}**\n**2. {TWO}**\n**3. {THREE}**",
+        f"### 1. {ONE}\n### 2. {TWO}\n### 3. {THREE}",
+        f"Sentence 1: {ONE}\nSentence 2: {TWO}\nSentence 3: {THREE}",
+        f"Synonymous sentence 1: {ONE}\nSynonymous sentence 2: {TWO}\nSynonymous sentence 3: {THREE}",
+        f"1. Antonym sentence: {ONE}\n2. Antonym sentence: {TWO}\n3. Antonym sentence: {THREE}",
+        f"**Option 1:** {ONE}\n**Option 2:** {TWO}\n**Option 3:** {THREE}",
+        f"- **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}",
+        f"**Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}",
+        f'1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」',
+        f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
+        f'"{ONE}"\n"{TWO}"\n"{THREE}"',
+        f'"{ONE}", "{TWO}", "{THREE}"',
+        f"{ONE}\n{TWO}\n{THREE}",
+        f"{ONE}\n\n{TWO}\n\n{THREE}",
+        f"{ONE}\n---\n{TWO}\n---\n{THREE}",
+        f"Output: 1. {ONE}\n2. {TWO}\n3. {THREE}",
+        f"Output:\n1. {ONE}\n2. {TWO}\n3. {THREE}",
+        f"```\n1. {ONE}\n2. {TWO}\n3. {THREE}\n```",
+        f"```text\n1. {ONE}\n2. {TWO}\n3. {THREE}",
+        f"<ol>\n<li>{ONE}</li>\n<li>{TWO}</li>\n<li>{THREE}</li>\n</ol>",
+        f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
+        f"{ONE}<br>{TWO}<br/>{THREE}",
+        f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
+        f'["{ONE}", "{TWO}", "{THREE}"]',
+        f"['{ONE}', '{TWO}', '{THREE}',]",
+        f"[“{ONE}”, “{TWO}”, “{THREE}”]",
+        f'["{ONE}", "{TWO}", "{THREE}"',
+        f'["1. {ONE}", "2. {TWO}", "3. {THREE}"]',
+        f'{{"sentences": ["{ONE}", "{TWO}", "{THREE}"]}}',
+        f'{{"1": "{ONE}", "2": "{TWO}", "3": "{THREE}"}}',
+        f'{{"sentence_1": "{ONE}", "sentence_2": "{TWO}", "sentence_3": "{THREE}"}}',
+        f'[{{"text": "{ONE}"}}, {{"text": "{TWO}"}}, {{"text": "{THREE}"}}]',
+        f'{{"sentence": "{ONE}"}}\n{{"sentence": "{TWO}"}}\n{{"sentence": "{THREE}"}}',
+        f"{{'output': ['{ONE}', '{TWO}', '{THREE}']}}",
+        f'{{"output": "1. {ONE}\\n2. {TWO}\\n3. {THREE}"}}',
+        f'"[\\"{ONE}\\", \\"{TWO}\\", \\"{THREE}\\"]"',
+        f'```json\n["{ONE}", "{TWO}", "{THREE}"]\n```',
+        f'("{ONE}", "{TWO}", "{THREE}")',
+        f"| # | Sentence |\n|---|---|\n| 1 | {ONE} |\n| 2 | {TWO} |\n| 3 | {THREE} |",
+        f"| 1 | {ONE} |\n| 2 | {TWO} |\n| 3 | {THREE} |",
+        f"{TEXT} -> {ONE}\n{TEXT} -> {TWO}\n{TEXT} -> {THREE}",
+        f"1. {TEXT} → {ONE}\n2. {TEXT} → {TWO}\n3. {TEXT} → {THREE}",
+        f"1. {ONE}\n2. {TWO}\n3. {THREE}</s>",
+        f"1. {ONE}\n2. {TWO}\n3. {THREE}<|im_end|>",
+        f"<|assistant|>\n1. {ONE}\n2. {TWO}\n3. {THREE}<|endoftext|>",
+        f"[/INST] 1. {ONE}\n2. {TWO}\n3. {THREE} [/INST]",
+        f"\ufeff1. {ONE}\u200b\n2. {TWO}\n3. {THREE}",
+        f"1. {ONE[:12]}\n   {ONE[12:]}\n2. {TWO[:9]}\n{TWO[9:]}\n3. {THREE}",
+        f"1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}",
+    ],
+)
+def test_three_sentences_of_any_shape(raw: str) -> None:
+    assert kept(raw) == [ONE, TWO, THREE]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f"1. {ZH_ONE}\n2. {ZH_TWO}",
+        f"1、{ZH_ONE}\n2、{ZH_TWO}",
+        f"一、{ZH_ONE}\n二、{ZH_TWO}",
+        f"（一）{ZH_ONE}\n（二）{ZH_TWO}",
+        f"第一句：{ZH_ONE}\n第二句：{ZH_TWO}",
+        f"同义句1：{ZH_ONE}\n同义句2：{ZH_TWO}",
+        f"好的，以下是两个同义句：\n1. {ZH_ONE}\n2. “{ZH_TWO}”\n\n希望对您有帮助！",
+        f"好的，以下是两个同义句：1. {ZH_ONE}2. {ZH_TWO}",
+        f"{ZH_ONE}{ZH_TWO}",
+        f"{ZH_ONE}\n{ZH_TWO}",
+        f"输出：\n1. {ZH_ONE}\n2. {ZH_TWO}",
+        f"原句：{ZH_TEXT}\n同义句：{ZH_ONE}\n同义句：{ZH_TWO}",
+        f'["{ZH_ONE}", "{ZH_TWO}"]',
+        f"<think>用户想要同义句。\n1. 先想想</think>\n\n1. {ZH_ONE}\n2. {ZH_TWO}",
+    ],
+)
+def test_chinese(raw: str) -> None:
+    assert kept(raw, ZH_TEXT) == [ZH_ONE, ZH_TWO]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (f"Sure! Here are 3 synonymous sentences:\n\n1. {ONE}", ["preamble", None]),
+        (f"Sure! Here are 3 synonymous sentences: 1. {ONE}\n2. {TWO}", ["preamble", None, None]),
+        (f"Sure!\n\nHere are the sentences:\n- {ONE}", ["preamble", "preamble", None]),
+        (f'Here\'s an antonym sentence: "{ONE}"', ["preamble", None]),
+        (f"Certainly! {ONE}", ["preamble", None]),
+        (f"**Synonymous sentences:**\n1. {ONE}", ["preamble", None]),
+        (f"## Antonyms\n- {ONE}", ["preamble", None]),
+        (f"Three of them\n1. {ONE}", ["outside_list", None]),
+        (f"1. {ONE}\n\nI hope this helps!", [None, "closing_note"]),
+        (f"1. {ONE}\nLet me know if you need more.", [None, "closing_note"]),
+        (f"{ONE}\n\nNote: the tense was changed.\nAnd so on.", [None, "closing_note"]),
+        (f"1. {ONE} (Note: the tense was changed.)", [None, "closing_note"]),
+        (f"1. {ONE}\n   - the tense was changed\n2. {TWO}", [None, "sub_item", None]),
+        (f"1. Synonyms:\n   - {ONE}\n   - {TWO}", ["preamble", None, None]),
+        (f"Input sentence: {TEXT}\nOutput:\n1. {ONE}", ["echo", None]),
+        (f"Input sentence: {TEXT} Output: {ONE}", ["echo", None]),
+        (f"Original: {TEXT}\nAntonym: {ONE}", ["echo", None]),
+        (f"1. Original: {TEXT}\n   Antonym: {ONE}", ["echo", None]),
+        (f"Original: {TEXT} / Antonym: {ONE}", ["echo", None]),
+        (f"Original: {TEXT} -> New: {ONE}", ["echo", None]),
+        (f"<think>Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
+        (f"Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
+        ("<think>Hm.\n1. no", ["thinking"]),
+        (f"<s>[INST] Write. [/INST] {ONE}</s>", ["echo", None]),
+        (f"<|user|>\nWrite.<|assistant|>\n{ONE}", ["echo", None]),
+        (
+            f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}",
+            ["thinking", None],
+        ),
+        (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway", "runaway"]),
+        (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
+        (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["preamble", "echo", None]),
+        (
+            f'{{"original": "{TEXT}", "antonym": "{ONE}", "explanation": "tense"}}',
+            ["echo", None, "side_field"],
+        ),
+        (
+            f'Here is the JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
+            ["preamble", None, "not_text", "outside_list"],
+        ),
+        (f'{{"{TEXT}": "{ONE}"}}', [None]),
+        ("[1]", ["unparsable"]),
+        ("[]", ["unparsable"]),
+        ('{"sentences": []}', ["empty_answer"]),
+        ('{"error": "overloaded"}', ["side_field"]),
+        ("", ["empty_answer"]),
+        (" \n\t", ["empty_answer"]),
+        ("---\n***", ["unparsable"]),
+        ("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", ["unparsable"]),
+        (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
+    ],
+)
+def test_what_is_no_sentence_says_why(raw: str, expected: list[str | None]) -> None:
+    items = parse_answer(raw, text=TEXT)
+    assert [item.reason for item in items] == expected
+    assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "I'm sorry, but I can't assist with that request.",
+        "I’m sorry, but I can’t help with that.",
+        "I apologize, but I cannot generate antonym sentences for this input.",
+        "As an AI language model, I cannot write that.\n1. Ask a person.\n2. Ask a book.",
+        "Sorry, I am unable to provide that.\n\nIs there another sentence?",
+        "I cannot fulfill your request.",
+        "Could you please provide the sentence?",
+        "很抱歉，我无法生成反义句。",
+        "作为一个人工智能语言模型，我不能回答这个问题。",
+        "对不起，我不太明白您的问题。",
+    ],
+)
+def test_refusals(raw: str) -> None:
+    assert set(reasons(raw)) == {"refusal"}
+
+
+def test_a_refusal_told_by_the_server() -> None:
+    assert reasons("No.", finish="refusal") == ["refusal"]
+    assert reasons("", finish="refusal") == ["refusal"]
+    assert reasons("", finish="content_filter") == ["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("I'm sorry, I can't help you with the request.", "I am sorry, I can't assist you with the request."),
+        ("Let me know when you arrive.", "Let me know once you get there."),
+        ("Patients with diabetes should eat well.", "If you have diabetes, you should eat well."),
+        ("The symptoms include fever and cough.", "The symptoms include the following: fever, cough."),
+        ("Here is the list: one and two.", "Here are the items: one and two."),
+        ("Output: the volume is wrong", "Output: the volume is bad"),
+        ("Sentence 1: wrong", "Sentence 1: bad"),
+        ("Note: it rains.", "Note: rain falls."),
+        ("E. coli grows in milk.", "E. coli thrives in milk."),
+        ("A. fumigatus is a mould.", "A. fumigatus belongs to the moulds."),
+        ("A -> B is fast", "A -> B runs quickly"),
+        ("It takes 1) time and 2) money.", "1) time and 2) money are what it takes."),
+        ('Parsing of {"a": "b"} fails', 'It can\'t parse: {"a": "b"}'),
+        ("Use <li> for items.", "<li> is for items."),
+        ("He said so.", 'He said "yes" and she said "no"'),
+        ("He said so.", '"Yes" was what he said, not "no"'),
+        ("The dogs' bowl", "The bowl of the dogs'"),
+        ("It lasts from 10:30 to 11:00.", "10:30 to 11:00 is when it lasts."),
+        ("It costs 3.5 dollars.", "3.5 dollars is what it costs."),
+        ("Two things. They differ.", "There are two things. They are different."),
+        ("He is a student.", "You are a helpful student."),
+        ("我是一个学生。", "你是一个学生。"),
+        ("Dr. Smith lives on St. John Ave.", "On St. John Ave. is where Dr. Smith lives."),
+    ],
+)
+def test_a_sentence_is_left_as_it_is(text: str, answer: str) -> None:
+    assert parse_answer(answer, text=text) == [Item(answer)]
+
+
+def test_json_strings_are_decoded() -> None:
+    assert kept('["He said \\"no\\".", "A\\u00e9\\nB"]') == ['He said "no".', "Aé B"]
+    assert kept("['it's a dog', 'He said \"hi\" to me']") == ["it's a dog", 'He said "hi" to me']
+
+
+@pytest.mark.parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_cut_tail_is_dropped(raw: str, finish: str) -> None:
+    assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], "cut_off")]
+
+
+def test_json_that_breaks_off_is_cut_whatever_the_server_says() -> None:
+    assert reasons(f'["{ONE}", "{TWO[:20]}') == [None, "cut_off"]
+    assert reasons(f'{{"sentences": ["{ONE}", "{TWO}"') == [None, None]
+
+
+def test_what_follows_a_whole_sentence_is_cut_instead_of_it() -> None:
+    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
+
+
+def test_more_than_asked_for() -> None:
+    raw = f"1. {ONE}\n2. {TWO}\n3. {THREE}"
+    assert reasons(raw, size=2) == [None, None, "beyond_size"]
+    assert reasons(raw, size=5) == [None, None, None]
+
+
+def test_a_paragraph_has_as_many_sentences_each_as_the_text() -> None:
+    paragraph = "A man plays. Someone strums. A guy makes music."
+    assert kept(paragraph) == ["A man plays.", "Someone strums.", "A guy makes music."]
+    assert kept(paragraph, size=1) == [paragraph]
+    four = "He came. He saw. She came. She saw."
+    assert kept(four, "They came. They saw.", size=2) == ["He came. He saw.", "She came. She saw."]
+    assert kept(four, "They came. They saw.", size=3) == [four]
+
+
+def test_titles_without_full_stops_stand_on_lines() -> None:
+    assert kept("crash on start\nfails at launch", "App crashes at startup") == [
+        "crash on start",
+        "fails at launch",
+    ]
+
+
+def test_wrapped_prose_is_one_sentence() -> None:
+    assert kept("Someone plays\nthe guitar.") == [ONE]
+
+
+def test_text_is_nfkc_with_single_spaces() -> None:
+    assert kept("1. Ｓomeone\u00a0 plays　the guitar．") == [ONE]
+
+
+def test_signs_that_no_file_can_hold_are_replaced() -> None:
+    assert kept("1. a\x00b \ud800c") == ["a\ufffdb \ufffdc"]
+
+
+def test_pieces_turned_down_are_short() -> None:
+    (item,) = parse_answer("<think>" + "word " * 1000, text=TEXT)
+    assert len(item.text) == 500
+    assert item.text.endswith("…")
+
+
+def test_every_reason_has_a_meaning() -> None:
+    assert all(reason.replace("_", "").islower() and meaning for reason, meaning in REASONS.items())

@@ -1,0 +1,220 @@
+"""What becomes of a call that brings no answer."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from llm_labeler.emulator import FaultKind, Faults, Options, serve
+from llm_labeler.provider import CallFailed
+from llm_labeler.providers.refusals import Refusal
+from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
+from tests.llm_labeler.llm_server import (
+    KEY,
+    an_ask,
+    check,
+    http,
+    playing_back,
+    provider,
+    replies,
+    reply_of,
+    run,
+)
+
+
+def failure_of(base_url: str, **fields: object) -> CallFailed:
+    with pytest.raises(CallFailed) as caught:
+        reply_of(provider(base_url, **fields))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "retry_after_s", "maybe_billed"),
+    [
+        ("rate_limited", "rate_limited", 2.0, False),
+        ("server_error", "server_error", None, False),
+        ("unavailable", "server_error", 2.0, False),
+        ("broken_json", "broken_reply", None, True),
+        ("html", "broken_reply", None, True),
+        ("empty_choices", "broken_reply", None, True),
+        ("disconnect", "connection", None, True),
+        ("hang", "timeout", None, True),
+    ],
+)
+def test_faults_of_one_call(
+    kind: FaultKind, reason: str, retry_after_s: float | None, maybe_billed: bool
+) -> None:
+    with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:
+        failed = failure_of(server.base_url, timeout_s=0.3)
+    assert (failed.reason, failed.retry, failed.retry_after_s) == (reason, True, retry_after_s)
+    assert failed.maybe_billed == maybe_billed
+    assert failed.detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "finish"), [("no_usage", "stop"), ("refusal", "refusal"), ("cut", "length")]
+)
+def test_answers_that_are_not_what_was_wanted_are_answers(kind: FaultKind, finish: str) -> None:
+    with serve(faults=Faults(1.0, (kind,))) as server:
+        reply = reply_of(provider(server.base_url))
+    assert reply.finish == finish
+    assert reply.raw
+    assert (reply.usage is None) == (kind == "no_usage")
+
+
+def test_a_server_that_trickles_meets_the_limit() -> None:
+    with playing_back(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{") as url:
+        started = time.monotonic()
+        failed = failure_of(url, timeout_s=0.3)
+        assert time.monotonic() - started < 2
+    assert failed.reason in ("timeout", "connection")
+    assert failed.maybe_billed
+
+
+def test_a_server_that_is_not_there() -> None:
+    failed = failure_of("http://127.0.0.1:9/v1")
+    assert (failed.reason, failed.maybe_billed) == ("connection", False)
+    with pytest.raises(RemoteError, match=r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"):
+        check(provider("http://127.0.0.1:9/v1"))
+
+
+@pytest.mark.parametrize("status", [409, 408, 500, 502, 503, 504, 529])
+def test_statuses_that_pass(status: int) -> None:
+    with playing_back(http(status, "<html>Bad gateway</html>")) as url:
+        failed = failure_of(url)
+    assert (failed.reason, failed.retry) == ("server_error", True)
+    assert failed.maybe_billed == (status in (408, 504))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(400, '{"error": "no"}'), (413, ""), (422, '{"detail": []}'), (418, "x")]
+)
+def test_statuses_that_stay(status: int, body: str) -> None:
+    with playing_back(http(status, body)) as url:
+        failed = failure_of(url)
+    assert (failed.reason, failed.retry, failed.maybe_billed) == ("rejected", False, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"code": "insufficient_quota", "message": "You exceeded your quota"}),
+        (429, {"type": "insufficient_quota", "message": "You exceeded your quota"}),
+        (429, {"code": "1113", "message": "余额不足"}),
+        (402, {"message": "Insufficient Balance"}),
+    ],
+)
+def test_an_exhausted_account_ends_the_run(status: int, error: dict[str, str]) -> None:
+    with (
+        playing_back(http(status, json.dumps({"error": error}), retry_after="1")) as url,
+        pytest.raises(RemoteError, match="llm llama: its account is exhausted") as caught,
+    ):
+        reply_of(provider(url))
+    assert error["message"] in str(caught.value)
+
+
+@pytest.mark.parametrize("how", [check, reply_of])
+def test_a_wrong_key(how: object) -> None:
+    with serve(Options(api_key=KEY)) as server:
+        with pytest.raises(AuthError) as caught:
+            how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
+        told = str(caught.value)
+        assert told.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401")
+        assert "sk-wrong" not in told
+        with pytest.raises(AuthError, match="refused a call without a key"):
+            how(provider(server.base_url))  # type: ignore[operator]
+
+
+def test_a_server_that_repeats_the_key_is_not_quoted() -> None:
+    for status in (400, 401, 403, 429, 500):
+        body = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}."}})
+        with playing_back(http(status, body)) as url, pytest.raises((CallFailed, PairkitError)) as caught:
+            reply_of(provider(url, kind="openai"))
+        assert KEY not in str(caught.value)
+
+
+def test_no_such_model() -> None:
+    with serve(Options(models=("llama-3.1-8b", "qwen-2.5", "glm-4"))) as server:
+        for how in (check, reply_of):
+            with pytest.raises(ConfigError) as caught:
+                how(provider(server.base_url, model="llama-3-8b"))
+            told = str(caught.value)
+            assert told.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
+            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in told
+    with (
+        serve(Options(models=("other",), lists_models=False)) as server,
+        pytest.raises(ConfigError, match=r"HTTP 404.*it lists none; base_url usually ends in /v1"),
+    ):
+        reply_of(provider(server.base_url))
+    body = json.dumps({"error": {"code": "1211", "message": "Model does not exist"}})
+    with playing_back(http(400, body)) as url, pytest.raises(ConfigError, match="no such model"):
+        reply_of(provider(url, kind="glm"))
+
+
+def test_a_404_for_a_model_that_is_listed() -> None:
+    models = json.dumps({"data": [{"id": "emulated"}]})
+    with (
+        playing_back(http(404, '{"error": "gone"}'), http(200, models)) as url,
+        pytest.raises(RemoteError, match="HTTP 404 though the server lists emulated"),
+    ):
+        reply_of(provider(url))
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with serve() as elsewhere:
+        moved = http(307, "", location=elsewhere.base_url + "/chat/completions?token=1")
+        with playing_back(moved) as url, pytest.raises(ConfigError, match="redirects to") as caught:
+            reply_of(provider(url))
+        assert "token" not in str(caught.value)
+        assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>", "[]", '{"data": null}', '{"data": [{"name": "x"}]}', '{"data": [1]}', '{"models": []}']
+)
+def test_a_check_copes_with_an_odd_list_of_models(body: str) -> None:
+    with playing_back(http(200, body)) as url:
+        check(provider(url))
+
+
+@pytest.mark.parametrize("status", [404, 405, 429, 500, 503])
+def test_a_check_needs_no_list_of_models(status: int) -> None:
+    with playing_back(http(status, "")) as url:
+        check(provider(url))
+
+
+def test_a_cut_body_of_the_wrong_encoding() -> None:
+    with playing_back(http(200, b"not gzip", content_encoding="gzip")) as url:
+        failed = failure_of(url)
+    assert (failed.reason, failed.maybe_billed) == ("connection", True)
+
+
+def test_through_all_faults_everything_is_answered_and_nothing_again() -> None:
+    with serve(faults=Faults(0.3, seed=1)) as server:
+        found = run(replies(provider(server.base_url), map(an_ask, range(300))))
+        stats = server.stats
+    assert len(found) == len({reply.raw for reply in found}) == 300
+    assert stats.answered == stats.questions == 300
+    assert stats.asked_again == 0
+    assert len(stats.faults) == 7
+    assert 60 <= stats.requests - 300 <= 220  # 0.3 / 0.7 of 300: 129
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"error": {"message": "m", "code": 7, "param": null}}', "m"),
+        ('{"error": "m"}', "m"),
+        ('{"detail": "m"}', "m"),
+        ('{"object": "error", "message": "m"}', "m"),
+        ("m\n", "m"),
+        ('"m"', "m"),
+        ("", ""),
+        ('{"detail": [{"loc": ["body"]}]}', '[{"loc": ["body"]}]'),
+        ("x" * 9000, "x" * 300),
+    ],
+)
+def test_reading_a_refusal(body: str, message: str) -> None:
+    assert Refusal.of(400, body).message == message

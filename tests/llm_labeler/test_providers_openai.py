@@ -1,0 +1,265 @@
+"""Calls against the emulated server: what is sent, what comes back, what is learnt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from llm_labeler.emulator import Options, serve
+from llm_labeler.emulator.server import Server
+from llm_labeler.provider import CallFailed, Provider
+from llm_labeler.providers import build
+from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.settings import LlmSettings
+from pairkit.errors import ConfigError
+from tests.llm_labeler.llm_server import (
+    ENVIRON,
+    KEY,
+    SENTENCES,
+    an_ask,
+    check,
+    provider,
+    replies,
+    reply_of,
+    run,
+)
+
+
+def sent(server: Server) -> list[dict[str, Any]]:
+    return [json.loads(request.body) for request in server.requests if request.method == "POST"]
+
+
+def test_one_call() -> None:
+    with serve() as server:
+        asked = provider(server.base_url, temperature=0.2, top_p=0.9, seed=7, extra={"min_p": 0.1})
+        reply = reply_of(asked)
+        assert reply.raw.count("\n") == 2
+        assert reply.raw.startswith("1. ")
+        assert (reply.finish, reply.model) == ("stop", "emulated")
+        assert reply.usage is not None
+        bound = asked.bound(an_ask())
+        assert reply.usage.prompt_tokens <= bound.prompt_tokens
+        assert reply.usage.completion_tokens <= bound.completion_tokens == 512
+        assert sent(server) == [
+            {
+                "model": "emulated",
+                "messages": [{"role": "user", "content": an_ask().messages[0].content}],
+                "max_tokens": 512,
+                "temperature": 0.2,
+                "top_p": 0.9,
+                "seed": 7,
+                "min_p": 0.1,
+            }
+        ]
+
+
+def test_each_kind_asks_in_its_own_way() -> None:
+    with serve() as server:
+        with_schema = an_ask(schema=SENTENCES)
+        for kind in ("openai", "openai_compatible", "glm"):
+            reply_of(provider(server.base_url, kind=kind), with_schema)
+        openai, own, glm = sent(server)
+        assert openai["max_completion_tokens"] == 512
+        assert "max_tokens" not in openai
+        wanted = {"name": "answer", "schema": SENTENCES, "strict": True}
+        assert openai["response_format"] == {"type": "json_schema", "json_schema": wanted}
+        assert own["max_tokens"] == 512
+        assert own["response_format"] == openai["response_format"]
+        assert glm["thinking"] == {"type": "disabled"}
+        assert "response_format" not in glm  # the prompt does not say what JSON is wanted
+        says = Ask(with_schema.key, (Message("user", "Answer with JSON only."),), SENTENCES)
+        reply_of(provider(server.base_url, kind="glm", extra={"thinking": {"type": "enabled"}}), says)
+        assert sent(server)[-1]["response_format"] == {"type": "json_object"}
+        assert sent(server)[-1]["thinking"] == {"type": "enabled"}
+
+
+def test_an_answer_held_to_a_schema() -> None:
+    with serve() as server:
+        reply = reply_of(provider(server.base_url), an_ask(schema=SENTENCES))
+        assert len(json.loads(reply.raw)["sentences"]) == 3
+        reply_of(provider(server.base_url, structured="off"), an_ask(schema=SENTENCES))
+        assert "response_format" not in sent(server)[-1]
+
+
+def test_what_a_server_does_not_take_is_not_sent_again() -> None:
+    refuses = frozenset(("response_format", "max_completion_tokens"))
+    with serve(Options(refuses=refuses)) as server:
+        asked = provider(server.base_url, kind="openai")
+        found = run(replies(asked, (an_ask(number, schema=SENTENCES) for number in range(40))))
+        assert len(found) == 40
+        assert server.stats.answered == server.stats.requests == 40
+        # each of the 16 calls under way may meet both refusals, and no later one does
+        assert len(sent(server)) <= 40 + 2 * 16
+        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
+
+
+def test_structured_answers_that_are_demanded() -> None:
+    with (
+        serve(Options(refuses=frozenset(("response_format",)))) as server,
+        pytest.raises(ConfigError, match=r'takes no json_schema .*set structured = "auto" in \[llm.llama\]'),
+    ):
+        reply_of(provider(server.base_url, structured="strict"), an_ask(schema=SENTENCES))
+
+
+def test_a_limit_field_that_is_set_is_kept() -> None:
+    with serve(Options(refuses=frozenset(("max_tokens",)))) as server:
+        with pytest.raises(CallFailed, match="rejected"):
+            reply_of(provider(server.base_url, limit_field="max_tokens"))
+        assert reply_of(provider(server.base_url)).finish == "stop"
+    both = Options(refuses=frozenset(("max_tokens", "max_completion_tokens")))
+    with serve(both) as server, pytest.raises(CallFailed, match="rejected"):
+        reply_of(provider(server.base_url))
+
+
+def test_a_setting_that_the_server_does_not_take() -> None:
+    with (
+        serve(Options(refuses=frozenset(("temperature",)))) as server,
+        pytest.raises(ConfigError, match=r"does not take temperature as it is set .*\[llm.llama\]"),
+    ):
+        reply_of(provider(server.base_url, temperature=0.3))
+
+
+def test_a_question_that_the_server_rejects() -> None:
+    with serve(Options(context_chars=50)) as server, pytest.raises(CallFailed) as caught:
+        reply_of(provider(server.base_url))
+    assert (caught.value.reason, caught.value.retry) == ("rejected", False)
+    assert "maximum context length" in caught.value.detail
+
+
+def test_half_a_surrogate_pair_is_rejected_and_the_rest_is_sent() -> None:
+    with serve() as server:
+        asked = provider(server.base_url)
+        ask = Ask(an_ask().key, (Message("user", "a\ud800"),))
+        assert asked.bound(ask).prompt_tokens > 4
+        with pytest.raises(CallFailed) as caught:
+            reply_of(asked, ask)
+        assert (caught.value.reason, caught.value.retry) == ("rejected", False)
+        odd = Ask(an_ask().key, (Message("user", 'nul \x00, emoji 🙂, "quotes"\r\n, {size}'),))
+        assert reply_of(provider(server.base_url), odd).finish == "stop"
+        assert sent(server)[-1]["messages"][0]["content"] == odd.messages[0].content
+
+
+def test_a_check_that_finds_all_well() -> None:
+    with serve(Options(models=("emulated", "b"), api_key=KEY)) as server:
+        check(provider(server.base_url, kind="openai"))
+        check(provider(server.base_url + "/", api_key_env="OPENAI_API_KEY"))
+    with serve(Options(lists_models=False)) as server:
+        check(provider(server.base_url))
+    with serve(Options(models=("emulated:latest",))) as server:
+        check(provider(server.base_url))
+        check(provider(server.base_url, kind="glm", model="glm-not-listed"))
+
+
+def test_credentials_for_openai_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_ADMIN_KEY": KEY,
+        "OPENAI_ORG_ID": "org-secret",
+        "OPENAI_PROJECT_ID": "proj-secret",
+        "OPENAI_CUSTOM_HEADERS": "x-gateway: gw-secret",
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "ALL_PROXY": "http://127.0.0.1:9",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with serve() as server:
+        check(provider(server.base_url))
+        reply_of(provider(server.base_url))
+        for request in server.requests:
+            told = str(dict(request.headers))
+            assert "secret" not in told
+            assert KEY not in told
+
+
+def test_nothing_of_it_prints_the_key() -> None:
+    asked = provider("http://localhost:1/v1", kind="openai")
+    assert asked.channel.key is not None
+    assert asked.channel.key.secret == KEY
+    shown = f"{asked!r} {vars(asked)!r} {asked.channel.key!r} {asked.parameters_text}"
+    assert KEY not in shown
+
+
+def test_parameters_are_what_shapes_the_answers() -> None:
+    def of(url: str = "http://localhost:1/v1", **fields: Any) -> str:
+        return provider(url, **fields).parameters
+
+    assert of() == of(concurrency=3, rpm=5, timeout_s=1.0, price_in=1.0, attempts=2)
+    changes: list[dict[str, Any]] = [
+        {"kind": "openai"},
+        {"model": "b"},
+        {"temperature": 0.5},
+        {"top_p": 0.5},
+        {"seed": 1},
+        {"max_tokens": 9},
+        {"structured": "off"},
+        {"extra": {"min_p": 0.1}},
+        {"url": "http://localhost:2/v1"},
+    ]
+    assert len({of(), *(of(**change) for change in changes)}) == len(changes) + 1
+    assert of("http://localhost:1/v1/") == of()
+
+
+def test_the_bound_counts_bytes_and_the_schema() -> None:
+    asked = provider("http://localhost:1/v1", max_tokens=9)
+    short = Ask(an_ask().key, (Message("user", "é"),))
+    long = Ask(an_ask().key, (Message("user", "é" * 101),))
+    assert asked.bound(long).prompt_tokens - asked.bound(short).prompt_tokens == 200
+    assert asked.bound(short) == Usage(asked.bound(short).prompt_tokens, 9)
+    with_schema = Ask(short.key, short.messages, SENTENCES)
+    assert asked.bound(with_schema).prompt_tokens > asked.bound(short).prompt_tokens + 50
+    plain = provider("http://localhost:1/v1", structured="off")
+    assert plain.bound(with_schema).prompt_tokens == plain.bound(short).prompt_tokens
+
+
+def test_building_by_kind() -> None:
+    entry = LlmSettings(kind="openai", model="gpt-4o-mini", rpm=500, tpm=9, concurrency=3, attempts=2)
+    built: Provider = build("chatgpt", entry, environ={})  # the key is looked for when it is needed
+    assert (built.name, built.model) == ("chatgpt", "gpt-4o-mini")
+    assert (built.rpm, built.tpm, built.concurrency, built.attempts) == (500, 9, 3, 2)
+    assert built.leaves_machine
+    with pytest.raises(ConfigError, match="no key"):
+        run(built.check())
+    run(built.close())
+    assert build("chatgpt", entry, environ=ENVIRON).parameters == built.parameters
+    with pytest.raises(ConfigError, match="no model"):
+        build("mine", LlmSettings(kind="openai"), environ={})
+
+
+@pytest.mark.parametrize("name", ["model", "n", "stream", "max_tokens", "messages"])
+def test_extra_does_not_change_what_has_a_setting_or_a_price(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"extra holds {name}"):
+        provider("http://localhost:1/v1", extra={name: 1})
+
+
+def test_extra_that_is_no_json() -> None:
+    with pytest.raises(ConfigError, match="extra can't be sent"):
+        provider("http://localhost:1/v1", extra={"since": time})
+    with pytest.raises(ConfigError, match="extra can't be sent"):
+        provider("http://localhost:1/v1", extra={"x": float("nan")})
+
+
+def test_calls_run_side_by_side_and_no_more_than_allowed() -> None:
+    with serve(Options(latency_s=0.05)) as server:
+        asked = provider(server.base_url, concurrency=64)
+
+        async def timed() -> float:
+            await asked.reply(an_ask(0))  # connect once
+            started = time.monotonic()
+            await asyncio.gather(*(asked.reply(an_ask(number)) for number in range(1, 129)))
+            return time.monotonic() - started
+
+        async def main() -> float:
+            try:
+                return await timed()
+            finally:
+                await asked.close()
+
+        assert run(main()) < 1.5  # one after the other: 6.4 s
+        assert server.stats.answered == 129
+        assert server.stats.asked_again == 0

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.provider import CallFailed
+from llm_labeler.providers.replies import read_reply, reply_of
+from llm_labeler.records import Reply, Usage
+
+
+def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, Any]:
+    return {"model": "m-1", "choices": [{"message": message, "finish_reason": finish}], **fields}
+
+
+def test_a_plain_answer() -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
+    found = read_reply(json.dumps(completion({"content": "<think>x</think>1. a"}, usage=usage)).encode())
+    assert found == Reply("<think>x</think>1. a", "stop", Usage(5, 7), "m-1")
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "expected"),
+    [
+        ({"content": None, "refusal": "No."}, "stop", ("No.", "refusal")),
+        ({"content": "a", "refusal": None}, "length", ("a", "length")),
+        ({"content": None}, "content_filter", ("", "content_filter")),
+        ({"content": "", "reasoning_content": "so much"}, "length", ("", "length")),
+        ({"content": "a"}, "sensitive", ("a", "sensitive")),
+        ({"content": "a"}, None, ("a", "stop")),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "stop", ("ab", "stop")),
+        ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
+    ],
+)
+def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
+    found = read_reply(json.dumps(completion(message, finish)).encode())
+    assert (found.raw, found.finish) == expected
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 5},
+        {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": "5", "completion_tokens": 1},
+        {"prompt_tokens": True, "completion_tokens": 1},
+        {"prompt_tokens": 1e30, "completion_tokens": 1},
+        [1, 2],
+    ],
+)
+def test_usage_that_is_none(usage: Any) -> None:
+    assert reply_of(completion({"content": "a"}, usage=usage)).usage is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html><body>Log in</body></html>",
+        b'{"choices": [{"mess',
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b'{"error": {"message": "overloaded"}}',
+        b'{"choices": []}',
+        b'{"choices": null}',
+        b'{"choices": [null]}',
+        b'{"choices": [{"text": "a"}]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_broken_body_may_have_been_paid_for(body: bytes) -> None:
+    with pytest.raises(CallFailed) as caught:
+        read_reply(body)
+    failed = caught.value
+    assert (failed.reason, failed.retry, failed.maybe_billed) == ("broken_reply", True, True)
+    assert len(failed.detail) < 200
+
+
+def test_a_model_that_failed_while_it_answered() -> None:
+    with pytest.raises(CallFailed, match="server_error"):
+        reply_of(completion({"content": "a"}, "network_error"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["choices", "message", "content", "usage", "finish_reason", "refusal", "model"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_a_reply_or_broken(value: Any) -> None:
+    try:
+        outcome: Reply | str = reply_of(value)
+    except CallFailed as failed:
+        outcome = failed.reason
+    assert isinstance(outcome, Reply) or outcome == "broken_reply"

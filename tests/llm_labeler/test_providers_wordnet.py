@@ -1,0 +1,309 @@
+"""The annotator without an LLM: what it says of sentences, and how it takes the place of a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.provider import Prices, Provider
+from llm_labeler.providers.wordnet import WordnetProvider
+from llm_labeler.providers.wordnet.annotator import Annotator
+from llm_labeler.providers.wordnet.files import DEBIAN, load
+from llm_labeler.records import Ask, AskKey, Polarity, Task, Usage
+from llm_labeler.settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
+from pairkit.errors import ConfigError
+from tests.llm_labeler.wordnet_files import write_wordnet
+
+needs_debian = pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="no wordnet-base here")
+_PLAIN = """
+    if because the a doctor often treats large pain . , ? child children rises river slowly not no
+    is are does do has been can cannot all some most with without before when In 3 12 percent more
+    good ( ) ' don't it's which that to open harmless causes by caused such as and or How Open
+"""
+WORDS = [*_PLAIN.split(), "猫", "\x00", "é", "\ud800"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wordnet(tmp_path_factory.mktemp("wordnet") / "dict")
+
+
+@pytest.fixture(scope="module")
+def annotator(folder: Path) -> Annotator:
+    return Annotator(load(folder))
+
+
+def ask(text: str, task: Task = "positive", size: int = 3) -> Ask:
+    return Ask(AskKey("t", "wordnet", task, "p", "q"), (), text=text, size=size)
+
+
+def provider(folder: Path | None, **fields: object) -> WordnetProvider:
+    return WordnetProvider(
+        "wordnet", LlmSettings.model_validate({"kind": "wordnet", "path": folder, **fields})
+    )
+
+
+def same(annotator: Annotator, text: str) -> list[str]:
+    return annotator.candidates(text, "positive", 9)
+
+
+def opposite(annotator: Annotator, text: str) -> list[str]:
+    return annotator.candidates(text, "negative", 9)
+
+
+# The same in other words
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The doctor treats the child.", "The physician treats the child."),
+        ("Doctors treat the child.", "Physicians treat the child."),
+        ("The doctor often treats a child.", "The doctor frequently treats a child."),
+        ("They saw a large house.", "They saw a big house."),
+        ("She got worse because of the rain.", "She got worse due to the rain."),
+        ("She got worse because of the rain.", "She worsened because of the rain."),
+        ("He visits cities such as Paris.", "He visits cities like Paris."),
+        ("The child cannot sleep.", "The child can't sleep."),
+        ("I don't sleep.", "I do not sleep."),
+        ("The ship is able to carry bread.", "The ship can carry bread."),
+        ("In order to sleep, she reads.", "To sleep, she reads."),
+        ("However, the river rises.", "Nevertheless, the river rises."),
+    ],
+)
+def test_words_give_way_to_words_of_the_same_meaning(annotator: Annotator, text: str, wanted: str) -> None:
+    assert wanted in same(annotator, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("If the child eats bread, the rain stops.", "The rain stops if the child eats bread."),
+        ("The light is red because the ship is late.", "Because the ship is late, the light is red."),
+        ("In the village, the river rises.", "The river rises in the village."),
+        ("A letter is written by the doctor.", "The doctor writes a letter."),
+        ("Fever may be caused by a large river.", "A large river may cause fever."),
+        ("The doctor treats the child.", "The child is treated by the doctor."),
+        ("A cat is eating bread.", "Bread is being eaten by a cat."),
+        ("I like cats and dogs.", "I like dogs and cats."),
+    ],
+)
+def test_the_order_changes_and_the_meaning_stays(annotator: Annotator, text: str, wanted: str) -> None:
+    assert wanted in same(annotator, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("What are the symptoms of fever?", "Which symptoms does fever have?"),
+        ("What causes fever ?", "What is the cause of fever?"),
+        ("How to prevent fever", "How can fever be prevented"),
+        ("How do I open a book?", "How can I open a book?"),
+    ],
+)
+def test_questions_are_asked_in_other_words(annotator: Annotator, text: str, wanted: str) -> None:
+    assert wanted in same(annotator, text)
+
+
+def test_a_question_in_inverted_order_keeps_its_contraction(annotator: Annotator) -> None:
+    assert not any(
+        "Why is not" in text or "Why do not" in text for text in same(annotator, "Why don't they sleep?")
+    )
+
+
+def test_two_small_changes_are_also_made_at_once(annotator: Annotator) -> None:
+    assert "The physician frequently treats a child." in same(annotator, "The doctor often treats a child.")
+
+
+# The opposite
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The light is red.", "The light is not red."),
+        ("The ship can carry bread.", "The ship cannot carry bread."),
+        ("The ship has been seen.", "The ship has not been seen."),
+        ("The doctor treats the child.", "The doctor does not treat the child."),
+        ("Children sleep.", "Children do not sleep."),
+        ("They saw the house.", "They did not see the house."),
+        ("The doctor also visits the village.", "The doctor does not visit the village."),
+        ("The bank has an old doctor.", "The bank does not have an old doctor."),
+        ("If the child eats bread, the rain stops.", "If the child eats bread, the rain does not stop."),
+        (
+            "The river near the house, which is old, rises.",
+            "The river near the house, which is old, does not rise.",
+        ),
+        ("There is a treatment.", "There is no treatment."),
+        ("Open the house.", "Do not open the house."),
+        ("They ate some bread.", "They did not eat any bread."),
+    ],
+)
+def test_the_main_clause_is_denied(annotator: Annotator, text: str, wanted: str) -> None:
+    assert opposite(annotator, text)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The light is not red.", "The light is red."),
+        ("The child cannot sleep.", "The child can sleep."),
+        ("The child doesn't often sleep.", "The child often sleeps."),
+        ("They did not see the house.", "They saw the house."),
+        ("There is no treatment.", "There is a treatment."),
+        ("The doctor has no cats.", "The doctor has cats."),
+        ("She no longer lives in a house.", "She still lives in a house."),
+        ("The sentence is incorrect.", "The sentence is correct."),
+        ("They did not find any bread.", "They found some bread."),
+    ],
+)
+def test_a_denial_is_taken_back(annotator: Annotator, text: str, wanted: str) -> None:
+    assert opposite(annotator, text)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The river rises slowly.", "The river rises quickly."),
+        ("They saw a large house.", "They saw a small house."),
+        ("They saw larger houses.", "They saw smaller houses."),
+        ("It is a dangerous book.", "It is a harmless book."),
+        ("All children sleep.", "No children sleep."),
+        ("The doctor always sleeps.", "The doctor never sleeps."),
+        ("The rain got worse.", "The rain got better."),
+        ("They closed the book.", "They opened the book."),
+        ("He is an unhappy child.", "He is a happy child."),
+    ],
+)
+def test_words_give_way_to_their_opposites(annotator: Annotator, text: str, wanted: str) -> None:
+    assert wanted in opposite(annotator, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is the river dangerous?",  # with its opposite it asks the same
+        "How large is the house?",
+        "Every child sleeps.",  # `every child does not` may mean that some do
+        "It is only a book.",
+        "old house",
+        "",
+        "   ",
+        "?!",
+    ],
+)
+def test_nothing_is_said_where_nothing_is_sure(annotator: Annotator, text: str) -> None:
+    assert not [
+        found
+        for found in opposite(annotator, text)
+        if " not " in found or "harmless" in found or "small" in found
+    ]
+
+
+# Whatever comes
+
+
+@given(
+    st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)),
+    st.sampled_from(("positive", "negative")),
+    st.integers(1, 4),
+)
+def test_candidates_are_few_distinct_and_never_the_text(
+    annotator: Annotator, text: str, polarity: Polarity, size: int
+) -> None:
+    found = annotator.candidates(text, polarity, size)
+    folded = [candidate.casefold() for candidate in found]
+    assert len(found) <= size
+    assert len(set(folded)) == len(found)
+    assert " ".join(text.split()).casefold() not in folded
+    assert all(candidate == " ".join(candidate.split()) for candidate in found)
+    assert found == annotator.candidates(text, polarity, size)
+    assert found == annotator.candidates(text, polarity, size + 5)[:size]  # the surest first
+
+
+def test_a_list_of_fifty_kilobytes_takes_no_time(annotator: Annotator) -> None:
+    begun = time.perf_counter()
+    assert same(annotator, "the old doctor often sleeps " * 1800) == []
+    assert time.perf_counter() - begun < 1.0
+
+
+# As a provider
+
+
+def test_it_answers_as_an_llm_does(folder: Path) -> None:
+    wordnet: Provider = provider(folder)
+    asyncio.run(wordnet.check())
+    reply = asyncio.run(wordnet.reply(ask("The doctor often treats a child.", size=2)))
+    assert re.fullmatch(r"1\. The .+\n2\. The .+", reply.raw)
+    assert (reply.finish, reply.usage) == ("stop", Usage(0, 0))
+    assert asyncio.run(wordnet.reply(ask("old house", "negative"))).raw == ""
+    asyncio.run(wordnet.close())
+
+
+def test_it_costs_nothing_and_stays_here(folder: Path) -> None:
+    wordnet = provider(folder)
+    assert (wordnet.prices, wordnet.bound(ask("a")), wordnet.leaves_machine) == (
+        Prices(0, 0),
+        Usage(0, 0),
+        False,
+    )
+    assert '"llm": false' in wordnet.parameters_text
+    assert wordnet.parameters == provider(None).parameters  # wherever the database is
+
+
+def test_rules_can_not_judge(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"llm\.wordnet: rules over WordNet can't judge.*judge\.llms"):
+        asyncio.run(provider(folder).reply(ask("a", "judge")))
+
+
+def test_where_the_database_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDNET_DIR", str(folder))
+    assert asyncio.run(provider(None).reply(ask("The doctor sleeps."))).raw
+    monkeypatch.setenv("WORDNET_DIR", str(tmp_path))
+    with pytest.raises(ConfigError, match="apt-get install wordnet-base"):
+        asyncio.run(provider(None).check())
+    asyncio.run(provider(folder).check())  # what is configured counts for more
+
+
+def test_the_built_in_entry_is_this_one(folder: Path) -> None:
+    settings = LabelSettings(llms=("wordnet",)).llm["wordnet"]
+    assert WordnetProvider("wordnet", settings).model == BUILT_IN_LLMS["wordnet"]["model"]
+
+
+@needs_debian
+def test_with_debians_database_it_reads_everyday_english() -> None:
+    annotator = Annotator(load(DEBIAN))
+    assert "The infants were born in the hospital." in same(
+        annotator, "The babies were born in the hospital."
+    )
+    assert "White blood cells fight infection." not in opposite(
+        annotator, "White blood cells fight infection."
+    )
+    assert opposite(annotator, "Mutations cause deafness.")[0] == ("Mutations do not cause deafness.")
+    text = "If you have a fever, you should see a doctor."
+    assert same(annotator, text)[0] == "If you have a fever, you should see a physician."
+    assert "You should see a doctor if you have a fever." in same(annotator, text)
+    assert opposite(annotator, text)[0] == "If you have a fever, you should not see a doctor."
+
+
+@needs_debian
+def test_a_thousand_sentences_a_second() -> None:
+    annotator = Annotator(load(DEBIAN))
+    texts = [
+        f"The doctor number {number} often treats people who have a fever because of it."
+        for number in range(300)
+    ]
+    begun = time.process_time()
+    found = [
+        annotator.candidates(text, polarity, 3) for text in texts for polarity in ("positive", "negative")
+    ]
+    assert all(found)
+    assert (
+        time.process_time() - begun < 3.0
+    )  # 0.3 s on a slow core; 20 s for 2,000 sentences is what is asked

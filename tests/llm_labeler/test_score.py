@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.records import digest
+from llm_labeler.score import ScoreReport, ScoreRow, score
+from llm_labeler.score.measures import Counts, cohen_kappa, spearman, wilson
+from llm_labeler.settings import EnsembleSettings
+from pairkit.errors import DataError
+
+SETTINGS = EnsembleSettings(min_confidence=0.5)
+WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+
+
+def row(text: str, words: str, polarity: str, llms: str, votes: str | None = None) -> dict[str, Any]:
+    """A row of the table; a letter of `llms` is an LLM, one of `votes` a verdict by judge 0, 1, …"""
+    said = [{"judge": f"j{n}", "verdict": WORDS[letter]} for n, letter in enumerate(votes or "")]
+    return {
+        "text_id": digest(text),
+        "text": text,
+        "candidate": words,
+        "polarity": polarity,
+        "llms": list(llms),
+        "votes": None if votes is None else said,
+        "reason": None,
+    }
+
+
+def gold(*pairs: tuple[str, str, float]) -> pl.DataFrame:
+    return pl.DataFrame(pairs, schema=["text1", "text2", "label"], orient="row")
+
+
+# People: p1, p2, n1 say the same as "t"; p3, n2, n3 don't.
+TABLE = [
+    row("t", "p1", "positive", "ab", "ss"),
+    row("t", "p2", "positive", "a", "so"),
+    row("t", "p3", "positive", "b", "us"),
+    row("t", "n1", "negative", "a", "ss"),
+    row("t", "n2", "negative", "ab", "ou"),
+    row("t", "n3", "negative", "b", "oo"),
+    row("t", "nobody labelled this", "negative", "c", "sss"),
+]
+GOLD = gold(("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0))
+
+
+def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
+    return {(one.name, one.polarity): one for one in report.rows}
+
+
+@pytest.fixture(scope="module")
+def report() -> ScoreReport:
+    return score(GOLD, pl.DataFrame(TABLE), SETTINGS)
+
+
+def test_llms_by_hand(report: ScoreReport) -> None:
+    a, a_negative = rows(report)["a", "positive"], rows(report)["a", "negative"]
+    # a: p1 and p2 right; n1 wrong, n2 right
+    assert (a.n, a.precision, a.recall, a.f1) == (2, 1.0, pytest.approx(2 / 3), pytest.approx(0.8))
+    assert (a_negative.n, a_negative.precision, a_negative.recall) == (2, 0.5, 1.0)
+    assert (a.kept, a.candidates) == (4, 4)
+    assert a.kappa == a_negative.kappa == pytest.approx(0.5)  # 3 of 4 alike, by chance 1/2
+    assert ("c", "positive") not in rows(report)  # nothing of it has a gold label
+
+
+def test_strategies_by_hand(report: ScoreReport) -> None:
+    found = rows(report)
+    assert [one.name for one in report.rows if one.by == "strategy"][::2] == [
+        "union",
+        "agreement",
+        "vote",
+        "weighted",
+    ]
+    union = found["union", "positive"]
+    assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    agreement = found["agreement", "positive"]  # p1, n2: both right
+    assert (agreement.n, agreement.precision, agreement.recall) == (1, 1.0, pytest.approx(1 / 3))
+    assert (agreement.kept, agreement.candidates, agreement.kappa) == (2, 6, 1.0)
+    vote = found["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
+    assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
+    assert {one.candidates for one in report.rows if one.by == "strategy"} == {6}
+    assert report.judges is not None
+    assert report.judges.by_name["j0"].judged == 7  # all votes count, those without a gold label too
+
+
+def test_intervals_and_table(report: ScoreReport) -> None:
+    union = rows(report)["union", "positive"]
+    assert union.interval == pytest.approx((0.2077, 0.9385), abs=1e-4)
+    head, *lines = report.table()
+    assert len(lines) == len(report.rows)
+    assert all(len(line) == len(head) for line in lines)
+    assert "spearman" not in head
+    assert ("strategy", "union", "positive", "3", "0.667", "0.208-0.939") in [line[:6] for line in lines]
+    assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
+
+
+def test_without_votes_no_strategy_that_needs_them() -> None:
+    bare = pl.DataFrame([{**one, "votes": None} for one in TABLE])
+    for table in (bare, bare.drop("votes"), bare.drop("reason")):
+        found = score(GOLD, table, SETTINGS)
+        assert {one.name for one in found.rows if one.by == "strategy"} == {"union", "agreement"}
+        assert set(found.skipped) == {"vote", "weighted"}
+        assert found.judges is None
+
+
+def test_what_swaps_is_scored_as_what_it_became() -> None:
+    swap = SETTINGS.model_copy(update={"reversed_pairs": "swap"})
+    found = rows(score(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
+    assert (found.n, found.precision, found.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
+
+
+def test_matching_forgives_case_space_and_forms() -> None:
+    table = pl.DataFrame([row("Ａ  text\n", "The  Ｗords ", "positive", "a")])
+    found = score(gold(("a TEXT", "the words", 1)), table, SETTINGS)
+    assert (found.found, found.not_found.count) == (1, 0)
+    assert score(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
+
+
+def test_what_is_not_found_is_told() -> None:
+    strangers = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
+    found = score(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
+    assert (found.gold, found.found, found.not_found.count) == (13, 6, 7)
+    assert found.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
+    nothing = score(strangers, pl.DataFrame(TABLE), SETTINGS)
+    assert {(one.n, one.precision, one.interval, one.kappa) for one in nothing.rows} == {
+        (0, None, None, None)
+    }
+
+
+def test_repeated_and_contradictory_gold_is_told() -> None:
+    more = pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))])
+    found = score(more, pl.DataFrame(TABLE), SETTINGS)
+    assert (found.gold, found.repeated, found.contradictory.count) == (5, 1, 1)
+    assert found.contradictory.examples == ("t | n3",)
+    assert rows(found)["union", "negative"].n == 2
+
+
+def test_one_sentence_proposed_as_both_is_scored_as_both() -> None:
+    both = pl.DataFrame([row("t", "p1", "positive", "a"), row("t", "p1", "negative", "b")])
+    found = rows(score(GOLD, both, SETTINGS))
+    assert (found["a", "positive"].precision, found["b", "negative"].precision) == (1, 0)
+
+
+GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}
+GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
+
+
+def test_graded_labels() -> None:
+    found = score(GRADED, pl.DataFrame(TABLE), SETTINGS)
+    assert (found.graded, found.threshold) == (True, 2.5)
+    union = rows(found)["union", "positive"]
+    assert union.precision == pytest.approx(2 / 3)
+    scipy_stats = pytest.importorskip("scipy.stats")
+    assert union.spearman == pytest.approx(
+        scipy_stats.spearmanr([1, 1, 1, 0, 0, 0], list(GRADES.values())).statistic
+    )
+    weighted = rows(found)["weighted", "positive"]
+    assert weighted.spearman is not None
+    assert found.table()[0][-1] == "spearman"
+    assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
+
+
+def test_booleans_and_whole_numbers_are_labels() -> None:
+    assert score(GOLD.with_columns(pl.col("label").cast(pl.Boolean)), pl.DataFrame(TABLE), SETTINGS).gold == 6
+    assert (
+        score(GOLD.with_columns(pl.col("label").cast(pl.Int64)), pl.DataFrame(TABLE), SETTINGS).threshold
+        == 0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (GOLD.drop("label"), "text1, text2; add label"),
+        (GOLD.clear(), "no gold pairs"),
+        (GOLD.with_columns(label=pl.lit("yes")), "gold row 1 has label 'yes'"),
+        (GOLD.with_columns(label=pl.Series([1.0, None, 0, 0, 0, 0])), "gold row 2"),
+        (GOLD.with_columns(label=pl.Series([1.0, 1, float("nan"), 0, 0, 0])), "gold row 3"),
+        (GOLD.with_columns(text2=pl.lit(None, pl.String)), "gold row 1"),
+        (GOLD.with_columns(label=pl.lit(3.0)), "all gold labels are 3"),
+    ],
+)
+def test_unusable_gold_is_refused(bad: pl.DataFrame, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        score(bad, pl.DataFrame(TABLE), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (pl.DataFrame(TABLE).drop("llms"), "llms is missing"),
+        (pl.DataFrame(TABLE).with_columns(polarity=pl.lit("neutral")), "polarity 'neutral'"),
+        (
+            pl.DataFrame([{**TABLE[0], "votes": [{"judge": "j", "verdict": "equal"}]}]),
+            "verdict 'equal'",
+        ),
+    ],
+)
+def test_unusable_candidates_are_refused(bad: pl.DataFrame, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        score(GOLD, bad, SETTINGS)
+
+
+# -- measures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "low", "high"),
+    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+)
+def test_wilson(right: int, n: int, low: float, high: float) -> None:
+    assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)
+    assert wilson(0, 0) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_kappa_is_scikit_learns(pairs: list[tuple[bool, bool]]) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    ours = cohen_kappa(one, other)
+    if len({*one, *other}) == 1:
+        assert ours is None
+    else:
+        assert ours == pytest.approx(metrics.cohen_kappa_score(one, other))
+
+
+def test_what_is_undefined_is_none() -> None:
+    assert cohen_kappa([], []) is None
+    assert spearman([], []) is None
+    assert spearman([1.0, 1.0], [0.0, 1.0]) is None
+    assert Counts(0, 0, 0).f1 is None
+    assert Counts(0, 2, 3).f1 == 0

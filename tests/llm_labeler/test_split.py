@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.settings import SplitSettings
+from llm_labeler.split import normalised, split_texts
+
+EVEN = SplitSettings(validation=0.3, test=0.3)
+LETTERS = "abcdefghij"
+# A few words, so that texts are often equal, nearly equal or share candidates.
+SENTENCES = st.text(st.sampled_from("ab AＡß."), min_size=1, max_size=4)
+WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_size=60)
+
+
+def words(number: int) -> str:
+    """A sentence that shares no word with another number's."""
+    return " ".join(f"{letter}{number}" for letter in LETTERS)
+
+
+def unrelated(count: int, start: int = 0) -> dict[str, str]:
+    return {f"t{number:05}": words(number) for number in range(start, start + count)}
+
+
+def world(
+    drawn: list[tuple[str, list[str]]],
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
+    return texts, [(f"t{number:03}", each) for number, (_, said) in enumerate(drawn) for each in said]
+
+
+@given(WORLDS, st.integers(0, 5))
+def test_no_sentence_stands_in_two_splits(drawn: list[tuple[str, list[str]]], seed: int) -> None:
+    texts, candidates = world(drawn)
+    split_of = split_texts(texts, candidates, EVEN, seed)
+    assert list(split_of) == list(texts)
+    seen: defaultdict[str, set[str]] = defaultdict(set)
+    for text_id, sentence in [*texts.items(), *candidates]:
+        seen[normalised(sentence)].add(split_of[text_id])
+    assert all(len(splits) == 1 for sentence, splits in seen.items() if sentence)
+
+
+@given(WORLDS, st.randoms(use_true_random=False))
+def test_the_order_of_input_does_not_matter(drawn: list[tuple[str, list[str]]], random: object) -> None:
+    texts, candidates = world(drawn)
+    shuffled, others = list(texts.items()), list(candidates)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(others)  # type: ignore[attr-defined]
+    assert split_texts(dict(shuffled), others, EVEN, 1) == split_texts(texts, candidates, EVEN, 1)
+
+
+@given(st.text(st.sampled_from("aA ßẞſﬁＡ\u0345\u0390\u03b9\u0301İ\u0307"), max_size=6))
+def test_normalising_twice_is_normalising_once(sentence: str) -> None:
+    assert normalised(normalised(sentence)) == normalised(sentence)
+
+
+def test_what_counts_as_one_sentence() -> None:
+    assert normalised(" Ｔea  is\u00a0HOT ") == normalised("tea is hot") == "tea is hot"
+    assert normalised("Tea is hot.") != normalised("Tea is not hot.")
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [("t00000", words(1).upper())],  # a candidate of one is the other
+        [("t00000", "Something else"), ("t00001", "something  else")],  # both have a candidate
+    ],
+)
+def test_texts_with_a_sentence_in_common_stay_together(candidates: list[tuple[str, str]]) -> None:
+    texts = unrelated(2)
+    apart = [seed for seed in range(40) if len(set(split_texts(texts, [], EVEN, seed).values())) == 2]
+    assert apart
+    for seed in apart:
+        assert len(set(split_texts(texts, candidates, EVEN, seed).values())) == 1
+
+
+def test_near_identical_texts_stay_together() -> None:
+    long = " ".join(words(number) for number in range(5))
+    texts = {"a": long, "b": long + " indeed", "c": words(9)}
+    for seed in range(40):
+        split_of = split_texts(texts, [], EVEN, seed)
+        assert split_of["a"] == split_of["b"]
+
+
+def test_shares_are_met_on_average() -> None:
+    texts = unrelated(2000)
+    counts = Counter(split_texts(texts, [], SplitSettings(validation=0.1, test=0.2), 3).values())
+    # Four standard deviations of the draws: sqrt(2000 * 0.1 * 0.9) is 13.4, sqrt(2000 * 0.2 * 0.8) 17.9.
+    assert abs(counts["validation"] - 200) < 54
+    assert abs(counts["test"] - 400) < 72
+    assert split_texts(texts, [], SplitSettings(), 3) != split_texts(texts, [], SplitSettings(), 4)
+
+
+def test_added_texts_move_nobody() -> None:
+    before = split_texts(unrelated(400), [], SplitSettings(), 42)
+    after = split_texts(unrelated(700), [], SplitSettings(), 42)
+    assert {text_id: after[text_id] for text_id in before} == before
+    assert set(before.values()) == {"train", "validation", "test"}
+
+
+@given(
+    st.integers(20, 45), st.sampled_from([0.0, 0.01, 0.05, 0.3, 0.49]), st.sampled_from([0.0, 0.01, 0.5]),
+    st.integers(0, 1000), st.integers(1, 12),
+)  # fmt: skip
+def test_no_wanted_split_is_empty_from_twenty_groups(
+    groups: int, validation: float, test: float, seed: int, size: int
+) -> None:
+    texts = unrelated(groups * size)
+    # Groups of `size` by a candidate that they share.
+    candidates = [(text_id, f"shared by {place % groups}") for place, text_id in enumerate(texts)]
+    found = set(
+        split_texts(texts, candidates, SplitSettings(validation=validation, test=test), seed).values()
+    )
+    wanted = {"train": True, "validation": validation > 0, "test": test > 0}
+    assert found == {split for split, is_wanted in wanted.items() if is_wanted}
+
+
+@given(st.integers(1, 19), st.integers(0, 1000))
+def test_train_is_never_empty(count: int, seed: int) -> None:
+    split_of = split_texts(unrelated(count), [], SplitSettings(validation=0.49, test=0.5), seed)
+    assert "train" in split_of.values()
+
+
+def test_the_largest_groups_go_to_train() -> None:
+    texts = unrelated(300)
+    shared = [(text_id, "Not at all.") for text_id in list(texts)[:11]]
+    for seed in range(10):
+        split_of = split_texts(texts, shared, EVEN, seed)
+        assert {split_of[text_id] for text_id, _ in shared} == {"train"}
+
+
+def test_nothing_to_split() -> None:
+    assert split_texts({}, [], SplitSettings(), 0) == {}
+    assert split_texts({"a": "Tea is hot."}, [], SplitSettings(), 0) == {"a": "train"}

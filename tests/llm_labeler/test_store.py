@@ -1,0 +1,376 @@
+"""The label store: answers in, the same answers out; what a kill leaves; versions, damage, full disks."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_labeler.budget import Spending
+from llm_labeler.records import Answer, Ask, AskKey, Failure, Reply, Usage
+from llm_labeler.store import Batch, Store, chunks
+from pairkit.errors import ConfigError, DataError
+
+KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
+
+
+def an_answer(key: AskKey = KEY, raw: str = "1. hello", **changes: object) -> Answer:
+    reply = Reply(raw, "stop", Usage(10, 5), "gpt")
+    return replace(Answer(key, reply, 0.25), **changes)  # type: ignore[arg-type]
+
+
+def a_failure(key: AskKey = KEY, *, final: bool) -> Failure:
+    return Failure(key, "rejected" if final else "timeout", "no\ud800 luck", 3, final)
+
+
+def an_ask(key: AskKey) -> Ask:
+    return Ask(key, ())
+
+
+def key_of(number: int, **changes: str) -> AskKey:
+    return replace(KEY, text_id=f"{number:04}", **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+@given(raw=st.text(st.characters(), max_size=200), finish=st.text(st.characters(), max_size=20))
+@settings(max_examples=50)
+def test_an_answer_comes_back_as_it_went_in(
+    tmp_path_factory: pytest.TempPathFactory, raw: str, finish: str
+) -> None:
+    answer = Answer(KEY, Reply(raw, finish, None, raw[:9]), None, estimated=True)
+    with Store.open(tmp_path_factory.mktemp("raw") / "store.sqlite", create=True) as store:
+        store.save_answer(answer)
+        assert store.answer(KEY) == answer
+
+
+def test_lone_surrogates_and_nul_survive(store: Store) -> None:
+    answer = an_answer(raw="half \ud83d and \udcff\x00 <tail>")
+    store.save_answer(answer)
+    assert list(store.answers(["positive"])) == [answer]
+    store.save_failure(a_failure(key_of(2), final=False))
+    assert list(store.failures()) == [a_failure(key_of(2), final=False)]
+
+
+def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: Store) -> None:
+    asks = [an_ask(key_of(number)) for number in range(4)]
+    store.save_answer(an_answer(key_of(0)))
+    store.save_failure(a_failure(key_of(1), final=True))
+    store.save_failure(a_failure(key_of(2), final=False))
+    assert list(store.missing(asks)) == asks[2:]
+    assert list(store.missing(asks, retry_final=True)) == asks[1:]
+    store.save_answer(an_answer(key_of(2)))
+    assert [failure.key for failure in store.failures()] == [key_of(1)]
+
+
+@pytest.mark.parametrize(
+    "change", [{"llm": "x"}, {"task": "judge"}, {"prompt_hash": "x"}, {"parameters": "x"}, {"text_id": "x"}]
+)
+def test_every_part_of_the_key_makes_another_question(store: Store, change: dict[str, str]) -> None:
+    store.save_answer(an_answer())
+    store.save_failure(a_failure(replace(KEY, llm="other"), final=True))
+    other = an_ask(replace(KEY, **change))  # type: ignore[arg-type]
+    assert list(store.missing([an_ask(KEY), other])) == [other]
+
+
+def test_a_question_that_occurs_twice_is_missing_once(store: Store) -> None:
+    assert list(store.missing([an_ask(KEY), an_ask(KEY)])) == [an_ask(KEY)]
+
+
+def test_missing_reads_on_only_as_it_is_asked(store: Store) -> None:
+    read = []
+
+    def asks():
+        for number in range(10_000):
+            read.append(number)
+            yield an_ask(key_of(number))
+
+    store.save_answer(an_answer(key_of(0)))
+    assert next(store.missing(asks())).key == key_of(1)
+    assert len(read) < 1000
+
+
+KEYS = [
+    AskKey(text_id, llm, task, prompt_hash, parameters)  # type: ignore[arg-type]
+    for text_id in ("a", "b")
+    for task in ("negative", "positive")
+    for llm in ("llama", "wordnet")
+    for prompt_hash in ("p", "q")
+    for parameters in ("r", "s")
+]
+
+
+@given(order=st.permutations(KEYS))
+@settings(max_examples=20)
+def test_answers_do_not_depend_on_the_order_they_came_in(
+    tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]
+) -> None:
+    with Store.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
+        for key in order:
+            store.save_answer(an_answer(key))
+        assert [answer.key for answer in store.answers(["positive", "negative"])] == KEYS
+
+
+def test_answers_of_some_tasks_and_texts(store: Store) -> None:
+    numbers = range(600)
+    for number in numbers:
+        store.save_answer(an_answer(key_of(number)))
+        store.save_answer(an_answer(key_of(number, task="judge")))
+    wanted = [f"{number:04}" for number in reversed(numbers) if number % 2]
+    found = list(store.answers(["judge"], [*wanted, *wanted, "absent"]))
+    assert [answer.key.text_id for answer in found] == sorted(wanted)
+    assert {answer.key.task for answer in found} == {"judge"}
+    assert list(store.answers([])) == []
+    assert store.answer(key_of(7777)) is None
+
+
+def test_reading_goes_on_while_answers_come(store: Store) -> None:
+    for number in (1, 3):
+        store.save_answer(an_answer(key_of(number)))
+    reader = store.answers(["positive"])
+    first = next(reader)
+    store.save_answer(an_answer(key_of(2)))
+    assert [answer.key for answer in (first, *reader)] == [key_of(1), key_of(3)]
+
+
+def test_what_is_spent(store: Store) -> None:
+    assert store.spent() == Spending()
+    attempt = store.begin(KEY, Usage(100, 50), 2.0)
+    assert store.spent() == Spending(1, 100, 50, 2 * 10**12, estimated=1)  # in flight, at its bound
+    store.save_answer(an_answer(), attempt)
+    assert store.spent() == Spending(1, 10, 5, 10**12 // 4)
+    store.end(store.begin(KEY, Usage(100, 50), 2.0), "chatgpt", None, None)  # nothing charged
+    store.end(store.begin(KEY, Usage(100, 50), 2.0), "chatgpt", Usage(100, 50), 2.0)  # maybe billed
+    assert store.spent() == Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1)
+    local = replace(KEY, llm="local")
+    store.save_answer(an_answer(local, cost=None, estimated=True), store.begin(local, Usage(9, 9), None))
+    assert store.spent_by_llm() == {
+        "chatgpt": Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1),
+        "local": Spending(1, 10, 5, 0, unpriced=1, estimated=1),
+    }
+    assert store.spent().cost is None
+    assert store.spent().known_cost == 2.25
+
+
+def test_calls_that_were_cut_off_are_charged_at_their_bound_once(store: Store) -> None:
+    store.begin(KEY, Usage(100, 50), 2.0)
+    store.begin(KEY, Usage(1, 1), None)
+    store.close()
+    expected = Spending(2, 101, 51, 2 * 10**12, unpriced=1, estimated=2)
+    with Store.open(store.path) as again:
+        assert again.spent() == expected
+        assert again.recover() == 2
+        assert again.spent() == expected
+        assert again.recover() == 0
+        assert again.spent() == expected
+
+
+def test_a_cent_is_not_lost_in_a_hundred_thousand(store: Store) -> None:
+    for _ in range(1000):
+        store.save_answer(an_answer(cost=1e-7))
+    assert store.spent().picodollars == 1000 * 10**5
+
+
+def test_prompts_parameters_and_facts(store: Store) -> None:
+    store.save_prompt("p", "ask {text} \ud800")
+    store.save_parameters("q", '{"temperature": 1}')
+    store.save_meta("seed", "42")
+    assert (store.prompt("p"), store.prompt("x")) == ("ask {text} \ud800", None)
+    assert (store.parameters("q"), store.parameters("x")) == ('{"temperature": 1}', None)
+    assert (store.meta("seed"), store.meta("x")) == ("42", None)
+    store.save_meta("seed", "7")
+    assert store.meta("seed") == "7"
+
+
+BATCH = Batch(
+    "chatgpt", "b1", "validating", {"input": "f1"}, {"c1": KEY, "c2": key_of(2)}, Usage(200, 100), 4.0
+)
+
+
+def test_a_batch_counts_at_its_bound_until_it_is_collected(store: Store) -> None:
+    store.save_batch(replace(BATCH, batch_id="mine", state="new"))
+    store.save_batch(BATCH, replaces="mine")
+    assert store.batches() == store.batches("chatgpt") == [BATCH]
+    assert store.batches("other") == []
+    assert store.spent() == Spending(2, 200, 100, 4 * 10**12, estimated=2)
+    assert store.recover() == 0  # it is still worked on
+    store.collect_batch(BATCH, [an_answer()], [a_failure(key_of(2), final=False)])
+    assert store.batches() == []
+    assert store.spent() == Spending(2, 10, 5, 10**12 // 4)
+    assert store.answer(KEY) == an_answer()
+    assert [failure.key for failure in store.failures()] == [key_of(2)]
+
+
+def test_a_batch_whose_answers_break_off_is_collected_anew(store: Store) -> None:
+    def answers():
+        yield an_answer()
+        raise KeyboardInterrupt
+
+    store.save_batch(BATCH)
+    with pytest.raises(KeyboardInterrupt):
+        store.collect_batch(BATCH, answers(), [])
+    assert store.batches() == [BATCH]
+    assert store.answer(KEY) is None
+    store.forget_batch("b1")
+    assert store.spent() == Spending()
+
+
+def test_an_answer_and_its_charge_are_one_step(store: Store) -> None:
+    attempt = store.begin(KEY, Usage(100, 50), 2.0)
+    store._connection.execute("DROP TABLE spending")
+    with pytest.raises(DataError):
+        store.save_answer(an_answer(), attempt)
+    assert store.answer(KEY) is None
+
+
+def test_only_its_owner_can_read_it(store: Store) -> None:
+    store.save_answer(an_answer())
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
+    assert len(modes) >= 2
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_absent_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no label store there; run `label generate` first"):
+        Store.open(tmp_path / "store.sqlite")
+    assert not list(tmp_path.iterdir())
+
+
+def test_store_of_a_newer_version(store: Store) -> None:
+    connection = sqlite3.connect(store.path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit"):
+        Store.open(store.path)
+
+
+@pytest.mark.parametrize("content", [b"garbage " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_damaged_store(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "store.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="move it away and run again"):
+        Store.open(path, create=True)
+
+
+def test_store_with_a_torn_page(store: Store) -> None:
+    for number in range(200):
+        store.save_answer(an_answer(key_of(number), raw="x" * 3000))
+    store.close()
+    data = bytearray(store.path.read_bytes())
+    third = len(data) // 3
+    data[third : 2 * third] = b"\xff" * third
+    store.path.write_bytes(data)
+    with pytest.raises(DataError, match="move it away"), Store.open(store.path) as torn:
+        list(torn.answers(["positive"]))
+
+
+def test_another_programs_database(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE songs (name)")
+    connection.close()
+    with pytest.raises(DataError, match="not a label store"):
+        Store.open(path, create=True)
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        Store.open(tmp_path / "file" / "store.sqlite", create=True)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store: store.begin(KEY, Usage(1, 1), None),
+        lambda store: store.save_answer(an_answer()),
+        lambda store: store.save_failure(a_failure(final=True)),
+        lambda store: store.save_meta("a", "b"),
+    ],
+)
+def test_a_store_that_may_not_be_written(store: Store, write) -> None:
+    store._connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(ConfigError, match=r"can't be read or written .* mend its permissions"):
+        write(store)
+
+
+def test_a_store_that_another_process_writes_to(store: Store) -> None:
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store._connection.execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(ConfigError, match="another process writes to it"):
+        store.save_answer(an_answer())
+    other.close()
+    store.save_answer(an_answer())
+
+
+def test_a_store_that_may_not_grow_keeps_what_it_has(store: Store) -> None:
+    store.save_answer(an_answer())
+    store._connection.execute("PRAGMA max_page_count = 40")
+
+    def fill() -> None:
+        for number in range(100):
+            store.save_answer(an_answer(key_of(number), raw="x" * 5000))
+
+    with pytest.raises(ConfigError, match="no space left on the device; free some and run the same command"):
+        fill()
+    assert store.answer(KEY) == an_answer()
+
+
+_FILL = """
+import resource, signal, sys
+from pathlib import Path
+from llm_labeler.records import Answer, AskKey, Reply
+from llm_labeler.store import Store
+from pairkit.errors import ConfigError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = Store.open(Path(sys.argv[1]), create=True)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+kept = 0
+try:
+    for kept in range(1000):
+        store.save_answer(Answer(AskKey(f"{kept:04}", "a", "judge", "b", "c"), Reply("x" * 5000), None))
+except ConfigError as error:
+    print(kept, error)
+"""
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-c", _FILL, str(path)], capture_output=True, text=True, check=True
+    )
+    kept, _, message = done.stdout.partition(" ")
+    assert message.startswith(str(path))
+    with Store.open(path) as store:  # what was kept before is whole
+        assert len(list(store.answers(["judge"]))) == int(kept) > 10
+
+
+def test_memory_does_not_grow_with_the_number_of_answers(store: Store) -> None:
+    raw = "x" * 100_000
+    for number in range(300):
+        store.save_answer(an_answer(key_of(number), raw=raw))
+    tracemalloc.start()
+    assert sum(len(answer.reply.raw) for answer in store.answers(["positive"])) == 300 * len(raw)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000, f"{peak} bytes for reading 30 MB"
+
+
+@given(things=st.lists(st.integers()), size=st.integers(1, 5))
+def test_chunks_leave_nothing_out(things: list[int], size: int) -> None:
+    found = list(chunks(things, size))
+    assert [thing for chunk in found for thing in chunk] == things
+    assert all(len(chunk) == size for chunk in found[:-1])

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.records import digest
+from llm_labeler.settings import InputSettings
+from llm_labeler.texts import Texts, read_texts, tidy, why_unusable
+from pairkit.errors import ConfigError, DataError, RemoteError
+
+PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
+
+
+def read(path: Path | str, column: str | None = None, **settings: int) -> Texts:
+    return read_texts(str(path), column=column, settings=InputSettings(**settings))
+
+
+def said(texts: Texts) -> list[str]:
+    return [text.text for text in texts.texts]
+
+
+def frame(**columns: list[object]) -> pl.DataFrame:
+    return pl.DataFrame(columns)
+
+
+def test_lines_of_a_text_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.txt"
+    path.write_bytes("\ufeffTea is hot.\r\nIce is cold.\n\n Is it late? \nTea is hot.\n42\n".encode())
+    texts = read(path)
+    assert said(texts) == PLAIN
+    assert [text.row for text in texts.texts] == [1, 2, 4]
+    assert texts.texts[0].text_id == digest("Tea is hot.")
+    assert (texts.name, texts.rows) == ("s.txt", 6)
+    assert texts.dropped == {"empty": 1, "no_letters": 1, "repeated": 1}
+    assert texts.examples == {"empty": f"{path}:3", "repeated": f"{path}:5", "no_letters": f"{path}:6"}
+
+
+@pytest.mark.parametrize("name", ["s.parquet", "s.jsonl", "s.ndjson", "s.json", "s.csv", "s.tsv", "s.csv.gz"])
+@pytest.mark.parametrize("column", ["sentence", "Title", "body"])
+def test_tables(tmp_path: Path, name: str, column: str) -> None:
+    table = frame(**{"number": [1, 2, 3], column: PLAIN, "size": [4.5, 1.0, 2.0]})
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        table.write_parquet(path)
+    elif name.endswith((".jsonl", ".ndjson")):
+        table.write_ndjson(path)
+    elif name.endswith(".json"):
+        path.write_text(table.write_json())
+    else:
+        text = table.write_csv(separator="\t" if ".tsv" in name else ",").encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    # Of a table without types every column may be text, so an unusual name has to be told.
+    told = column if column == "body" and (".csv" in name or ".tsv" in name) else None
+    texts = read(path, told)
+    assert said(texts) == PLAIN
+    assert [text.row for text in texts.texts] == (
+        [2, 3, 4] if told or ".csv" in name or ".tsv" in name else [1, 2, 3]
+    )
+
+
+def test_text_files_may_be_packed(tmp_path: Path) -> None:
+    path = tmp_path / "s.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(PLAIN).encode()))
+    assert said(read(path)) == PLAIN
+
+
+def test_json_strings_need_no_column(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))
+    texts = read(tmp_path / "s.json")
+    assert said(texts) == PLAIN
+    assert texts.dropped == {"empty": 1, "not_text": 2}
+
+
+def test_a_column_is_told_or_recognised_by_name_first(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("title,text,body\nA title,A text,A body\n")
+    assert said(read(path)) == ["A text"]
+    assert said(read(path, "body")) == ["A body"]
+    with pytest.raises(
+        DataError, match=r"s\.csv: no column 'boddy'; there are title, text, body: .*--text-column"
+    ):
+        read(path, "boddy")
+    path.write_text("head,body\nA head,A body\n")
+    with pytest.raises(DataError, match=r"found the columns head, body, .*--text-column"):
+        read(path)
+
+
+def test_objects_may_lack_the_column_but_not_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
+    texts = read(path, "note")
+    assert (said(texts), texts.texts[0].row, dict(texts.dropped)) == (["Tea is hot."], 3, {"empty": 1})
+    with pytest.raises(DataError, match="no column 'notes'; there are id: give"):
+        read(path, "notes")
+
+
+def test_a_sentence_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("Tea is usually hot.\nIce is cold.\n")
+    with pytest.raises(DataError, match="lack a header line"):
+        read(path)
+    assert said(read(path, "Tea is usually hot.")) == ["Ice is cold."]
+
+
+def test_a_pair_dataset_gives_the_first_texts_of_its_train_split(tmp_path: Path) -> None:
+    (tmp_path / "set/data").mkdir(parents=True)
+    for split, first in (
+        ("train", ["Tea is hot.", "Tea is hot.", "Ice is cold."]),
+        ("test", ["Not me."] * 3),
+    ):
+        table = frame(text1=first, text2=["a", "b", "c"], label=[1, 0, 1])
+        table.write_parquet(tmp_path / f"set/data/{split}-00000-of-00001.parquet")
+    texts = read(tmp_path / "set")
+    assert (said(texts), texts.name, dict(texts.dropped)) == (
+        ["Tea is hot.", "Ice is cold."],
+        "set",
+        {"repeated": 1},
+    )
+    (tmp_path / "triplets").mkdir()
+    frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(tmp_path / "triplets/train.jsonl")
+    assert said(read(tmp_path / "triplets")) == PLAIN
+
+
+def test_a_folder_without_a_train_split(tmp_path: Path) -> None:
+    frame(text=PLAIN).write_ndjson(tmp_path / "test.jsonl")
+    with pytest.raises(DataError, match="no file of a train split"):
+        read(tmp_path)
+    (tmp_path / "test.jsonl").rename(tmp_path / "all.jsonl")
+    assert said(read(tmp_path)) == PLAIN
+
+
+def test_a_hub_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    asked: list[object] = []
+
+    def load_dataset(*names: object) -> object:
+        asked.append(names)
+        return datasets.DatasetDict(
+            {"test": datasets.Dataset.from_dict({"sentence1": ["No."]}),
+             "train": datasets.Dataset.from_dict({"id": [1, 2, 3], "sentence1": PLAIN})}
+        )  # fmt: skip
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    texts = read("owner/some-set:part")
+    assert (said(texts), texts.name, asked) == (PLAIN, "owner/some-set:part", [("owner/some-set", "part")])
+
+    def fail(*_names: object) -> object:
+        raise ConnectionError("offline")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(RemoteError, match="owner/some-set: no file or folder here, and not loaded"):
+        read("owner/some-set")
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("none.txt", "no such file"),
+        ("none.parquet", "no such file"),
+        ("none", "no such file or folder, and no hub name"),
+        ("s.docx", "unknown kind of file '.docx'"),
+    ],
+)
+def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
+    (tmp_path / "s.docx").write_text("x")
+    with pytest.raises(ConfigError, match=match):
+        read(tmp_path / name)
+
+
+def test_a_text_file_has_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("Tea is hot.\n")
+    with pytest.raises(ConfigError, match="leave out --text-column text"):
+        read(tmp_path / "s.txt", "text")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("s.txt", b"", r"s\.txt: is empty"),
+        ("s.csv", b"", r"s\.csv: is empty"),
+        ("s.txt.gz", gzip.compress(b""), "holds no rows"),
+        ("s.csv", b"text\n", "holds no rows"),
+        ("s.json", b"[]", "holds no rows"),
+        ("s.txt", b"ok\ncaf\xe9\n", r"s\.txt:2: not UTF-8 \(byte 0xe9\); convert"),
+        ("s.jsonl", b'{"text": "ok"}\n{"text": "caf\xe9"}\n', r"s\.jsonl:2: not UTF-8"),
+        ("s.csv", b"text\ncaf\xe9\n", r"s\.csv: not readable as csv"),
+        ("s.jsonl", b'{"text": "ok"}\n{"text": ok}\n', r"s\.jsonl:2: not JSON"),
+        ("s.jsonl", b"[" * 100_000, r"s\.jsonl:1: not JSON"),
+        ("s.json", b'[\n"ok",\n}', r"s\.json:3: not JSON"),
+        ("s.json", b'{"text": "ok"}', "expected an array"),
+        ("s.parquet", b"PAR1 no more", "not readable as parquet"),
+        ("s.txt.gz", gzip.compress(b"Tea is hot.\n" * 99)[:-9], "not readable"),
+        ("s.txt.gz", b"Tea is hot.", "not readable"),
+        ("s.csv.gz", b"text\nTea is hot.", "not readable as csv"),
+        ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
+    ],
+)
+def test_unusable_inputs_say_so(tmp_path: Path, name: str, content: bytes, match: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=match) as caught:
+        read(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+def test_a_column_of_numbers_has_no_text(tmp_path: Path) -> None:
+    frame(text=[1, 2], more=[[1], [2]]).write_parquet(tmp_path / "s.parquet")
+    for column in (None, "more"):
+        with pytest.raises(DataError, match=r"no usable text in 2 rows \(not_text 2\)"):
+            read(tmp_path / "s.parquet", column)
+
+
+def test_what_is_no_sentence_is_counted_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    rows = [
+        "Tea is hot.",
+        "half \ud800 a pair",
+        "a nul \0 inside",
+        "bell \a",
+        "x" * 50_000,
+        None,
+        "?!",
+        5,
+        "ab",
+    ]
+    path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    texts = read(path, min_chars=3)
+    assert said(texts) == ["Tea is hot."]
+    assert texts.dropped == {
+        "empty": 1,
+        "not_text": 1,
+        "too_long": 1,
+        "too_short": 2,
+        "unusable_characters": 3,
+    }
+    assert texts.examples["unusable_characters"] == f"{path}:2"
+    assert texts.examples["too_long"] == f"{path}:5"
+    assert len(texts.texts) + sum(texts.dropped.values()) == texts.rows
+
+
+def test_an_emoji_written_as_two_escapes_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(r'{"text": "Tea \ud83c\udf75 is hot."}' + "\n")
+    assert said(read(tmp_path / "s.jsonl")) == ["Tea \U0001f375 is hot."]
+
+
+def test_lengths_are_those_of_the_tidied_text() -> None:
+    settings = InputSettings(min_chars=3, max_chars=5)
+    verdicts = {text: why_unusable(text, tidy(text), settings) for text in ("ab", " abc ", "abcde", "abcdef")}
+    assert verdicts == {"ab": "too_short", " abc ": None, "abcde": None, "abcdef": "too_long"}
+
+
+def test_the_limit_counts_usable_texts_and_reads_no_further(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_bytes(b"\nTea is hot.\nTea is hot.\nIce is cold.\nIs it late?\n\xff\n")
+    texts = read(tmp_path / "s.txt", limit=2)
+    assert (said(texts), texts.rows) == (PLAIN[:2], 4)
+
+
+def test_the_digest_is_of_the_sentences_wherever_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(PLAIN))
+    frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
+    (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
+    a, b, c = (read(tmp_path / name).sha256 for name in ("a.txt", "b.parquet", "c.txt"))
+    assert a == b != c
+    assert len(a) == 64
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("  a b ", "a b"),
+        ("a\nb", "a b"),
+        ("a \t\r\n  b\n", "a b"),
+        ("a\u2028b\u2029", "a b"),
+        ("a  b", "a  b"),
+        ("\n\t", ""),
+    ],
+)
+def test_tidy(value: str, expected: str) -> None:
+    assert tidy(value) == expected
+
+
+@given(st.text(st.one_of(st.sampled_from(" \n\t\r\u2028\x00\ud800a"), st.characters())))
+def test_a_tidied_text_is_one_line_and_stays_so(value: str) -> None:
+    once = tidy(value)
+    assert tidy(once) == once == once.strip()
+    assert not set(once) & set("\n\r\t\u2028\u2029")
+    if why_unusable(value, once, InputSettings(max_chars=10_000)) is None:
+        once.encode()
+        assert "\0" not in once
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
+def test_every_row_is_kept_or_counted(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = tmp_path_factory.mktemp("lines") / "s.txt"
+    path.write_text("\n".join([*lines, "One that will do."]), encoding="utf-8", newline="")
+    texts = read(path)
+    assert texts.rows == len(lines) + 1 == len(texts.texts) + sum(texts.dropped.values())
+    assert len(set(said(texts))) == len(texts.texts)
+    assert [text.row for text in texts.texts] == sorted(text.row for text in texts.texts)
+    assert set(texts.examples) == set(texts.dropped)
