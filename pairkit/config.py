@@ -100,6 +100,8 @@ def _explain(model: type[Settings], error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
     message = error["msg"].removeprefix("Value error, ")
+    if not key:  # a rule over several settings, whose message names them
+        return str(message)
     return f"setting {key!r} = {error['input']!r}: {message[:1].lower()}{message[1:]}"
 
 

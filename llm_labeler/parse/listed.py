@@ -81,8 +81,9 @@ def _inline(mark: Mark, source: Source) -> list[str] | None:
 
 
 def _counts_inside(mark: Mark) -> bool:
-    """Whether the sentence itself counts: `1) one and 2) two`."""
-    return f"{(mark.ordinal or 0) + 1}{mark.sign}" in mark.rest
+    """Whether the mark is the sentence's own: `1) one and 2) two`."""
+    ordinal = mark.ordinal or 0
+    return f" {ordinal + 1}{mark.sign} " in mark.rest and f"{ordinal}{mark.sign}" not in mark.rest
 
 
 def _parts(lines: list[str], marks: dict[int, Mark], source: Source) -> list[_Part]:
@@ -127,6 +128,8 @@ def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -
 
 
 def _items(part: _Part, source: Source) -> list[Item]:
+    if part.kind == "item" and part.is_empty and part.mark and part.mark.label:
+        return [Item(tidy(part.mark.label), "preamble")]  # a label of what is no sentence is a heading
     if part.kind == "item":
         return refine(part.text, source)
     said = tidy(part.text)

@@ -34,6 +34,7 @@ class Mark:
     indent: int
     rest: str
     sign: str = ""
+    label: str = ""
 
 
 def find_marks(lines: list[str], source: Source) -> dict[int, Mark]:
@@ -69,9 +70,9 @@ def _mark(line: str, last: int | None, source: Source) -> Mark | None:
     if (match := _BULLET.match(line, start)) is not None:
         rest = line[match.end() :]
         end = label_end(rest, source)
-        return Mark("bullet", None, depth, rest[end:])
+        return Mark("bullet", None, depth, rest[end:], label=rest[:end])
     if (end := label_end(line[start:], source)) > 0:
-        return Mark("label", None, depth, line[start + end :])
+        return Mark("label", None, depth, line[start + end :], label=line[start : start + end])
     return None
 
 

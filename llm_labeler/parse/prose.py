@@ -84,7 +84,7 @@ def _divided(piece: str, source: Source, size: int | None) -> list[str]:
     """A paragraph as several answers, each of as many sentences as the source has."""
     if _SEVERAL_QUOTED.fullmatch(piece):
         return [match[1] for match in _QUOTED.finditer(piece)]
-    width = len(sentences_of(source.text))
+    width = max(len(sentences_of(source.text)), 1)
     found = sentences_of(piece)
     if len(found) <= width or len(found) % width or (width > 1 and len(found) // width != size):
         return [piece]

@@ -21,24 +21,24 @@ _REMARK = re.compile(
 )
 
 
-def refine(piece: str, source: Source) -> list[Item]:
+def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
     """The items in one piece of an answer: its sentence, and whatever stands with it and is turned down."""
     said = tidy(piece)
     if not any(character.isalnum() for character in said):
         return [Item(said, "unparsable")] if said else []
-    before, said = _after_echo(said, source)
+    before, rest = _after_echo(said, source)
     reason = wording.aside(said, source, None)
     if reason == "closing_note" and not wording.notes(said, source):
         reason = None  # "Let me know …" may well be a sentence where one is expected
     if reason is not None and not before:
         return [Item(said, reason)]
-    said, remark = _without_remark(said, source)
-    sentence = strip_clothes(said, source)
+    rest, remark = _without_remark(rest, source)
+    sentence = strip_clothes(rest, source)
     if not any(character.isalnum() for character in sentence):
-        return [Item(tidy(piece), "preamble")]
-    items = [Item(before, "echo")] if before else []
-    items.append(Item(sentence))
-    return [*items, Item(remark, "closing_note")] if remark else items
+        return [Item(said, "preamble")]  # a label of nothing
+    inner = [Item(sentence)] if sentence == said or not rounds else refine(sentence, source, rounds - 1)
+    around = ([Item(before, "echo")] if before else [], [Item(remark, "closing_note")] if remark else [])
+    return [*around[0], *inner, *around[1]]
 
 
 def strip_clothes(said: str, source: Source) -> str:

@@ -13,8 +13,10 @@ import json_repair
 _OPEN = re.compile(
     r"(?:^|(?<=[:：]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
 )
+_JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
+_ENDS = ("]", "}", ")", '"', "'", "”")
 _FENCE = "`jsonJSON \t\n"
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _DECODER = json.JSONDecoder(strict=False)
@@ -40,7 +42,7 @@ def read_json(text: str, source: str) -> Found | None:
     """
     text = _unwrapped(text)
     match = _OPEN.search(text)
-    if match is None or (_OPEN.search(source) and text[: match.start("open")].strip(_FENCE)):
+    if match is None or (_JSON.search(source) and text[: match.start("open")].strip(_FENCE)):
         return None
     start = match.start("open")
     values, end = _decoded(text, start)
@@ -49,7 +51,10 @@ def read_json(text: str, source: str) -> Found | None:
         end = max(text.rfind(_CLOSERS[text[start]]) + 1, 0)
         closed = end if end > start else len(text)
         value = _quoted_list(text[start:closed]) or _repaired(text[start:closed])
-        values, is_closed = ([] if value is None else [value]), end > start
+        values, is_closed = (
+            ([] if value is None else [value]),
+            text[start:closed].rstrip(_FENCE)[-1:] in _ENDS,
+        )
         end = closed
     return Found(text[:start], values, text[end:], is_closed) if values else None
 

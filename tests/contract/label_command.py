@@ -64,8 +64,8 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
     }
     lines = []
     for name, url in urls.items():
-        lines += [f"[llm.{name}]", 'kind = "openai_compatible"', f'base_url = "{url}"', f'model = "{name}"']
-        lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+        lines += [f"[llm.{name}]", 'kind = "openai_compatible"', f'base_url = "{url}"']
+        lines += [f"{key} = {json.dumps(value)}" for key, value in {"model": name, **settings}.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

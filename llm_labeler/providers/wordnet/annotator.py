@@ -19,9 +19,10 @@ from llm_labeler.records import Polarity
 
 _LEAST = 0.78  # below it a candidate is not worth having
 _LONGEST = 120  # tokens; what is longer is a list or no sentence
-_ASIDE = 0.9
+_ASIDE = 0.9  # what a contrast is worth in a part of the sentence that others depend little on
 _AFTER = word_set("to from")
-_NOT = word_set("not cannot don't doesn't didn't isn't aren't can't")
+_NOT = word_set("not longer cannot don't doesn't didn't isn't aren't can't")
+_QUANTITIES = word_set("no few many")
 _PAIRED = 6  # how many changes are tried two at a time
 
 
@@ -83,15 +84,19 @@ def _is_opposite(sentence: Sentence, change: Change) -> bool:
     like; and `no people don't …` says no twice.
     """
     edit = change.edits[0]
+    if sentence.codes[edit.start] == "J" and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper():
+        return False  # part of a name
     if sentence.is_question and set(sentence.codes[edit.start : edit.end]) & set("JRDe"):
         return False
-    if (
-        edit.text.startswith(("prevent", "forbid", "cause"))
-        and set(sentence.low[edit.end : edit.end + 7]) & _AFTER
-    ):
+    causes = edit.text.startswith(("prevent", "forbid", "cause"))
+    if causes and set(sentence.low[edit.end : edit.end + 7]) & _AFTER:
         return False  # one is caused to do, and prevented from doing
-    near = sentence.low[max(0, edit.start - 3) : edit.start]
-    return not (is_negative(sentence) and (edit.start == 0 or sentence.low[0] == "no" or _NOT & set(near)))
+    if not is_negative(sentence):
+        return True
+    near = sentence.low[max(0, edit.start - 3) : edit.end + 1]
+    return (
+        edit.start > 0 and sentence.low[0] != "no" and edit.text not in _QUANTITIES and not _NOT & set(near)
+    )
 
 
 def _pairs(changes: list[Change]) -> Iterator[Change]:

@@ -36,7 +36,8 @@ def assertions(wordnet: WordNet, sentence: Sentence) -> Iterator[Change]:
     main = main_verb(sentence)
     for place, word in enumerate(sentence.low):
         edits = _asserted(wordnet, sentence, place, word)
-        if edits and not set(sentence.low[place + 1 : place + 4]) & _POLAR:
+        after = sentence.low[place + 1 :]
+        if edits and not set(after[:3]) & _POLAR and "until" not in after:
             near = main is not None and abs(place - main) <= 2
             if near and sentence.low[0] in PARTIAL:
                 continue

@@ -62,8 +62,7 @@ less than {#} > more than {} @ 0.88
 at least {#} <> at most {} @ 0.85
 too much <> too little @ 0.9
 too many <> too few @ 0.9
-{ns} with {DJns} > {} without {} @ 0.78
-without {Jns} > with {} @ 0.8
+{nsvzdeg,J} without {Jns} > {} with {} @ 0.88
 without a > with a @ 0.82
 without an > with an @ 0.82
 without the > with the @ 0.82
@@ -108,7 +107,8 @@ likely {TIS.} <> unlikely {} @ 0.9
 {Bb} common {.,InsC} > {} rare {} @ 0.92
 very common > very rare @ 0.92
 {DI} common {ns} > {} rare {} @ 0.86
-rare {nsI.,CJ} > common {} @ 0.9
+{DBbRJvzns} rare {nsI.,CJ} > {} common {} @ 0.9
+in rare cases <> in most cases @ 0.88
 uncommon > common @ 0.9
 {nsPvzgdBbDe,} normal {ns.,C} <> {} abnormal {} @ 0.87
 safe <> unsafe @ 0.92
@@ -171,7 +171,8 @@ painful <> painless @ 0.92
 visible <> invisible @ 0.9
 present {.,I} <> absent {} @ 0.85
 positive {nsJI.,} <> negative {} @ 0.85
-benign <> malignant @ 0.9
+benign {s} <> malignant {} @ 0.9
+{BbR} benign {.,C} <> {} malignant {} @ 0.92
 noncancerous > cancerous @ 0.9
 contagious > noncontagious @ 0.85
 regular {ns.,} <> irregular {} @ 0.86
@@ -188,7 +189,7 @@ cheap <> expensive @ 0.92
 empty {.,ns} > full {} @ 0.8
 alone . > together . @ 0.8
 young {nsC.,} <> old {} @ 0.85
-near {DP} > far from {} @ 0.85
+{BbnsvzdgR} near {DP} > {} far from {} @ 0.85
 far from > near @ 0.85
 toward {D} <> away from {} @ 0.85
 towards {D} > away from {} @ 0.85

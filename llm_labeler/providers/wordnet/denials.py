@@ -15,7 +15,7 @@ from llm_labeler.providers.wordnet.words import word_set
 
 # A subject that these begin is not denied by denying its verb.
 _QUANTIFIED = word_set(
-    "all every each both either any everyone everything everybody only just almost nearly few"
+    "all every each both either any anyone anybody everyone everything everybody only just almost nearly few"
 )
 # What some do, and what others don't, may both be true.
 PARTIAL = word_set("some many several sometimes occasionally rarely certain other others another")

@@ -150,7 +150,8 @@ medicine {MB} > medication {} @ 0.9
 illness <> sickness @ 0.8
 talk* to your > speak* to your @ 0.94
 talk* with your > speak* with your @ 0.94
-high blood pressure <> hypertension @ 0.93
+high blood pressure > hypertension @ 0.93
+{IvzdBbC,} hypertension {,.IC} > {} high blood pressure {} @ 0.92
 white blood cell+ <> leukocyte+ @ 0.93
 radiation therapy <> radiotherapy @ 0.94
 kidney failure <> renal failure @ 0.94

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_labeler.parse import MAX_CHARS, REASONS, parse_answer
+
+TEXT = "A man is playing a guitar."
+SMALL = [
+    "dog",
+    "plays",
+    "well-known",
+    "it's",
+    "quickly",
+    "β-blocker",
+    "naïve",
+    "10:30",
+    "3.5",
+    "C++",
+    "x_1",
+    "A/B",
+]
+TRICKY = [
+    "see fig. 1. for more",
+    "takes 3.5 mg daily",
+    "has 1) one and 2) two",
+    'says "yes" twice',
+    "says “no” once",
+    "(n = 3) wins",
+    "e.g. Dr. Smith",
+    "costs $5 - 7",
+    "is 5 * 3",
+    "uses A [1] and B",
+    "follows these: red, green",
+]
+FIRST = ["The", "Every", "Über", "Somebody's", "Its", "Sarah", "Fifty", "В"]
+
+
+def tidy(sentence: str) -> str:
+    return " ".join(normalize("NFKC", sentence).split())
+
+
+words = st.lists(st.sampled_from(SMALL), min_size=1, max_size=6).map(" ".join)
+middle = st.one_of(words, st.sampled_from(TRICKY))
+# A small word at the end keeps "Smith." from being an abbreviation's neighbour.
+english = st.builds(
+    lambda first, parts, last, stop: f"{first} {' '.join(parts)} {last}{stop}",
+    st.sampled_from(FIRST),
+    st.lists(middle, min_size=1, max_size=4),
+    st.sampled_from(["dog", "quickly", "home"]),
+    st.sampled_from([".", "!", "?"]),
+)
+chinese = st.lists(st.sampled_from(list("一个男人在弹吉他有正奏子着")), min_size=4, max_size=20).map(
+    lambda characters: "他" + "".join(characters) + "。"
+)
+sentences = st.lists(english, min_size=1, max_size=6)
+simple = st.lists(
+    st.builds(lambda first, rest: f"{first} {rest} home.", st.sampled_from(FIRST), words),
+    min_size=2,
+    max_size=6,
+)
+
+
+def numbered(form: str) -> Callable[[list[str]], str]:
+    return lambda said: "\n".join(form.format(n=n, s=s) for n, s in enumerate(said, start=1))
+
+
+def lettered(form: str) -> Callable[[list[str]], str]:
+    return lambda said: "\n".join(form.format(n="abcdef"[n], s=s) for n, s in enumerate(said))
+
+
+def wrapped(said: list[str]) -> str:
+    """Each sentence over two lines, the second indented, broken before its last word."""
+    return "\n".join(f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(said, start=1))
+
+
+def drifting(said: list[str]) -> str:
+    forms = ["{n}. {s}", "{n}) {s}", "{n}: {s}", "- {s}", "* {s}", "({n}) {s}"]
+    return "\n".join(forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(said))
+
+
+SHAPES: dict[str, Callable[[list[str]], str]] = {
+    "1.": numbered("{n}. {s}"),
+    "1)": numbered("{n}) {s}"),
+    "(1)": numbered("({n}) {s}"),
+    "1:": numbered("{n}: {s}"),
+    "1、": numbered("{n}、{s}"),
+    "（1）": numbered("（{n}）{s}"),
+    "blank lines": numbered("{n}. {s}\n"),
+    "bold": numbered("**{n}.** {s}"),
+    "all bold": numbered("**{n}. {s}**"),
+    "quoted": numbered('{n}. "{s}"'),
+    "curly": numbered("{n}. “{s}”"),
+    "corner": numbered("{n}. 「{s}」"),
+    "label": numbered("Sentence {n}: {s}"),
+    "long label": numbered("{n}. Synonymous sentence {n}: {s}"),
+    "bold label": numbered("- **Option {n}:** {s}"),
+    "circled": lambda said: "\n".join(f"{chr(0x245F + n)} {s}" for n, s in enumerate(said, start=1)),
+    "a)": lettered("{n}) {s}"),
+    "-": numbered("- {s}"),
+    "*": numbered("* {s}"),
+    "•": numbered("• {s}"),
+    "wrapped": wrapped,
+    "drifting": drifting,
+    "lines": "\n".join,
+    "blocks": "\n\n".join,
+    "fence": lambda said: (
+        "Here you go:\n```text\n" + numbered("{n}. {s}")(said) + "\n```\nI hope this helps!"
+    ),
+    "json": json.dumps,
+    "json object": lambda said: json.dumps({"sentences": said}, indent=2, ensure_ascii=False),
+    "json objects": lambda said: json.dumps([{"id": n, "sentence": s} for n, s in enumerate(said)]),
+    "json lines": lambda said: "\n".join(json.dumps({"text": s}) for s in said),
+    "json fence": lambda said: "Sure!\n\n```json\n" + json.dumps(said) + "\n```\n\nLet me know.",
+    "json string": lambda said: json.dumps(json.dumps(said)),
+    "python": repr,
+    "html": lambda said: "<ol>" + "".join(f"<li>{s}</li>" for s in said) + "</ol>",
+    "table": lambda said: "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(said),
+    "arrows": lambda said: "\n".join(f"{n}. {TEXT} -> {s}" for n, s in enumerate(said, start=1)),
+    "two lines": lambda said: "\n\n".join(f"Original: {TEXT}\nAntonym: {s}" for s in said),
+    "preamble": lambda said: "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(said),
+    "closing": lambda said: numbered("{n}. {s}")(said) + "\n\nLet me know if you need more sentences!",
+    "echo": lambda said: f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(said),
+    "llama": lambda said: "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(said) + "</s>",
+    "qwen": lambda said: "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(said) + "<|im_end|>",
+    "runaway": lambda said: numbered("{n}. {s}")(said) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs.",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=25, deadline=None)
+@given(sentences)
+def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
+    found = [item.text for item in parse_answer(SHAPES[shape](said), text=TEXT) if item.reason is None]
+    assert found == [tidy(sentence) for sentence in said]
+
+
+@pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
+@settings(max_examples=15, deadline=None)
+@given(st.lists(chinese, min_size=2, max_size=5))
+def test_rendered_chinese_comes_back(shape: str, said: list[str]) -> None:
+    found = [
+        item.text
+        for item in parse_answer(SHAPES[shape](said), text="一个男人在弹吉他。")
+        if item.reason is None
+    ]
+    assert found == said
+
+
+@settings(max_examples=50, deadline=None)
+@given(simple)
+def test_one_line_of_several_sentences(said: list[str]) -> None:
+    for raw in (" ".join(said), " ".join(f"{n}. {s}" for n, s in enumerate(said, start=1))):
+        found = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
+        assert found == [tidy(sentence) for sentence in said]
+
+
+PIECES = [
+    "\n",
+    "\n\n",
+    " ",
+    "1. ",
+    "2) ",
+    "- ",
+    "* ",
+    "**",
+    '"',
+    "“",
+    "”",
+    "'",
+    "`",
+    "```",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ", ",
+    "|",
+    "\\",
+    "<li>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "<think>",
+    "</think>",
+    "Sentence 1: ",
+    "Original: ",
+    "Output:",
+    "Sure! ",
+    "Here are synonymous sentences: ",
+    "I'm sorry, but I can't generate that.",
+    "I hope this helps!",
+    "Note: ",
+    "->",
+    "(note ",
+    ")",
+    "\x00",
+    "\ud83d",
+    "①",
+    "好的，以下是同义句：",
+    "The cat sat.",
+    "A dog",
+    "3.5",
+    ".",
+    TEXT,
+]
+rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join)
+anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    anything,
+    st.one_of(st.just(TEXT), anything),
+    st.sampled_from(["stop", "length", "refusal", "content_filter", "x"]),
+    st.one_of(st.none(), st.integers(1, 4)),
+)
+def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) -> None:
+    items = parse_answer(raw, text=text, finish=finish, size=size)
+    assert items
+    assert items == parse_answer(raw, text=text, finish=finish, size=size)
+    assert {item.reason for item in items} <= {None, *REASONS}
+    good = [item.text for item in items if item.reason is None]
+    assert all(said == tidy(said) and any(c.isalnum() for c in said) for said in good)
+    assert size is None or len(good) <= size
+    assert finish != "refusal" or not good
+    for item in items:
+        item.text.encode()  # it can be stored
+
+
+@settings(max_examples=600, deadline=None)
+@given(rubble)
+def test_what_was_found_is_found_again(raw: str) -> None:
+    good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
+    again = parse_answer(json.dumps(good), text=TEXT)
+    assert not good or [item.text for item in again if item.reason is None] == good
+
+
+LONG = 1_000_000
+ADVERSARIES = {
+    "line": "word " * 10_000,
+    "1. ": "1. " * (LONG // 3),
+    "1.\n": "1.\n" * (LONG // 3),
+    "[": "[" * LONG,
+    '["': '["' * (LONG // 2),
+    '{"a":': '{"a":' * (LONG // 5),
+    ": [": ': ["' * (LONG // 4),
+    "think": "<think>" * 100_000,
+    "thought": "</think>" * 100_000,
+    "turns": "[/INST]a" * (LONG // 8),
+    "lines": "a\n" * (LONG // 2),
+    "spaces": " " * LONG,
+    "blank lines": " \n" * (LONG // 2),
+    "stars": "*a " * (LONG // 3),
+    "quotes": '"a" ' * (LONG // 4),
+    "apostrophes": "'a " * (LONG // 3),
+    "backticks": "`" * LONG,
+    "fences": "```\n" * (LONG // 4),
+    "tags": "<br " * (LONG // 4),
+    "rows": "|a|\n" * (LONG // 4),
+    "notes": "1. x (Note: a" * (LONG // 13),
+    "openers": "Here is " * (LONG // 8),
+    "labels": "Sentence 1: " * (LONG // 12),
+    "echoes": "Original: " * (LONG // 10),
+    "arrows": "a -> " * (LONG // 5),
+    "refusals": "I'm sorry " * (LONG // 10),
+    "inline": "1. A. 2. B. " * (LONG // 12),
+    "stops": ". " * (LONG // 2),
+    "initials": "A. " * (LONG // 3),
+    "chinese": "中。" * (LONG // 2),
+    "backslashes": '"' + "\\" * LONG + '"',
+    "python": "[" + "'x', " * (LONG // 5) + "]",
+    "surrogates": "\ud800" * LONG,
+    "ligatures": "ﷺ1. " * (LONG // 4),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_a_megabyte_takes_seconds(name: str) -> None:
+    """A quadratic step would take minutes; the slowest takes 4 s here."""
+    start = time.process_time()
+    assert parse_answer(ADVERSARIES[name], text=TEXT, size=3)
+    assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_fifty_kilobytes_take_no_time(name: str) -> None:
+    start = time.process_time()
+    assert parse_answer(ADVERSARIES[name][:50_000], text=TEXT, size=3)
+    assert time.process_time() - start < 1.5
+
+
+def test_beyond_a_million_characters_nothing_is_read() -> None:
+    items = parse_answer("1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT)
+    assert [(item.text, item.reason) for item in items] == [
+        ("One.", None),
+        ("Two.", "cut_off"),
+        ("3. Three.", "unread"),
+    ]
