@@ -59,10 +59,13 @@ def normalised(sentence: str) -> str:
 def _tied(texts: Mapping[str, str], candidates: Iterable[tuple[str, str]]) -> Groups[str]:
     ids = sorted(texts)
     groups = Groups(ids)
-    for positions in near_identical([texts[text_id] for text_id in ids]):
+    proposed = sorted(candidates)
+    owners = [*ids, *(text_id for text_id, _ in proposed)]
+    sentences = [*(texts[text_id] for text_id in ids), *(sentence for _, sentence in proposed)]
+    for positions in near_identical(sentences):
         for other in positions[1:]:
-            groups.join(ids[positions[0]], ids[other])
-    for one, two in _sharing(ids, texts, candidates):
+            groups.join(owners[positions[0]], owners[other])
+    for one, two in _sharing(ids, texts, proposed):
         groups.join(one, two)
     return groups
 

@@ -21,6 +21,7 @@ REQUIREMENTS = {
     # 6.2 wants transformers 5 and optimum-onnx transformers 4: pip then takes the latest that goes with it.
     "onnx": "sentence-transformers[onnx]",
     "openvino": "sentence-transformers[openvino]==6.2.0",
+    "distilabel": "distilabel[openai]==1.5.3 requests",  # which it imports and does not ask for
 }
 
 
@@ -46,9 +47,9 @@ def build(peer: str) -> str:
     if not (folder / "built").exists():
         print(f"building {folder}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        torch = f"torch=={version('torch').partition('+')[0]}"
+        torch = [] if peer == "distilabel" else [f"torch=={version('torch').partition('+')[0]}"]
         subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", REQUIREMENTS[peer], torch], check=True
+            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[peer].split(), *torch], check=True
         )
         # optimum-intel brings a torchvision that may be built for another torch; nothing here needs it.
         subprocess.run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True)

@@ -30,6 +30,8 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
     """The answer to a chat: a numbered list, lines of verdicts, or JSON that fits the schema."""
     prompt = text_of(messages[-1:])
     asked = text_of(messages)
+    if "## Negative" in asked:  # distilabel's GenerateSentencePair
+        return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
     if "unrelated" in asked:
         items = _verdicts(prompt)
     else:

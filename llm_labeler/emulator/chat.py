@@ -51,7 +51,7 @@ class Chat:
         if refusal := refused(404, body, self._options):
             return refusal
         question = digest(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
-        self._stats.requests += 1
+        self._stats.count_request()
         self._stats.asked[question] += 1
         kind = self._faults.strikes(question, self._stats.asked[question])
         if kind is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,14 @@ class Stats:
     answers: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     batches: int = 0
+    first_s: float = 0.0  # this machine's monotonic clock, at the first call and the last
+    last_s: float = 0.0
+
+    def count_request(self) -> None:
+        """Note a call."""
+        self.last_s = time.monotonic()
+        self.first_s = self.first_s or self.last_s
+        self.requests += 1
 
     @property
     def asked_again(self) -> int:
@@ -47,4 +56,6 @@ class Stats:
             "asked_again": self.asked_again,
             "batches": self.batches,
             "faults": dict(self.faults),
+            "first_s": self.first_s,
+            "last_s": self.last_s,
         }

@@ -12,7 +12,8 @@ from llm_labeler.settings import FilterSettings
 
 _JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and emoji have them
 _LINK_OR_MARKUP = re.compile(
-    r"\b(?:https?|ftp)://\S+|\bwww\.\S+|\S+@\S+|</?[A-Za-z][^<>]*>|\[[^\[\]]*\]\([^()]*\)|&[A-Za-z]+;"
+    r"\b(?:https?|ftp)://\S+|\bwww\.\S+|[^\s@]{1,64}@\S+|</?[A-Za-z][^<>]{0,500}>"
+    r"|\[[^\[\]]{0,500}\]\([^()]{0,500}\)|&[A-Za-z]{1,20};"
 )
 _META = re.compile(
     r"\bas an? (?:ai|artificial intelligence|large language model|language model)\b"

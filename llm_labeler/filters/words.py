@@ -73,5 +73,5 @@ def _stem(word: str) -> str:
         return word
     for british, american in _BRITISH:
         word = word.replace(british, american)
-    stem = _ENDING.sub("", _ENDING.sub("", word)) if word.endswith("s") else _ENDING.sub("", word)
+    stem = _ENDING.sub("", _ENDING.sub("", word))  # twice: things, thing; played, play
     return stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem

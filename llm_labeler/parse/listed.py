@@ -120,7 +120,9 @@ def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -
     if above.kind != "outside" and above.is_empty:
         return True
     said = tidy(line)
-    if above.kind != "outside" and wording.aside(said, source, None) is not None:
+    reason = wording.aside(said, source, None) if above.kind != "outside" else None
+    is_tail = line[:1] in " \t" and not after_blank and reason == "preamble"  # "… such⏎   as:"
+    if reason is not None and not is_tail:
         return False
     if after_blank:
         return above.kind != "outside" and line[:1] in " \t"

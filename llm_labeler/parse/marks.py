@@ -45,10 +45,14 @@ def find_marks(lines: list[str], source: Source) -> dict[int, Mark]:
     """
     marks: dict[int, Mark] = {}
     last: int | None = None
+    indent = 0
     for place, line in enumerate(lines):
         mark = _mark(line, last, source)
-        if mark is not None:
+        # "… type⏎   2." ends a sentence that was broken there.
+        is_tail = mark is not None and bool(marks) and mark.indent > indent and not mark.rest.strip()
+        if mark is not None and (mark.kind != "number" or not is_tail):
             marks[place] = mark
+            indent = mark.indent
             last = last if mark.ordinal is None else mark.ordinal
     only = next(iter(marks.values())) if len(marks) == 1 else None
     # `A. fumigatus` is no list; `a) …` may be.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from unicodedata import numeric
 
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
@@ -38,8 +39,6 @@ def plain(raw: str) -> str:
 
 
 def _as_number(match: re.Match[str]) -> str:
-    from unicodedata import numeric
-
     number = int(numeric(match[2])) if match[2] else int(match[3])
     return f"{match[1]}{number}. "
 

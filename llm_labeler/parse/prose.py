@@ -24,7 +24,9 @@ _QUOTED = re.compile(r'"([^"]+)"')
 
 def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
     """Items of an answer without any list, in order."""
-    pieces = [piece for block in _blocks(text) for piece in _pieces(block, source)]
+    blocks = _blocks(text)
+    one_a_line = sum(len(block) for block in blocks) == size or _is_title(source.text)
+    pieces = [piece for block in blocks for piece in _pieces(block, source, one_a_line)]
     sentences = [n for n, (_, reason) in enumerate(pieces) if reason is None]
     if len(sentences) == 1 and size != 1:
         n = sentences[0]
@@ -60,9 +62,8 @@ def _blocks(text: str) -> list[list[str]]:
     return [block for block in blocks if block]
 
 
-def _pieces(block: list[str], source: Source) -> list[tuple[str, str | None]]:
-    """Sentences of a block, each of one line or more, and asides with their reasons."""
-    is_titled = not source.text.endswith(_ENDED)
+def _pieces(block: list[str], source: Source, one_a_line: bool) -> list[tuple[str, str | None]]:
+    """Sentences of a block, each of one line or of a broken one's parts, and asides with their reasons."""
     pieces: list[tuple[list[str], str | None]] = []
     for line in block:
         said = tidy(line.lstrip("> \t"))
@@ -71,13 +72,18 @@ def _pieces(block: list[str], source: Source) -> list[tuple[str, str | None]]:
         if reason is None and above_reason in ("closing_note", "refusal"):
             reason = above_reason
         goes_on = reason == above_reason and reason != "echo"
-        if reason is None and (is_titled or above[-1].endswith(_ENDED) or not said[:1].islower()):
+        if reason is None and (one_a_line or above[-1].endswith(_ENDED) or not said[:1].islower()):
             goes_on = False
         if goes_on and pieces:
             above.append(said)
         else:
             pieces.append(([said], reason))
     return [(" ".join(lines), reason) for lines, reason in pieces]
+
+
+def _is_title(text: str) -> bool:
+    """Whether neither a capital nor a full stop tells where such a text begins and ends."""
+    return not text.endswith(_ENDED) or text[:1].islower()
 
 
 def _divided(piece: str, source: Source, size: int | None) -> list[str]:

@@ -28,9 +28,7 @@ def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
         return [Item(said, "unparsable")] if said else []
     before, rest = _after_echo(said, source)
     reason = wording.aside(said, source, None)
-    if reason == "closing_note" and not wording.notes(said, source):
-        reason = None  # "Let me know …" may well be a sentence where one is expected
-    if reason is not None and not before:
+    if reason is not None and not before and not _may_be_sentence(said, reason, source):
         return [Item(said, reason)]
     rest, remark = _without_remark(rest, source)
     sentence = strip_clothes(rest, source)
@@ -39,6 +37,14 @@ def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
     inner = [Item(sentence)] if sentence == said or not rounds else refine(sentence, source, rounds - 1)
     around = ([Item(before, "echo")] if before else [], [Item(remark, "closing_note")] if remark else [])
     return [*around[0], *inner, *around[1]]
+
+
+def _may_be_sentence(said: str, reason: str, source: Source) -> bool:
+    """Whether a piece that begins as an aside does is a sentence where one is expected: "Let me know …"."""
+    if reason == "closing_note":
+        return not wording.notes(said, source)
+    is_labelled = 0 < label_end(said, source) < len(said)
+    return reason == "preamble" and (is_labelled or not wording.heads_sentences(said))
 
 
 def strip_clothes(said: str, source: Source) -> str:

@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import json_repair
-
 # An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
 _OPEN = re.compile(
     r"(?:^|(?<=[:：]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
@@ -100,6 +98,8 @@ def _repaired(text: str) -> Any:
     """What json_repair makes of nearly-JSON; None where it can't, or would take too long."""
     if text[0] == "(" or len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
         return None
+    import json_repair  # only broken JSON needs it
+
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):

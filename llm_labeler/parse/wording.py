@@ -81,6 +81,11 @@ def introduces(piece: str, source: Source) -> bool:
     return phrases.HEADING.match(piece) is not None or lead(bare, source) == len(bare) > 0
 
 
+def heads_sentences(piece: str) -> bool:
+    """Whether an introduction is one to sentences and to nothing else."""
+    return phrases.HEADING.match(piece) is not None or phrases.ABOUT_SENTENCES.search(piece) is not None
+
+
 def aside(piece: str, source: Source, otherwise: str | None) -> str | None:
     """Why a tidy piece is no sentence, by its words; `otherwise` if they don't tell."""
     if refuses(piece, source):

@@ -1,0 +1,170 @@
+"""How fast `label generate` asks, what it costs the machine, and what is lost; distilabel beside it.
+
+    python benchmarks/label_throughput.py [--sentences 800] [--latency-ms 200] [--concurrency 64] [--rounds 3]
+        [--faults 0.1] [--distilabel PYTHON]
+
+Both ask the same emulated server (`python -m llm_labeler.emulator`, a process of its own) for pairs of the same
+sentences; its answers mean nothing. `label` makes two calls a sentence, distilabel's GenerateSentencePair one.
+Wall times are of the whole processes; "asking" is the time between a server's first and last call. The last
+table repeats it with a share of the calls failing, at the clients' own settings for retries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from peers_aoe.environments import build
+
+PEER = Path(__file__).parent / "peers_label" / "distilabel_pairs.py"
+
+
+def main() -> None:
+    """Run the rounds and print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sentences", type=int, default=800)
+    parser.add_argument("--latency-ms", type=float, default=200)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--faults", type=float, default=0.1)
+    parser.add_argument("--distilabel", metavar="PYTHON", help="a Python that has it; built by pip if absent")
+    options = parser.parse_args()
+    python = options.distilabel or build("distilabel")
+    ideal = options.concurrency / (options.latency_ms / 1000)
+    with tempfile.TemporaryDirectory() as folder:
+        source = write_sentences(Path(folder) / "sentences.txt", options.sentences)
+        for faults in (0.0, options.faults):
+            rounds = [
+                (
+                    ours(source, Path(folder) / f"{faults}-{n}", options, faults),
+                    peer(python, source, options, faults),
+                )
+                for n in range(options.rounds)
+            ]
+            print(
+                f"\n{options.sentences:,} sentences, {faults:.0%} of the calls fail; ideal {ideal:.0f} calls/s\n"
+            )
+            print(
+                "| who | calls a sentence | wall s | asking, calls/s | of ideal | CPU ms a call | rows lost |"
+            )
+            print("|---|---|---|---|---|---|---|")
+            for name, found in zip(("label", "distilabel"), zip(*rounds, strict=True), strict=True):
+                print(line(name, found, ideal), flush=True)
+
+
+def line(name: str, found: tuple[dict, ...], ideal: float) -> str:
+    """Medians over the rounds."""
+    of = {key: median(one[key] for one in found) for key in found[0]}
+    rate = of["calls"] / of["asking_s"]
+    cells = (
+        name,
+        f"{of['calls'] / of['sentences']:.2f}",
+        f"{of['wall_s']:.1f}",
+        f"{rate:.0f}",
+        f"{rate / ideal:.0%}",
+        f"{1000 * of['cpu_s'] / of['calls']:.2f}",
+        f"{of['lost']:.0f} of {of['sentences']:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) -> dict:
+    """`label generate`, once, and again while it says that questions have no answer."""
+    with emulator(options, faults) as base_url:
+        config = out.with_suffix(".toml")
+        config.write_text(
+            f'[llm.llama]\nmodel = "emulated"\nbase_url = "{base_url}"\nconcurrency = {options.concurrency}\n',
+            encoding="utf-8",
+        )
+        command = [sys.executable, "-m", "llm_labeler", "generate", "--input", str(source), "--llm", "llama"]
+        command += ["--config", str(config), "--out", str(out), "--json", "-q"]
+        start = time.perf_counter()
+        done, cpu_s = run(command)
+        wall_s = time.perf_counter() - start
+        answered = json.loads(done.splitlines()[-1])
+        stats = counts(base_url)
+    lost = answered["dropped"].get("not_answered", 0) + answered["dropped"].get("answer_rejected", 0)
+    return {
+        "sentences": options.sentences,
+        "calls": stats["requests"],
+        "asking_s": stats["last_s"] - stats["first_s"],
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "lost": lost,
+    }
+
+
+def peer(python: str, source: Path, options: argparse.Namespace, faults: float) -> dict:
+    """distilabel's pipeline, in its own environment."""
+    with emulator(options, faults) as base_url:
+        start = time.perf_counter()
+        printed, cpu_s = run([python, str(PEER), str(source), base_url, str(options.concurrency)])
+        wall_s = time.perf_counter() - start
+        answer = json.loads(printed.splitlines()[-1])
+        stats = counts(base_url)
+    return {
+        "sentences": options.sentences,
+        "calls": stats["requests"],
+        "asking_s": stats["last_s"] - stats["first_s"],
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "lost": options.sentences - answer["whole"],
+    }
+
+
+def run(command: list[str]) -> tuple[str, float]:
+    """A command's stdout and the CPU seconds of it and its children."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    before = os.times()
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    after = os.times()
+    if done.returncode:
+        raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
+    return done.stdout.strip(), cpu_s
+
+
+@contextmanager
+def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
+    """The server as a process of its own; its base URL."""
+    command = [sys.executable, "-m", "llm_labeler.emulator", "--latency-ms", str(options.latency_ms)]
+    server = subprocess.Popen(
+        [*command, "--faults", str(faults), "--seed", "1"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def counts(base_url: str) -> dict:
+    """What the server has counted."""
+    with urllib.request.urlopen(re.sub("/v1$", "/stats", base_url)) as answer:  # noqa: S310 - loopback
+        return json.load(answer)
+
+
+def write_sentences(path: Path, number: int) -> Path:
+    """Different plain sentences."""
+    who = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
+    what = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
+    lines = [f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()

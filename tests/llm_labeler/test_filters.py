@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_labeler.filters import REASONS, turned_down
+from llm_labeler.filters.scripts import is_other_script, shares
+from llm_labeler.filters.words import differing, fold, sameness, words
+from llm_labeler.records import Polarity
+from llm_labeler.settings import FilterSettings
+
+TEXT = "The doctor gave the child two tablets yesterday."
+DEFAULT = FilterSettings()
+
+
+def reason(
+    candidate: str, text: str = TEXT, polarity: Polarity = "positive", **options: object
+) -> str | None:
+    return turned_down(candidate, text, polarity, FilterSettings.model_validate(options))
+
+
+@pytest.mark.parametrize("polarity", ["positive", "negative"])
+@pytest.mark.parametrize(
+    ("candidate", "expected"),
+    [
+        ("A physician handed 2 pills to a kid the day before.", None),
+        (TEXT, "copy"),
+        ("the doctor gave the child two tablets, yesterday!!", "copy"),
+        ("Ｔｈｅ doctor　gave the child two tablets yesterday", "copy"),
+        ("The doctor gave the child \x1b[31mtwo pills.", "control_characters"),
+        ("The doctor gave the\nchild two pills.", "control_characters"),
+        ("The doctor gave the \ufffd two pills.", "control_characters"),
+        ("The doctor \u202egave the child two pills.", "control_characters"),
+        ("The doctor gave \ud800 the child pills.", "control_characters"),
+        ("2 + 2 = 4 (100 %), 5 - 3 = 2! 1 + 1 = 2", "no_letters"),
+        ("https://example.org/doctor/child/tablets", "markup_only"),
+        ("[doctor](https://example.org/tablets)", "markup_only"),
+        ("<img src='doctor.png' alt='a child with tablets'/>", "markup_only"),
+        ("See https://example.org for the doctor's tablets.", None),
+        ("The opposite of the sentence is that no tablet was given.", "meta"),
+        ("This is the opposite of a doctor giving tablets.", "meta"),
+        ("I would say, as an AI, that tablets were given.", "meta"),
+        ("A synonymous sentence about tablets and a doctor.", "meta"),
+        ("昨天医生给了孩子两片药,医生给了孩子两片药。", "wrong_script"),
+        ("Врач вчера дал ребёнку две таблетки.", "wrong_script"),
+        ("أعطى الطبيب الطفل قرصين أمس.", "wrong_script"),
+        ("Two pills.", "too_short"),
+        ("The doctor gave pills. " * 10, "too_long"),
+    ],
+)
+def test_either_polarity(candidate: str, polarity: Polarity, expected: str | None) -> None:
+    assert reason(candidate, polarity=polarity) == expected
+    assert expected is None or expected in REASONS
+
+
+@pytest.mark.parametrize(
+    ("candidate", "expected"),
+    [
+        ("The doctor did not give the child two tablets yesterday.", None),
+        ("The doctor gave the child two tablets today.", None),
+        ("The doctor gave the child three tablets yesterday.", None),
+        ("No doctor gave the child two tablets yesterday.", None),
+        ("A doctor gave a child two tablets yesterday.", "near_copy"),
+        ("The doctors gave the child two tablet yesterday.", "near_copy"),
+        ("The child gave the doctor two tablets yesterday.", None),
+    ],
+)
+def test_a_negative_differs_by_a_word_or_its_order(candidate: str, expected: str | None) -> None:
+    assert reason(candidate, polarity="negative") == expected
+    assert reason(candidate) is None  # as a positive each may stand
+
+
+def test_one_word_makes_a_negative_of_a_long_text() -> None:
+    text = "It is known that " + "the dose and " * 40 + "the result are safe."
+    assert reason(text.replace("safe", "unsafe"), text, "negative") is None
+    assert reason(text.replace("are", "are not"), text, "negative") is None
+    assert reason(text.replace("are safe", "aren't safe"), text, "negative") is None
+    assert reason(text.replace("dose", "doses"), text, "negative") == "near_copy"
+
+
+@pytest.mark.parametrize(
+    ("text", "candidate"),
+    [
+        ("Hypertension is common.", "Hypotension is common."),
+        ("It is legal.", "It is illegal."),
+        ("He was careful.", "He was careless."),
+        ("It rose in 2018.", "It rose in 2019."),
+        ("You can enter.", "You cannot enter."),
+        ("x > 5 holds.", "x < 5 holds."),
+        ("这种药是安全的。", "这种药是不安全的。"),
+    ],
+)
+def test_small_words_that_turn_the_meaning(text: str, candidate: str) -> None:
+    assert reason(candidate, text, "negative") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "candidate"),
+    [
+        ("The colour is organised.", "The color is organized."),
+        ("He doesn't know.", "He does not know."),
+        ("She can't swim.", "She cannot swim."),
+        ("He likes the dog.", "He liked a dog."),
+    ],
+)
+def test_spelling_and_inflection_turn_nothing(text: str, candidate: str) -> None:
+    assert reason(candidate, text, "negative") == "near_copy"
+
+
+def test_the_order_of_words_is_measured() -> None:
+    moved = "Yesterday the doctor gave the child two tablets."
+    # Five of six words (articles aside) stand in the same order: 2 · 5 / 12.
+    assert sameness(words(TEXT), words(moved)) == pytest.approx(5 / 6)
+    assert reason(moved, polarity="negative") is None
+    assert reason(moved, polarity="negative", antonym_similarity=0.8) == "near_copy"
+
+
+def test_differing_words_are_counted_with_repeats() -> None:
+    assert differing(words("a b b c"), words("a b d")) == 3  # b, c, and d
+    assert differing(words("It isn't so."), words("It is so")) == 1
+    candidate = "The nurse gave the child two tablets yesterday."
+    assert reason(candidate, polarity="negative", min_differing_words=2) is None
+    assert reason(candidate, polarity="negative", min_differing_words=3) == "few_differing_words"
+    assert reason(candidate, min_differing_words=3) is None
+
+
+def test_scripts() -> None:
+    assert shares("Ab cd 中文 e1") == {"CJK": 0.4, "LATIN": 0.6}
+    assert shares("123") == {}
+    mixed = "使用 PyTorch DataLoader 时 num_workers 会崩溃"
+    assert not is_other_script("PyTorch 的 DataLoader 用 num_workers 就会崩", mixed)
+    assert not is_other_script("数据加载器在多进程时会崩溃", mixed)
+    assert is_other_script("The loader crashes with several workers", mixed)
+    assert is_other_script("这个 bug 在 PyTorch 里", "There is a bug in PyTorch")
+    assert is_other_script("東京の病院はとても大きいです", "北京的医院非常大")
+    assert not is_other_script("β-blockers lower pressure", "Beta blockers lower pressure")
+    assert not is_other_script("12 %", "十二")
+
+
+def test_settings_switch_rules_off() -> None:
+    assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False) is None
+    assert reason("Two pills.", min_length_ratio=0) is None
+
+
+def test_what_the_text_has_a_candidate_may_have() -> None:
+    text = "The opposite of the word hot is cold."
+    assert reason("The opposite of the word cold is hot, too.", text) is None
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
+def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
+    found = turned_down(candidate, text, polarity, DEFAULT)
+    assert found is None or found in REASONS
+    if found is None:
+        assert fold(candidate) != fold(text)
+        assert any(character.isalpha() for character in candidate)
+    assert fold(candidate) == fold(normalize("NFKC", candidate).upper().lower()) or not candidate.isascii()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(alphabet="aAbB not.,!? é中", min_size=1, max_size=30), st.sampled_from(["positive", "negative"])
+)
+def test_a_text_is_no_candidate_of_its_own(text: str, polarity: Polarity) -> None:
+    for candidate in (text, text.upper(), f"  {text}!", text.replace(" ", "  ")):
+        assert turned_down(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
+
+
+@pytest.mark.parametrize(
+    "sentence", ["word " * 20_000, "a" * 100_000, "<" * 100_000, "[" * 50_000, "中" * 50_000]
+)
+def test_long_sentences_take_no_minutes(sentence: str) -> None:
+    other = sentence[: len(sentence) // 2] + " not " + sentence[len(sentence) // 2 :]
+    assert turned_down(other, sentence, "negative", DEFAULT) in (
+        None,
+        "near_copy",
+        "no_letters",
+        "wrong_script",
+    )

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llm_labeler.filters import screen
+from llm_labeler.filters.words import fold
+from llm_labeler.records import AskKey, Candidate, Item, Task, Text
+from llm_labeler.settings import FilterSettings
+
+TEXT = Text.of("A man plays a guitar.", 1)
+DEFAULT = FilterSettings()
+Answer = tuple[AskKey, list[Item]]
+
+
+def answer(llm: str, task: Task, *items: str | Item, prompt: str = "p") -> Answer:
+    key = AskKey(TEXT.text_id, llm, task, prompt, "0")
+    return key, [item if isinstance(item, Item) else Item(item) for item in items]
+
+
+def test_every_item_becomes_a_proposal() -> None:
+    screened = screen(
+        TEXT,
+        [answer("b", "positive", Item("Sure!", "preamble"), "Someone plays a guitar.", TEXT.text)],
+        DEFAULT,
+    )
+    assert [(p.llm, p.candidate, p.reason) for p in screened.proposals] == [
+        ("b", "Sure!", "preamble"),
+        ("b", "Someone plays a guitar.", None),
+        ("b", TEXT.text, "copy"),
+    ]
+    assert screened.candidates == (
+        Candidate(TEXT.text_id, "Someone plays a guitar.", "positive", ("b",), ("p",)),
+    )
+
+
+def test_one_candidate_of_several_llms_has_them_all_for_sources() -> None:
+    screened = screen(
+        TEXT,
+        [
+            answer("llama", "positive", "someone plays a guitar", prompt="q"),
+            answer("chatgpt", "positive", "Someone plays a guitar."),
+            answer("chatglm", "positive", "SOMEONE plays a guitar!"),
+        ],
+        DEFAULT,
+    )
+    (candidate,) = screened.candidates
+    assert candidate.candidate == "SOMEONE plays a guitar!"  # chatglm is the first by name
+    assert candidate.llms == ("chatglm", "chatgpt", "llama")
+    assert candidate.prompt_hashes == ("p", "q")
+    assert [proposal.reason for proposal in screened.proposals] == [None, None, None]
+
+
+def test_a_repeat_of_one_llm_is_none() -> None:
+    screened = screen(
+        TEXT,
+        [
+            answer("a", "positive", "Someone plays a guitar.", "someone plays a guitar"),
+            answer("a", "positive", "Someone plays a guitar!", prompt="q"),
+        ],
+        DEFAULT,
+    )
+    assert [proposal.reason for proposal in screened.proposals] == [None, "repeated", "repeated"]
+    assert [(c.llms, c.prompt_hashes) for c in screened.candidates] == [(("a",), ("p", "q"))]
+
+
+def test_what_is_said_to_be_both_is_neither() -> None:
+    screened = screen(
+        TEXT,
+        [
+            answer("a", "positive", "Someone strums.", "A guy plays a guitar."),
+            answer("b", "negative", "someone strums", "Someone strums!", "Nobody plays a guitar."),
+        ],
+        DEFAULT,
+    )
+    assert [p.reason for p in screened.proposals] == [
+        "both_polarities",
+        None,
+        "both_polarities",
+        "both_polarities",
+        None,
+    ]
+    assert [(c.candidate, c.polarity) for c in screened.candidates] == [
+        ("A guy plays a guitar.", "positive"),
+        ("Nobody plays a guitar.", "negative"),
+    ]
+
+
+def test_a_failed_negative_does_not_cost_a_good_positive() -> None:
+    near = "The man played a guitar."
+    screened = screen(TEXT, [answer("a", "positive", near), answer("b", "negative", near)], DEFAULT)
+    assert [proposal.reason for proposal in screened.proposals] == [None, "near_copy"]
+    assert [candidate.polarity for candidate in screened.candidates] == ["positive"]
+
+
+def test_answers_to_other_questions_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match="judge"):
+        screen(TEXT, [answer("a", "judge", "same")], DEFAULT)
+    with pytest.raises(ValueError, match=TEXT.text_id):
+        screen(Text.of("Another.", 2), [answer("a", "positive", "One.")], DEFAULT)
+
+
+said = st.sampled_from(
+    [
+        TEXT.text,
+        "a man plays a guitar",
+        "Someone plays a guitar.",
+        "someone plays a guitar!",
+        "Nobody plays a guitar.",
+        "The man played guitars.",
+        "A man doesn't play.",
+        "一个男人在弹吉他。",
+        "No.",
+        "123",
+    ]
+)
+items = st.lists(
+    st.builds(Item, said, st.sampled_from([None, None, None, "preamble", "beyond_size"])), max_size=5
+)
+keys = st.builds(
+    AskKey,
+    st.just(TEXT.text_id),
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(["positive", "negative"]),
+    st.sampled_from(["p", "q"]),
+    st.sampled_from(["0", "1"]),
+)
+answers = st.lists(st.tuples(keys, items), max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(answers, st.randoms(use_true_random=False))
+def test_nothing_is_lost_and_order_changes_nothing(
+    given_answers: list[Answer], chance: random.Random
+) -> None:
+    screened = screen(TEXT, given_answers, DEFAULT)
+    assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in screened.proposals) == Counter(
+        (key.llm, key.task, key.prompt_hash, item.text) for key, found in given_answers for item in found
+    )
+    shuffled = list(given_answers)
+    chance.shuffle(shuffled)
+    assert screen(TEXT, shuffled, DEFAULT) == screened
+
+    kept = [p for p in screened.proposals if p.reason is None]
+    # Each that is kept is a source of just one candidate, and each source of a candidate is kept once.
+    assert sorted((p.llm, p.polarity, fold(p.candidate)) for p in kept) == sorted(
+        (llm, c.polarity, fold(c.candidate)) for c in screened.candidates for llm in c.llms
+    )
+    positives = {fold(c.candidate) for c in screened.candidates if c.polarity == "positive"}
+    negatives = {fold(c.candidate) for c in screened.candidates if c.polarity == "negative"}
+    assert not positives & negatives
+    assert len(positives) + len(negatives) == len(screened.candidates)
+    assert fold(TEXT.text) not in positives | negatives
+    assert all(c.candidate in {p.candidate for p in kept} for c in screened.candidates)
