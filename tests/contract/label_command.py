@@ -40,7 +40,9 @@ def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(keys or {})}
 
 
-def run_label(*arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None) -> Done:
+def run_label(
+    *arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 180
+) -> Done:
     done = subprocess.run(
         [sys.executable, "-m", "llm_labeler", *arguments],
         capture_output=True,
@@ -48,7 +50,7 @@ def run_label(*arguments: str, keys: Mapping[str, str] | None = None, cwd: Path 
         errors="replace",
         env=environment(keys),
         cwd=cwd,
-        timeout=180,
+        timeout=timeout_s,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
