@@ -28,7 +28,10 @@ def test_a_thousand_sentences_lose_nothing_and_repeat_nothing(tmp_path: Path) ->
                 answers[f"antonym {before}{line}"] = f"1. {name} denies that {line}"
             urls[name] = stack.enter_context(served(program, tmp_path / name, answers, *CHAOS))
         config = llms_file(
-            tmp_path / "l.toml", {name: f"{url}/v1" for name, url in urls.items()}, timeout_s=5.0
+            tmp_path / "l.toml",
+            {name: f"{url}/v1" for name, url in urls.items()},
+            timeout_s=5.0,
+            model="gpt-4o",
         )
         done = run_label(
             "generate",
@@ -44,7 +47,7 @@ def test_a_thousand_sentences_lose_nothing_and_repeat_nothing(tmp_path: Path) ->
             str(tmp_path / "out"),
             "--json",
             keys={"EMULATED_API_KEY": "any"},
-            timeout_s=900,
+            timeout_s=1800,
         )
         journals = {
             name: requests.get(f"{url}/v1/_requests", timeout=60).json() for name, url in urls.items()
