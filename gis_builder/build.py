@@ -13,12 +13,13 @@ from typing import Any
 from gis_builder.assemble import assemble, settings_record
 from gis_builder.audit import AuditReport, audit
 from gis_builder.crawl import crawl, crawl_record, failures, stored_record
-from gis_builder.folders import STORE_FILE, check_apart, check_out, working_folder
+from gis_builder.folders import STORE_FILE, check_out, working_folder
 from gis_builder.github import GitHub
 from gis_builder.settings import BuildSettings
 from gis_builder.store import RepoRow, Store, Usage
 from gis_builder.verdicts import FILE, detect, judged_rows
 from pairkit.errors import LeakError
+from pairkit.folders import check_apart
 from pairkit.reader import read_pairs
 
 Say = Callable[[str], None]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from gis_builder.build import Built, build
 from gis_builder.emulator import serve
-from gis_builder.folders import work_beside
 from gis_builder.github import CrawlSettings, GitHub, Token
 from gis_builder.settings import BuildSettings
 from gis_builder.store import Store
 from gis_builder.watch import CrawlWatch
 from pairkit.errors import ConfigError
+from pairkit.folders import work_beside
 from pairkit.terminal import say
 
 _PACKAGE = Path(__file__).resolve().parent

@@ -10,30 +10,9 @@ from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_errors
-from pairkit.folders import held_folder
+from pairkit.folders import check_name, held_folder
 
 STORE_FILE = "store.sqlite"
-
-
-def work_beside(out: Path) -> Path:
-    """The working folder of a build that is given none: `OUT.work`.
-
-    Raises:
-        ConfigError: `out` has no name of its own.
-    """
-    _check_name(out)
-    return out.with_name(out.name + ".work")
-
-
-def check_apart(out: Path, work: Path) -> None:
-    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted.
-
-    Raises:
-        ConfigError: `out` is or holds `work`.
-    """
-    home = work.resolve()
-    if out.resolve() in (home, *home.parents):
-        raise ConfigError(f"{out}: the dataset would replace the working folder {work}; choose another --out")
 
 
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
@@ -45,7 +24,7 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
     Raises:
         ConfigError: says what is there and what to do.
     """
-    _check_name(out)
+    check_name(out)
     if not out.exists():
         with write_errors(out):
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -77,11 +56,6 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
         raise ConfigError(f"{work}: no such working folder; run the crawl first or choose another --work")
     with held_folder(work, "another gis process works in it; wait for it or choose another --work"):
         yield
-
-
-def _check_name(out: Path) -> None:
-    if out.name in ("", ".."):
-        raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as gis")
 
 
 def _run_record(out: Path) -> dict[str, Any] | None:

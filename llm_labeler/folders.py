@@ -11,6 +11,7 @@ from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import write_errors
+from pairkit.folders import check_name
 
 _MADE_BY = "label "
 
@@ -65,8 +66,7 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     Raises:
         ConfigError: says what is there and what to do.
     """
-    if out.name in ("", ".."):
-        raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as pairs")
+    check_name(out)
     if not out.exists():
         with write_errors(out):
             out.parent.mkdir(parents=True, exist_ok=True)

@@ -26,14 +26,12 @@ from llm_labeler.workplace import (
     STORE_FILE,
     RunRecord,
     any_of,
-    check_apart,
     recall,
     remember,
-    work_beside,
 )
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, RemoteError
-from pairkit.folders import held_folder
+from pairkit.folders import check_apart, held_folder, work_beside
 
 Say = Callable[[str], None]
 

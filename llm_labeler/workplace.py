@@ -66,28 +66,6 @@ class RunRecord:
         )
 
 
-def work_beside(out: Path) -> Path:
-    """The working folder of a run that is given none: `OUT.work`.
-
-    Raises:
-        ConfigError: `out` has no name of its own.
-    """
-    if out.name in ("", ".."):
-        raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as pairs")
-    return out.with_name(out.name + ".work")
-
-
-def check_apart(out: Path, work: Path) -> None:
-    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted.
-
-    Raises:
-        ConfigError: `out` is or holds `work`.
-    """
-    home = work.resolve()
-    if out.resolve() in (home, *home.parents):
-        raise ConfigError(f"{out}: the dataset would replace the working folder {work}; choose another --out")
-
-
 def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
     """Write down what the run is about, for its owner alone: the sentences may be confidential.
 

@@ -1,4 +1,4 @@
-"""A folder that one process works in at a time."""
+"""The folders of a run: the dataset that it makes, and the one beside it that it works in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,37 @@ from pairkit.errors import ConfigError
 from pairkit.files import write_errors
 
 LOCK_FILE = "lock"
+
+
+def work_beside(out: Path) -> Path:
+    """The working folder of a run that is given none: `OUT.work`.
+
+    Raises:
+        ConfigError: `out` has no name of its own.
+    """
+    check_name(out)
+    return out.with_name(out.name + ".work")
+
+
+def check_name(out: Path) -> None:
+    """Refuse a folder without a name of its own.
+
+    Raises:
+        ConfigError: `out` is one.
+    """
+    if out.name in ("", ".."):
+        raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as pairs")
+
+
+def check_apart(out: Path, work: Path) -> None:
+    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted.
+
+    Raises:
+        ConfigError: `out` is or holds `work`.
+    """
+    home = work.resolve()
+    if out.resolve() in (home, *home.parents):
+        raise ConfigError(f"{out}: the dataset would replace the working folder {work}; choose another --out")
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer import Typer
 from typer.core import TyperGroup
 
-from pairkit import __version__
-from pairkit.errors import ConfigError, PairkitError
+from pairkit.errors import PairkitError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -101,19 +101,28 @@ class Commands(TyperGroup):
             raise Ended(BROKEN_PIPE) from None
 
 
-def reserved(command: str, purpose: str) -> None:
-    """Run a command whose name is kept for a later release: it says so, and exits with 2 (0 for help)."""
-    message = (
-        f"{purpose} (`{command}`) is not in release {__version__} of aoe-toolkit; `gis` is (see CHANGELOG.md)"
+def application(name: str, purpose: str) -> Typer:
+    """The application that the commands of one console script register with.
+
+    Args:
+        name: The script.
+        purpose: One sentence, for its help.
+    """
+    return Typer(
+        name=name,
+        cls=Commands,
+        help=purpose,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,  # a traceback with local variables could show a token
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode="markdown",
     )
-    if {"--help", "--version"} & set(sys.argv[1:]):
-        sys.stdout.write(message + "\n")
-    else:
-        run(lambda: _refuse(message))
 
 
-def _refuse(message: str) -> None:
-    raise ConfigError(message)
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
 def run(command: Callable[[], Any]) -> None:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import typer
+from pairkit.terminal import application, examples
 
-from pairkit.terminal import Commands
+__all__ = ["app", "examples"]
 
-app = typer.Typer(
-    name="aoe",
-    cls=Commands,
-    help="Train text embeddings with angles in complex space, encode with them, evaluate and export them.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="markdown",
+app = application(
+    "aoe", "Train text embeddings with angles in complex space, encode with them, evaluate and export them."
 )
-
-
-def examples(*lines: str) -> str:
-    """The end of a command's help."""
-    return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)

@@ -44,9 +44,9 @@ def build(
 ) -> None:
     """Crawl, detect duplicates, make pairs, split, write and audit a dataset. Run it again to go on."""
     from gis_builder.build import build as build_dataset
-    from gis_builder.folders import work_beside
     from gis_builder.repos import read_repos
     from gis_builder.session import Crawler
+    from pairkit.folders import work_beside
 
     settings = o.merged_settings(
         config,

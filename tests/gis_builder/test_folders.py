@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.folders import check_apart, check_out, work_beside, working_folder
+from gis_builder.folders import check_out, working_folder
 from pairkit.errors import ConfigError
+from pairkit.folders import check_apart, work_beside
 
 
 def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:
