@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from llm_labeler.plan import Plan
     from llm_labeler.score import ScoreReport
     from llm_labeler.session import Stage
-    from llm_labeler.settings import LabelSettings
+    from llm_labeler.settings import LabelSettings, LlmSettings
     from llm_labeler.show import Shown
 
 
@@ -126,17 +127,25 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     stdout.print(table)
 
 
-def show_llms(settings: LabelSettings, known_keys: dict[str, str]) -> None:
+def show_llms(settings: LabelSettings) -> None:
     """The LLMs that a configuration describes."""
-    table = Table()
-    for title in ("name", "kind", "model", "server", "key", "$ per million in / out"):
-        table.add_column(title)
+    from llm_labeler.providers import build
+    from llm_labeler.providers.prices import AS_OF
+
+    rows = []
     for name, llm in sorted(settings.llm.items()):
-        prices = ["unknown" if price is None else f"{price:g}" for price in (llm.price_in, llm.price_out)]
-        table.add_row(
-            name, llm.kind, Words(llm.model), Words(llm.base_url or ""), known_keys[name], " / ".join(prices)
-        )
-    stdout.print(table)
+        prices = build(name, llm).prices
+        told = ["unknown" if price is None else f"{price:g}" for price in (prices.prompt, prices.completion)]
+        rows.append((name, llm.kind, llm.model, llm.base_url or "-", _key(llm), " / ".join(told)))
+    heading = ("name", "kind", "model", "server", "key", "$ per million tokens in / out")
+    stdout.print(markdown_table(heading, rows), markup=False)
+    stdout.print(f"prices that no configuration states are of {AS_OF}", markup=False)
+
+
+def _key(llm: LlmSettings) -> str:
+    if llm.api_key_env is None:
+        return "none needed"
+    return f"{llm.api_key_env} {'set' if os.environ.get(llm.api_key_env) else 'not set'}"
 
 
 def show_score(report: ScoreReport) -> None:

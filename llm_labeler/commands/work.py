@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -123,11 +122,4 @@ def report(
 @app.command(epilog=examples("label llms", "label llms --config llms.toml"))
 def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
     """List the LLMs there are, built in or from --config, and whether their keys are set."""
-    settings = o.merged_settings(config, sets)
-    keys = {
-        name: "none needed"
-        if llm.api_key_env is None
-        else f"{llm.api_key_env} {'set' if os.environ.get(llm.api_key_env) else 'not set'}"
-        for name, llm in settings.llm.items()
-    }
-    show_llms(settings, keys)
+    show_llms(o.merged_settings(config, sets))
