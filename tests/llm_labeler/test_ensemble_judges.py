@@ -18,7 +18,7 @@ from llm_labeler.records import VERDICTS, Judgement, Verdict
 from llm_labeler.settings import EnsembleSettings
 from tests.llm_labeler.simulated_judges import classes, judgements
 
-SETTINGS = EnsembleSettings()
+SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
 
