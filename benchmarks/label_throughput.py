@@ -82,7 +82,7 @@ def line(name: str, found: tuple[dict, ...], ideal: float) -> str:
 
 
 def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) -> dict:
-    """`label generate`, once, and again while it says that questions have no answer."""
+    """`label generate`, in a process of its own."""
     with emulator(options, faults) as base_url:
         config = out.with_suffix(".toml")
         config.write_text(
@@ -98,14 +98,7 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
         answered = json.loads(done.splitlines()[-1])
         stats = counts(base_url)
     lost = answered["dropped"].get("not_answered", 0) + answered["dropped"].get("answer_rejected", 0)
-    return {
-        "sentences": options.sentences,
-        "calls": stats["requests"],
-        "asking_s": stats["last_s"] - stats["first_s"] + options.latency_ms / 1000,
-        "wall_s": wall_s,
-        "cpu_s": cpu_s,
-        "lost": lost,
-    }
+    return measured(options, stats, wall_s, cpu_s, lost)
 
 
 def peer(python: str, source: Path, options: argparse.Namespace, faults: float) -> dict:
@@ -117,13 +110,18 @@ def peer(python: str, source: Path, options: argparse.Namespace, faults: float) 
         wall_s = time.perf_counter() - start
         whole = json.loads(printed.splitlines()[-1])["whole"] if printed else 0
         stats = counts(base_url)
+    return measured(options, stats, wall_s, cpu_s, options.sentences - whole)
+
+
+def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: float, lost: int) -> dict:
+    """One run's figures."""
     return {
         "sentences": options.sentences,
         "calls": stats["requests"],
         "asking_s": stats["last_s"] - stats["first_s"] + options.latency_ms / 1000,
         "wall_s": wall_s,
         "cpu_s": cpu_s,
-        "lost": options.sentences - whole,
+        "lost": lost,
     }
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pairkit.errors import ConfigError
-from pairkit.files import write_errors
-from pairkit.folders import check_name, held_folder
+from pairkit.folders import held_folder, made_there
 
 STORE_FILE = "store.sqlite"
 
@@ -24,18 +22,9 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
     Raises:
         ConfigError: says what is there and what to do.
     """
-    check_name(out)
-    if not out.exists():
-        with write_errors(out):
-            out.parent.mkdir(parents=True, exist_ok=True)
-        return
-    if not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
-    if not any(out.iterdir()):
-        return
-    run = _run_record(out)
+    run = made_there(out, "gis")
     if run is None:
-        raise ConfigError(f"{out}: holds files that are no dataset of `gis`; choose another --out")
+        return
     same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
     if not same and not fresh:
         raise ConfigError(
@@ -56,13 +45,3 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
         raise ConfigError(f"{work}: no such working folder; run the crawl first or choose another --work")
     with held_folder(work, "another gis process works in it; wait for it or choose another --work"):
         yield
-
-
-def _run_record(out: Path) -> dict[str, Any] | None:
-    """The run.json of a dataset of ours; None for any other folder."""
-    try:
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    is_ours = isinstance(run, dict) and str(run.get("made_by", "")).startswith("gis ")
-    return run if is_ours else None

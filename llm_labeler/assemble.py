@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.dataset import DatasetRows, run_record, write
+from llm_labeler.dataset import DatasetRows, write
 from llm_labeler.ensemble import Judges, fit_judges, label
 from llm_labeler.evidence import Evidence, judged
 from llm_labeler.records import Judgement, Pair, Text
 from llm_labeler.split import split_texts
 from llm_labeler.store import Store
-from llm_labeler.workplace import CANDIDATES_FILE, RunRecord, write_private
+from llm_labeler.workplace import CANDIDATES_FILE, RunRecord, kind_of, write_private
 
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
 _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -93,7 +93,7 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
     judges = None
-    if settings.ensemble.strategy == "weighted":
+    if settings.judges:  # all votes first: `weighted` goes by them, and people see the judges' records
         judges = fit_judges(_judgements(judged(store, record, by_id)), settings.ensemble)
     rows = DatasetRows(settings.ensemble.strategy, settings.seed)
     candidates = _Candidates()
@@ -110,8 +110,6 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
         dropped.update(item.reason for item in evidence.proposals if item.reason is not None)
         answers, unjudged = answers + evidence.answers.total(), unjudged + evidence.unjudged
         proposals += len(evidence.proposals)
-    if judges is None and settings.judges:
-        judges = fit_judges(_judgements(judged(store, record, by_id)), settings.ensemble)
     table = candidates.table()
     write_private(work / CANDIDATES_FILE, table)
     wanted = len(texts) * len(record.generation_keys())
@@ -137,13 +135,7 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
             "dropped": dropped_before,
             **({"judges": judges.to_dict()} if judges else {}),
         },
-        run=run_record(
-            settings,
-            parameters={name: words for name, (_, words) in record.parameters.items()},
-            prompts=record.prompts,
-            source=record.source,
-            sha256=record.sha256,
-        ),
+        run=record.made_of(),
     )
     return Assembled(statistics, judges, {**dropped_before, **rows.dropped})
 
@@ -157,8 +149,4 @@ def _judgements(evidence: Iterator[Evidence]) -> Iterator[Judgement]:
 def _rejected(store: Store, record: RunRecord) -> int:
     """Questions that a server turned down for good."""
     wanted = record.generation_keys()
-    return sum(
-        failure.final
-        and (failure.key.llm, failure.key.task, failure.key.prompt_hash, failure.key.parameters) in wanted
-        for failure in store.failures()
-    )
+    return sum(failure.final and kind_of(failure.key) in wanted for failure in store.failures())

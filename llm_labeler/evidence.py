@@ -10,9 +10,9 @@ from itertools import groupby
 from llm_labeler.filters import screen
 from llm_labeler.judge import judge_asks, judge_batches, read_verdicts
 from llm_labeler.parse import parse_answer
-from llm_labeler.records import POLARITIES, Answer, Ask, Candidate, Judgement, Proposal, Text
+from llm_labeler.records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
 from llm_labeler.store import Store
-from llm_labeler.workplace import RunRecord
+from llm_labeler.workplace import RunRecord, kind_of
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iter
     wanted = record.generation_keys()
     for text_id, group in groupby(store.answers(POLARITIES), key=lambda answer: answer.key.text_id):
         text = texts.get(text_id)
-        answers = [answer for answer in group if _kind(answer) in wanted]
+        answers = [answer for answer in group if kind_of(answer.key) in wanted]
         if text is None or not answers:
             continue
         items = [
@@ -88,7 +88,3 @@ def judge_questions(evidence: Iterable[Evidence], judge: str, record: RunRecord)
     """What one judge is asked, text by text."""
     for one in evidence:
         yield from questions_to(judge, one, record)
-
-
-def _kind(answer: Answer) -> tuple[str, str, str, str]:
-    return answer.key.llm, answer.key.task, answer.key.prompt_hash, answer.key.parameters

@@ -10,10 +10,9 @@ from typing import Any
 from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.errors import ConfigError
-from pairkit.files import write_errors
-from pairkit.folders import check_name
+from pairkit.folders import made_there
 
-_MADE_BY = "label "
+_COMMAND = "label"
 
 
 def run_record(
@@ -37,7 +36,7 @@ def run_record(
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name
     return {
-        "made_by": f"{_MADE_BY}(aoe-toolkit {__version__})",
+        "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
         "settings": kept,
         "llms": {
             name: {
@@ -66,19 +65,8 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     Raises:
         ConfigError: says what is there and what to do.
     """
-    check_name(out)
-    if not out.exists():
-        with write_errors(out):
-            out.parent.mkdir(parents=True, exist_ok=True)
-        return
-    if not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
-    if not any(out.iterdir()):
-        return
-    there = _run_there(out)
-    if there is None:
-        raise ConfigError(f"{out}: holds files that are no dataset of `label`; choose another --out")
-    if not fresh and _made_of(there) != _made_of(run):
+    there = made_there(out, _COMMAND, "input")
+    if there is not None and not fresh and _made_of(there) != _made_of(run):
         raise ConfigError(
             f"{out}: holds a dataset made from another input, or with other settings or LLMs; give --fresh to"
             " replace it, or another --out"
@@ -88,17 +76,3 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
 def _made_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes two datasets the same; the input's name does not, and a newer toolkit may mend one."""
     return run["input"].get("sha256"), run.get("settings"), run.get("llms"), run.get("prompts")
-
-
-def _run_there(out: Path) -> dict[str, Any] | None:
-    """The run.json of a dataset of ours; None for any other folder."""
-    try:
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    is_ours = (
-        isinstance(run, dict)
-        and str(run.get("made_by", "")).startswith(_MADE_BY)
-        and isinstance(run.get("input"), dict)
-    )
-    return run if is_ours else None

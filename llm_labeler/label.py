@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_labeler.assemble import Assembled, assemble
 from llm_labeler.budget import Spending, check_prices
-from llm_labeler.dataset import check_out, run_record
+from llm_labeler.dataset import check_out
 from llm_labeler.ensemble import Judges
 from llm_labeler.plan import Plan, estimate
 from llm_labeler.prompts import load_template
@@ -120,7 +120,7 @@ def generate(
         say(f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)")
     if leaving := [name for name, provider in providers.items() if provider.leaves_machine]:
         say(f"the sentences are sent to other machines: {', '.join(leaving)}")
-    check_out(out, _made_of(record), fresh=fresh)
+    check_out(out, record.made_of(), fresh=fresh)
     with held_folder(work, IN_USE), Store.open(work / STORE_FILE, create=True) as store:
         remember(work, record, texts.texts)
         if cut_off := store.recover():
@@ -165,7 +165,7 @@ def parse(
     below = recorded.settings.model_dump(mode="json")
     settings = load_settings(LabelSettings, below=below, assignments=assignments, flags=flags)
     record = _with_settings(recorded, settings)
-    check_out(out, _made_of(record), fresh=fresh)
+    check_out(out, record.made_of(), fresh=fresh)
     with held_folder(work, IN_USE), Store.open(work / STORE_FILE) as store:
         assembled = assemble(store, record, texts, out, work)
         in_all = store.spent()
@@ -202,16 +202,6 @@ def _prepare(
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
-
-
-def _made_of(record: RunRecord) -> dict[str, Any]:
-    return run_record(
-        record.settings,
-        parameters={name: words for name, (_, words) in record.parameters.items()},
-        prompts=record.prompts,
-        source=record.source,
-        sha256=record.sha256,
-    )
 
 
 def _keep_words(store: Store, record: RunRecord) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
+from llm_labeler.folders import run_record
 from llm_labeler.prompts import Template
-from llm_labeler.records import Polarity, Text
+from llm_labeler.records import AskKey, Polarity, Text
 from llm_labeler.settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
@@ -57,13 +58,28 @@ class RunRecord:
         """What is asked for."""
         return self.settings.prompt.polarities
 
+    def made_of(self) -> dict[str, Any]:
+        """What run.json says of the dataset that this run makes."""
+        return run_record(
+            self.settings,
+            parameters={name: words for name, (_, words) in self.parameters.items()},
+            prompts=self.prompts,
+            source=self.source,
+            sha256=self.sha256,
+        )
+
     def generation_keys(self) -> frozenset[tuple[str, str, str, str]]:
-        """LLM, task, prompt hash and parameters of every answer that this run is made from."""
+        """What `kind_of` says of every answer that this run is made from."""
         return frozenset(
             (llm, polarity, self.template.prompt_hash(self.settings.size, polarity), self.parameters[llm][0])
             for llm in self.settings.proposers
             for polarity in self.settings.prompt.polarities
         )
+
+
+def kind_of(key: AskKey) -> tuple[str, str, str, str]:
+    """LLM, task, prompt hash and parameters: a question but for its text."""
+    return key.llm, key.task, key.prompt_hash, key.parameters
 
 
 def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:

@@ -66,6 +66,46 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
+    """A connection to a file of this kind.
+
+    Args:
+        path: The SQLite file.
+        schema: What must be in it.
+        create: Make it where it is absent, readable by its owner alone.
+        absent: What to say and advise where it is absent and not to be made.
+
+    Raises:
+        ConfigError: it is absent (without `create`), unreadable, or in use.
+        DataError: it is damaged, another program's, or of a newer version.
+    """
+    if create:
+        touch_private(path)
+    elif not path.is_file():
+        raise ConfigError(f"{path}: {absent}")
+    with database_errors(path):
+        connection = connect(path)
+        try:
+            prepare(connection, path, schema, create=create)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All that is written inside is kept, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def touch_private(path: Path) -> None:
     """Create the file for its owner alone."""
     with write_errors(path):

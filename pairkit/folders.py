@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_errors
@@ -31,6 +33,41 @@ def check_name(out: Path) -> None:
     """
     if out.name in ("", ".."):
         raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as pairs")
+
+
+def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
+    """The run.json of the dataset of ours that would be replaced at `out`; None where nothing is in the way.
+
+    Args:
+        out: The folder; those above it are made.
+        command: Whose dataset it may be: `gis`, `label`.
+        tables: Keys under which every run.json of that command has a table.
+
+    Raises:
+        ConfigError: `out` has no name of its own, can't be made, is a file, or holds something else.
+    """
+    check_name(out)
+    if not out.exists():
+        with write_errors(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+        return None
+    if not out.is_dir():
+        raise ConfigError(f"{out}: is a file; choose another --out")
+    if not any(out.iterdir()):
+        return None
+    run: dict[str, Any] | None
+    try:
+        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        run = None
+    is_ours = (
+        isinstance(run, dict)
+        and str(run.get("made_by", "")).startswith(f"{command} ")
+        and all(isinstance(run.get(name), dict) for name in tables)
+    )
+    if not is_ours:
+        raise ConfigError(f"{out}: holds files that are no dataset of `{command}`; choose another --out")
+    return run
 
 
 def check_apart(out: Path, work: Path) -> None:

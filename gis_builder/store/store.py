@@ -16,8 +16,7 @@ from gis_builder.store import reading
 from gis_builder.store.rows import Absence, Page, RepoOutcome, RepoRow, Task, TopUp, Usage
 from gis_builder.store.schema import SCHEMA
 from gis_builder.store.writing import REPO_COLUMNS, save_page
-from pairkit.database import connect, database_errors, prepare, touch_private
-from pairkit.errors import ConfigError
+from pairkit.database import database_errors, open_database, transaction
 
 
 class Store:
@@ -43,18 +42,8 @@ class Store:
             ConfigError: it is absent (without `create`), unreadable, or in use.
             DataError: it is damaged, another program's, or of a newer version.
         """
-        if create:
-            touch_private(path)
-        elif not path.is_file():
-            raise ConfigError(f"{path}: no crawl store there; run the crawl first or choose another --work")
-        with database_errors(path):
-            connection = connect(path)
-            try:
-                prepare(connection, path, SCHEMA, create=create)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path, connection)
+        absent = "no crawl store there; run the crawl first or choose another --work"
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -208,15 +197,8 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, database_errors(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._lock, database_errors(self.path), transaction(self._connection) as connection:
+            yield connection
 
     def _ask(self, sql: str, *values: Any) -> list[Any]:
         with self._lock, database_errors(self.path):

@@ -26,11 +26,10 @@ from llm_labeler.store.rows import (
     text,
 )
 from llm_labeler.store.schema import KEY, SCHEMA
-from pairkit.database import connect, database_errors, prepare, touch_private
-from pairkit.errors import ConfigError
+from pairkit.database import database_errors, open_database, transaction
 
-_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants  # noqa: S608 - constants
-_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608  # noqa: S608
+_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
+_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
 _FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
 _BEGIN = (
     f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
@@ -57,18 +56,8 @@ class Store:
             ConfigError: it is absent (without `create`), unreadable, or in use.
             DataError: it is damaged, another program's, or of a newer version.
         """
-        if create:
-            touch_private(path)
-        elif not path.is_file():
-            raise ConfigError(f"{path}: no label store there; run `label generate` first or name its folder")
-        with database_errors(path):
-            connection = connect(path)
-            try:
-                prepare(connection, path, SCHEMA, create=create)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path, connection)
+        absent = "no label store there; run `label generate` first or name its folder"
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -258,15 +247,8 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with database_errors(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with database_errors(self.path), transaction(self._connection) as connection:
+            yield connection
 
 
 def _keep(connection: sqlite3.Connection, answer: Answer) -> None:

@@ -7,31 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.contract.conftest import Done
+
 MEMBERS = ("chatgpt", "llama", "chatglm")
-
-
-@dataclass(frozen=True)
-class Done:
-    """A finished command."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def result(self) -> dict[str, Any]:
-        return json.loads(self.out.strip().splitlines()[-1])
-
-    @property
-    def error(self) -> str:
-        """The one line of the error."""
-        (line,) = [line for line in self.err.splitlines() if line.startswith("error: ")]
-        assert "Traceback" not in self.err
-        return line
 
 
 def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
