@@ -148,7 +148,9 @@ def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _
     """The ends of the buckets that cost the least time, for ascending lengths.
 
     A bucket costs a fixed amount, and the square of its longest sequence for each of its sequences (dynamic
-    programming over the distinct lengths, as equal lengths never cost anything to take together).
+    programming over the distinct lengths, as equal lengths never cost anything to take together). Where the
+    limit parts a run of equal lengths, it is cut from its beginning on, which may cost
+    a little more than the least; trying every place would take longer than that saves.
 
     Args:
         lengths: Ascending.
