@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 # Importing a module of commands registers them, in this order.
-from gis_builder.commands import builds, crawls, datasets  # noqa: F401
+from gis_builder.commands import builds, crawls, datasets, reports  # noqa: F401
 from gis_builder.commands.app import app
 from pairkit import __version__
 from pairkit.terminal import run
