@@ -64,7 +64,16 @@ def _data(record: Mapping[str, Any]) -> str:
         lines.append(
             f"{truncated:,} texts were longer than {record['encoder']['max_length']} tokens and were cut."
         )
+    if record["training_texts"]:
+        lines.append(_DIGESTS)
     return " ".join(lines)
+
+
+_DIGESTS = (
+    "`training_texts.npy` holds a 64-bit digest of each text, by which `aoe evaluate` tells what a test set "
+    "shares with them. No text can be read from it, but whoever has a text can ask whether it was among "
+    "them: delete the file where that must not be known."
+)
 
 
 def _objective(objective: Mapping[str, Any]) -> str:

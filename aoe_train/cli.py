@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 # Importing a module of commands registers them.
-from aoe_train.commands import convert, encode, evaluate, export, pretrain, push, train  # noqa: F401
+from aoe_train.commands import (  # noqa: F401
+    convert,
+    encode,
+    evaluate,
+    export,
+    figures,
+    pretrain,
+    push,
+    reproduce,
+    train,
+)
 from aoe_train.commands.app import app
 from pairkit import __version__
 from pairkit.errors import ConfigError

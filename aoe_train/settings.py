@@ -87,6 +87,7 @@ class LogSettings(Settings):
     report_to: tuple[str, ...] = ()  # tensorboard, wandb, …
     checkpoint_minutes: float = Field(default=5.0, ge=0)  # looked at with each entry
     checkpoint_steps: int | None = Field(default=None, ge=1)  # instead of by the clock
+    training_texts: bool = True  # keep a digest of each, by which `aoe evaluate` knows what it was trained on
 
 
 # What `--preset` stands for: differences from the defaults, beneath everything that is given.

@@ -17,6 +17,7 @@ from aoe_train.backbones.decoder import has_lora, merge_lora
 from aoe_train.batch_plan import describe
 from aoe_train.card import model_card
 from aoe_train.evaluate.dev import DevMetric, dev_metric
+from aoe_train.evaluate.overlap import write_digests
 from aoe_train.origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train.packing.rows import train_all_rows
 from aoe_train.preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
@@ -199,6 +200,7 @@ class _Run:
             "rows": {"train": len(prepared.data.train), "kind": prepared.data.train.kind}
             | ({"dev": len(prepared.data.dev)} if prepared.data.dev else {}),
             "batches": describe(prepared.batches, prepared.store),
+            "training_texts": self.settings.log.training_texts,
             "versions": versions(),
             "wall_s": round(time.perf_counter() - self.begun, 3),
             "history": [entry for entry in history if "loss" in entry],
@@ -213,6 +215,8 @@ class _Run:
             merge_lora(backbone)
         with whole_folder(self.sources.out) as folder:
             prepared.encoder.save(folder)
+            if self.settings.log.training_texts:
+                write_digests(folder, prepared.data.train.texts)
             write_text(folder / "README.md", model_card(self.sources.out.name, record, prepared.encoder.dim))
             write_json(folder / RUN_FILE, record)
 

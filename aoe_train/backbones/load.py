@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PACKAGED = "minilm"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# Tokenizer, configuration and safetensors; neither pickled weights nor other frameworks'.
-_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py"]
+# Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _UNWANTED = ["onnx/*", "openvino/*", "original/*"]
 
 

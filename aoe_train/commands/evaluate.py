@@ -4,38 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from aoe_train.commands import options as o
 from aoe_train.commands.app import app, examples
-from aoe_train.commands.models import Model, load_encoder
+from aoe_train.commands.models import open_model
 from pairkit.terminal import out as stdout
 from pairkit.terminal import print_json, say
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.table import Table
 
-    from aoe_train.evaluate import Result, Split, Task
+    from aoe_train.evaluate import Chosen, Score, Split
+    from aoe_train.evaluate.embedders.embedder import Embedder
+    from aoe_train.evaluate.table import Grid
+
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", help="A model's folder, a hub id, minilm, or a model's name at --endpoint."
+    ),
+]
 
 
 @app.command(
     epilog=examples(
         "aoe evaluate --model minilm --data-dir data",
+        "aoe evaluate --model M --suite all --data-dir data --markdown M.md",
+        "aoe evaluate --model M --against minilm --data-dir data",
         "aoe evaluate --model M --data-dir data --task STS-B --split dev",
-        "aoe evaluate --model M --data gis --json",
+        "aoe evaluate --model M --suite gis --data gis --json",
+        "aoe evaluate --model M --suite mteb --task Banking77Classification",
+        "aoe evaluate --model text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     )
 )
 def evaluate(
     model: Model,
     *,
-    suite: Annotated[str, typer.Option("--suite", help="sts: STS12-16, STS-B and SICK-R.")] = "sts",
+    suite: Annotated[
+        str, typer.Option("--suite", help="sts, transfer, nli, retrieval, gis, mteb, or all but mteb.")
+    ] = "sts",
     data_dir: Annotated[
         Path | None,
         typer.Option(
             "--data-dir",
-            help="Holds sts/STS12.tsv …, stsb/stsb-test.tsv, sick/sick-test.tsv, or some of them.",
+            help="Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.",
         ),
     ] = None,
     task: Annotated[
@@ -44,72 +60,169 @@ def evaluate(
     data: Annotated[
         str | None,
         typer.Option(
-            "--data", "-d", help="Pairs of your own instead of a suite: a folder, a file or a hub id."
+            "--data", "-d", help="Pairs of your own instead of a suite's: a folder, a file or a hub id."
         ),
     ] = None,
     split: Annotated[str | None, typer.Option("--split", help="test or dev. [default: test]")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Another model, to be tested against on the same examples."),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint", help="A server with OpenAI's /embeddings that has --model; key in OPENAI_API_KEY."
+        ),
+    ] = None,
+    against_endpoint: Annotated[
+        str | None, typer.Option("--against-endpoint", help="The same for --against.")
+    ] = None,
     precision: o.Precision = None,
+    draws: Annotated[
+        int, typer.Option("--draws", help="Bootstrap resamples for intervals and tests; 0: none.")
+    ] = 1000,
+    seed: o.Seed = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Keep vectors on disk, and use those that are there.")
+    ] = True,
+    subsets: Annotated[bool, typer.Option("--subsets", help="Show the parts of each task too.")] = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", help="A file for the tables in Markdown, beside the papers' figures."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file for the JSON object, besides what is printed.")
     ] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say how well a model's cosines follow labels: Spearman and Pearson.
+    """Say how good a model is on what the papers measured, or on pairs of your own.
 
-    They are times 100 in the table, as in papers, and from -1 to 1 in the JSON object, whose keys are the
-    tasks: {task: {spearman, pearson, n}}, with the figures of a task's parts under `subsets`.
+    Figures are times 100 in tables, as in papers, with 95 % bootstrap intervals in brackets. In the JSON
+    object they are as they come: {task: {spearman, pearson, n, ci95, overlap}}, with a task's parts under
+    `subsets`, the other model's figures under `against`, and such an object for each suite with --suite all.
     """
-    from aoe_train.evaluate import evaluate as score
-    from pairkit.files import write_json
+    from aoe_train.evaluate import ALL, Draws, score
+    from aoe_train.evaluate.table import mteb_figures
+    from aoe_train.evaluate.table_markdown import markdown as page
+    from pairkit.files import write_text
 
-    tasks, missing = _tasks(suite, data_dir, task or (), data, split)
-    for name, reason in missing.items():
+    sampled = Draws(draws, 42 if seed is None else seed)
+    if suite == "mteb":
+        _refuse({"--data": data, "--split": split, "--against": against, "--markdown": markdown})
+        embedder = open_model(model, precision, endpoint=endpoint, cache=cache, quiet=quiet)
+        scored = _mteb(embedder, task or (), data_dir, cache=cache, quiet=quiet)
+        _write(scored, out=out, json=json)
+        if not json:
+            stdout.print(_table(mteb_figures(scored), "mteb, times 100"))
+        return
+    chosen = _choose(suite, data_dir, task or (), data, split)
+    for name, reason in chosen.missing.items():
         say(f"left out {name}: {reason}", quiet=quiet)
-    encoder = load_encoder(model, precision)
-    results = score(lambda texts: encoder.encode(texts, progress=not quiet), tasks)
-    found = {name: result.to_dict() for name, result in results.items()}
-    if out is not None:
-        write_json(out, found)
-    if json:
-        print_json(found)
-    else:
-        stdout.print(_table(results))
+    embedder = open_model(model, precision, endpoint=endpoint, cache=cache, quiet=quiet)
+    rival = None
+    if against is not None:
+        rival = open_model(against, precision, endpoint=against_endpoint, cache=cache, quiet=quiet)
+    trained = None if endpoint else _trained(model)
+    found = {
+        name: score(embedder, tasks, rival=rival, trained=trained, draws=sampled, quiet=quiet)
+        for name, tasks in chosen.tasks.items()
+    }
+    for scores in found.values():
+        _warn(embedder.name, scores, quiet=quiet)
+    told = {suite: {name: one.to_dict() for name, one in scores.items()} for suite, scores in found.items()}
+    _write(told if suite == ALL else told[suite], out=out, json=json)
+    names = (embedder.name, None if rival is None else rival.name)
+    if markdown is not None:
+        pages = [page(suite, scores, *names, draws=sampled) for suite, scores in found.items()]
+        write_text(markdown, "\n".join(pages))
+    if not json:
+        for name, scores in found.items():
+            _print(name, scores, *names, subsets=subsets)
 
 
-def _tasks(
+def _choose(
     suite: str, data_dir: Path | None, names: Sequence[str], data: str | None, split: str | None
-) -> tuple[Sequence[Task], Mapping[str, str]]:
-    from aoe_train.evaluate import SUITES, find_tasks, read_pair_task
+) -> Chosen:
+    from aoe_train.evaluate import choose_pairs, choose_tasks
     from pairkit.errors import ConfigError
 
     if split not in (None, "test", "dev"):
         raise ConfigError(f"--split {split}: expected test or dev")
-    chosen = cast("Split | None", split)
+    part = cast("Split | None", split)
     if data is not None:
         if data_dir is not None or names:
-            raise ConfigError("--data stands instead of a suite; leave --data-dir and --task out")
-        return [read_pair_task(data, chosen)], {}
-    if suite not in SUITES:
-        raise ConfigError(f"--suite {suite}: expected {' or '.join(SUITES)}")
+            raise ConfigError("--data stands instead of a suite's data; leave --data-dir and --task out")
+        return choose_pairs(suite, data, part)
     if data_dir is None:
         raise ConfigError("give --data-dir, the folder with the suite's data, or --data, pairs of your own")
-    return find_tasks(SUITES[suite], data_dir, names=names, split=chosen or "test")
+    return choose_tasks(suite, data_dir, names, part or "test")
 
 
-def _table(results: Mapping[str, Result]) -> Table:
+def _refuse(given: Mapping[str, object]) -> None:
+    from pairkit.errors import ConfigError
+
+    for flag, value in given.items():
+        if value is not None:
+            raise ConfigError(
+                f"{flag}: not for --suite mteb, whose library judges in its own way; leave it out"
+            )
+
+
+def _mteb(
+    embedder: Embedder, names: Sequence[str], data_dir: Path | None, *, cache: bool, quiet: bool
+) -> dict[str, dict[str, Any]]:
+    from tempfile import TemporaryDirectory
+
+    from aoe_train.evaluate.mteb_tasks import run_mteb
+    from pairkit.errors import ConfigError
+
+    if not names:
+        raise ConfigError("--suite mteb has over a thousand tasks: give --task, such as --task STSBenchmark")
+    if cache:
+        return run_mteb(embedder, names, data_dir=data_dir, quiet=quiet)
+    with TemporaryDirectory() as folder:
+        return run_mteb(embedder, names, data_dir=data_dir, cache=Path(folder), quiet=quiet)
+
+
+def _trained(model: str) -> np.ndarray | None:
+    from aoe_train.backbones.load import find_folder
+    from aoe_train.evaluate import read_digests
+
+    return read_digests(find_folder(model))
+
+
+def _warn(model: str, scores: Mapping[str, Score], *, quiet: bool) -> None:
+    for name, found in scores.items():
+        if found.overlap is not None and found.overlap.texts:
+            say(f"warning: {name}: {model} was {found.overlap}", quiet=quiet)
+
+
+def _write(found: Mapping[str, Any], *, out: Path | None, json: bool) -> None:
+    from pairkit.files import write_json
+
+    if out is not None:
+        write_json(out, found)
+    if json:
+        print_json(found)
+
+
+def _print(suite: str, scores: Mapping[str, Score], model: str, rival: str | None, *, subsets: bool) -> None:
+    from aoe_train.evaluate.table import comparisons, figures
+
+    stdout.print(_table(figures(scores, subsets=subsets), f"{suite}, times 100"))
+    against = comparisons(scores, model, rival or "")
+    if against is not None:
+        stdout.print(_table(against, f"{suite}: {model} less {rival}, times 100"))
+
+
+def _table(grid: Grid, title: str) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title="times 100, labels against cosines", box=None)
-    table.add_column("task")
-    metrics = list(dict.fromkeys(metric for result in results.values() for metric in result.scores))
-    for heading in (*metrics, "n"):
-        table.add_column(heading, justify="right")
-    for name, result in results.items():
-        table.add_row(name, *(f"{100 * result.scores[metric]:.2f}" for metric in metrics), f"{result.n:,}")
-    if len(results) > 1:
-        means = [
-            sum(result.scores[metric] for result in results.values()) / len(results) for metric in metrics
-        ]
-        table.add_row("mean", *(f"{100 * mean:.2f}" for mean in means), "")
+    table = Table(title=title, box=None)
+    for place, heading in enumerate(grid.headings):
+        table.add_column(heading, justify="right" if place else "left")
+    for row in grid.rows:
+        table.add_row(*(Text(cell) for cell in row))  # as they are: brackets are no markup here
     return table

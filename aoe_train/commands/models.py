@@ -8,6 +8,8 @@ import typer
 
 if TYPE_CHECKING:
     from aoe_train.encoder import Encoder
+    from aoe_train.evaluate.embedders.embedder import Embedder
+    from aoe_train.settings import Precision
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A model's folder, a hub id, or minilm.")]
 
@@ -18,14 +20,32 @@ def load_encoder(model: str, precision: str | None) -> Encoder:
     Raises:
         ConfigError: No such model or precision; see `Encoder.load` for the rest.
     """
+    from aoe_train.encoder import Encoder
+
+    return Encoder.load(model, precision=_precision(precision))
+
+
+def open_model(
+    model: str, precision: str | None, *, endpoint: str | None = None, cache: bool = True, quiet: bool = False
+) -> Embedder:
+    """A model to be judged, here or at an endpoint; see `open_embedder`.
+
+    Raises:
+        ConfigError: No such model or precision; see `open_embedder` for the rest.
+    """
+    from aoe_train.evaluate.embedders.open import open_embedder
+
+    return open_embedder(model, endpoint=endpoint, precision=_precision(precision), cache=cache, quiet=quiet)
+
+
+def _precision(given: str | None) -> Precision:
     from pydantic import TypeAdapter, ValidationError
 
-    from aoe_train.encoder import Encoder
     from aoe_train.settings import Precision
     from pairkit.errors import ConfigError
 
     try:
-        numbers: Precision = TypeAdapter(Precision).validate_python(precision or "auto")
+        numbers: Precision = TypeAdapter(Precision).validate_python(given or "auto")
     except ValidationError as error:
-        raise ConfigError(f"--precision {precision}: expected auto, fp32, bf16 or fp16") from error
-    return Encoder.load(model, precision=numbers)
+        raise ConfigError(f"--precision {given}: expected auto, fp32, bf16 or fp16") from error
+    return numbers

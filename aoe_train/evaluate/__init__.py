@@ -4,31 +4,65 @@ A suite finds its tasks in a data folder; a task names its texts and scores thei
 texts into vectors can be judged, `Encoder.encode` or another.
 """
 
+from aoe_train.evaluate.choose import ALL, Chosen, choose_pairs, choose_tasks
 from aoe_train.evaluate.correlation import Correlation, correlation, pearson, spearman
 from aoe_train.evaluate.dev import DevMetric, dev_metric
+from aoe_train.evaluate.overlap import Overlap, overlap, read_digests, write_digests
 from aoe_train.evaluate.pairs import PairTask, pair_task, read_pair_task
-from aoe_train.evaluate.sts import Sts
-from aoe_train.evaluate.tasks import Result, Split, Suite, Task, evaluate, find_tasks
-
-SUITES: dict[str, Suite] = {"sts": Sts()}
-"""By the name that `aoe evaluate --suite` takes."""
+from aoe_train.evaluate.resample import Comparison, Interval, Judged, Means, compare
+from aoe_train.evaluate.score import Draws, Score, score
+from aoe_train.evaluate.suites import SUITES
+from aoe_train.evaluate.suites.sts import Sts
+from aoe_train.evaluate.tasks import (
+    NoTaskHere,
+    Result,
+    Split,
+    Suite,
+    Task,
+    Verdict,
+    find_tasks,
+    judge,
+    summarise,
+)
+from aoe_train.evaluate.vectors import Input, Vectors
 
 __all__ = [
+    "ALL",
     "SUITES",
+    "Chosen",
+    "Comparison",
     "Correlation",
     "DevMetric",
+    "Draws",
+    "Input",
+    "Interval",
+    "Judged",
+    "Means",
+    "NoTaskHere",
+    "Overlap",
     "PairTask",
     "Result",
+    "Score",
     "Split",
     "Sts",
     "Suite",
     "Task",
+    "Vectors",
+    "Verdict",
+    "choose_pairs",
+    "choose_tasks",
+    "compare",
     "correlation",
     "dev_metric",
-    "evaluate",
     "find_tasks",
+    "judge",
+    "overlap",
     "pair_task",
     "pearson",
+    "read_digests",
     "read_pair_task",
+    "score",
     "spearman",
+    "summarise",
+    "write_digests",
 ]

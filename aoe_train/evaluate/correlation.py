@@ -6,21 +6,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aoe_train.evaluate.resample import Judged
 from aoe_train.evaluate.vectors import ROUNDING
 from pairkit.errors import DataError
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """Agreement of `n` cosines with `n` labels, each figure in [-1, 1]."""
+@dataclass(frozen=True)
+class Correlation(Judged):
+    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1].
 
-    spearman: float
-    pearson: float
-    n: int
+    Attributes:
+        cosines: (pair,), not constant.
+        labels: (pair,), not constant, on any scale.
+    """
+
+    cosines: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Pairs."""
+        return len(self.labels)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Both coefficients, pairs weighted by the counts."""
+        x, y = self.cosines, self.labels.astype(float)
+        ranks, label_ranks = (_weighted_ranks(values, counts) for values in (x, y))
+        return {
+            "spearman": _weighted_pearson(ranks, label_ranks, counts),
+            "pearson": _weighted_pearson(x, y, counts),
+        }
 
 
 def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlation:
-    """Both coefficients at once.
+    """Cosines and labels whose agreement can be told.
 
     Args:
         cosines: (pair,)
@@ -41,7 +60,7 @@ def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlat
             f"every cosine is {cosines[0]:g}: the model tells no text from another, so nothing correlates",
             path=where,
         )
-    return Correlation(spearman(cosines, labels), pearson(cosines, labels), len(labels))
+    return Correlation(cosines, labels)
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
@@ -61,6 +80,28 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     shared: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
     return shared[place]
+
+
+def _weighted_ranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Ranks (draw, example) where example e stands counts[d, e] times; equal values share their mean rank."""
+    _, place = np.unique(values, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    begins = np.flatnonzero(np.diff(place[order], prepend=-1))
+    together = np.add.reduceat(counts[:, order], begins, axis=1)
+    shared: np.ndarray = np.cumsum(together, axis=1) - (together - 1) / 2
+    return shared[:, place]
+
+
+def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(draw,); NaN where a draw holds one value only."""
+    total = counts.sum(axis=1, keepdims=True)
+    x = x - (counts * x).sum(axis=1, keepdims=True) / total
+    y = y - (counts * y).sum(axis=1, keepdims=True) / total
+    together = (counts * x * y).sum(axis=1)
+    apart = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
+    r = np.divide(together, apart, out=np.full(len(counts), np.nan), where=apart > ROUNDING)
+    clipped: np.ndarray = np.clip(r, -1, 1)  # rounding may carry a perfect agreement past 1
+    return clipped
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

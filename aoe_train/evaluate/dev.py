@@ -51,7 +51,7 @@ def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
     if examples.labels is None:
         return DevMetric("mrr", mean_reciprocal_rank(vectors, examples.rows))
     cosines = pair_cosines(vectors, examples.rows)
-    return DevMetric("spearman", correlation(cosines, examples.labels, "held-out data").spearman)
+    return DevMetric("spearman", correlation(cosines, examples.labels, "held-out data").scores()["spearman"])
 
 
 def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray) -> float:

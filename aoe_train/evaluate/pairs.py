@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.evaluate.correlation import correlation
-from aoe_train.evaluate.tasks import Result, Split
+from aoe_train.evaluate.correlation import Correlation, correlation
+from aoe_train.evaluate.tasks import Split, Verdict
 from aoe_train.evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
@@ -38,7 +38,12 @@ class PairTask:
         """Both sides."""
         return [*self.text1, *self.text2]
 
-    def score(self, vectors: Vectors) -> Result:
+    @property
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """The two texts of each pair."""
+        return list(zip(self.text1, self.text2, strict=True))
+
+    def judge(self, vectors: Vectors) -> Verdict:
         """Spearman and Pearson over all pairs at once (SentEval's "all" setting), and part by part.
 
         Raises:
@@ -46,21 +51,15 @@ class PairTask:
         """
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         cosines = pair_cosines(vectors.matrix, pairs)
-        whole = self._result(cosines, self.labels)
-        parts = {
-            name: self._part_result(cosines[rows], self.labels[rows]) for name, rows in self.parts.items()
-        }
-        return Result(whole.scores, whole.n, parts)
+        whole = correlation(cosines, self.labels, self.name)
+        parts = {name: (self._part(cosines, rows), len(rows)) for name, rows in self.parts.items()}
+        return Verdict(whole, parts)
 
-    def _result(self, cosines: np.ndarray, labels: np.ndarray) -> Result:
-        found = correlation(cosines, labels, self.name)
-        return Result({"spearman": found.spearman, "pearson": found.pearson}, found.n)
-
-    def _part_result(self, cosines: np.ndarray, labels: np.ndarray) -> Result:
+    def _part(self, cosines: np.ndarray, rows: np.ndarray) -> Correlation | None:
         try:
-            return self._result(cosines, labels)
+            return correlation(cosines[rows], self.labels[rows], self.name)
         except DataError:  # a part of few pairs may well have labels that are all alike
-            return Result({}, len(labels))
+            return None
 
 
 def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") -> PairTask:
@@ -78,12 +77,15 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
     )
 
 
-def read_pair_task(source: str, split: Split | None = None) -> PairTask:
+def read_pair_task(
+    source: str, split: Split | None = None, *, label_values: Mapping[str, float] | None = None
+) -> PairTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them.
 
     Args:
         source: A dataset's folder, a file or a hub name.
         split: The part of a dataset to take, `test` unless told; a single file is taken whole.
+        label_values: Words, or other marks, to numbers.
 
     Raises:
         ConfigError: No such source, or a split of a single file.
@@ -93,8 +95,10 @@ def read_pair_task(source: str, split: Split | None = None) -> PairTask:
     path = Path(source)
     if not path.is_file():
         wanted = _SPLIT_NAMES[split or "test"]
-        return pair_task(path.name, read_pairs(source, split=wanted).splits[wanted])
+        return pair_task(
+            path.name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted]
+        )
     if split is not None:
         raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
-    (frame,) = read_pairs(source).splits.values()
+    (frame,) = read_pairs(source, label_values=label_values).splits.values()
     return pair_task(path.name, frame)

@@ -1,4 +1,4 @@
-"""What every suite is made of, and how it is run: read the tasks, encode their texts once, score each."""
+"""What every suite is made of, and how it is run: read the tasks, encode their texts once, judge each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from aoe_train.evaluate.vectors import Encode, Vectors
+from aoe_train.evaluate.resample import Interval, Judged, intervals
+from aoe_train.evaluate.vectors import Input, Vectors
 from pairkit.errors import ConfigError, DataError
 
 Split = Literal["test", "dev"]
+
+
+class NoTaskHere(DataError):  # noqa: N818 - named after what was found
+    """A data folder holds none of a suite's tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a model did on each example of a task, as a whole and in parts.
+
+    Attributes:
+        whole: All examples.
+        parts: The same by part of the task, where it has parts; None for one that is too small or too uniform
+            for its metric, beside the number of its examples.
+    """
+
+    whole: Judged
+    parts: Mapping[str, tuple[Judged | None, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +39,30 @@ class Result:
     Attributes:
         scores: Metric to value, each in its own natural range (a correlation in [-1, 1], not times 100).
         n: Examples scored.
+        intervals: Metric to its bootstrap confidence interval, where one was asked for.
         subsets: The same by part of the task, where it has parts; one that is too small or too uniform for
             its metric has only `n`.
     """
 
     scores: Mapping[str, float]
     n: int
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     subsets: Mapping[str, Result] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the scores, `n`, and `subsets` if there are any."""
+        """As in the JSON: the scores, `n`, and `ci95` and `subsets` if there are any."""
         parts = {name: part.to_dict() for name, part in self.subsets.items()}
-        return {**self.scores, "n": self.n, **({"subsets": parts} if parts else {})}
+        bounds = {metric: list(bound) for metric, bound in self.intervals.items()}
+        return {
+            **self.scores,
+            "n": self.n,
+            **({"ci95": bounds} if bounds else {}),
+            **({"subsets": parts} if parts else {}),
+        }
 
 
 class Task(Protocol):
-    """Texts, and what is known about them that vectors should show."""
+    """Inputs, and what is known about them that vectors should show."""
 
     @property
     def name(self) -> str:
@@ -43,11 +70,11 @@ class Task(Protocol):
         ...
 
     @property
-    def texts(self) -> Sequence[str]:
+    def texts(self) -> Sequence[Input]:
         """All that have to be encoded; repeats cost nothing."""
         ...
 
-    def score(self, vectors: Vectors) -> Result:
+    def judge(self, vectors: Vectors) -> Verdict:
         """Judge vectors that hold at least this task's texts.
 
         Raises:
@@ -69,15 +96,15 @@ class Suite(Protocol):
         """What is run only if chosen."""
         ...
 
-    def path(self, task: str, data_dir: Path, split: Split) -> Path | None:
-        """Where a task lies; None if it has no such split."""
+    def files(self, task: str, data_dir: Path, split: Split) -> tuple[Path, ...]:
+        """The files that a task is made of; none if it has no such split."""
         ...
 
-    def read(self, task: str, path: Path) -> Task:
-        """A task.
+    def read(self, task: str, files: Sequence[Path]) -> Task:
+        """A task, from the files that `files` named.
 
         Raises:
-            DataError: The file is not what the suite expects.
+            DataError: A file is not what the suite expects, or has not the published number of rows.
         """
         ...
 
@@ -92,7 +119,8 @@ def find_tasks(
 
     Raises:
         ConfigError: A name that the suite does not know.
-        DataError: None is there.
+        NoTaskHere: None is there.
+        DataError: See `Suite.read`.
     """
     known = (*suite.tasks, *suite.extra)
     for name in names:
@@ -101,24 +129,34 @@ def find_tasks(
     found: list[Task] = []
     missing: dict[str, str] = {}
     for name in [name for name in known if name in (names or suite.tasks)]:
-        path = suite.path(name, data_dir, split)
-        if path is None:
+        files = suite.files(name, data_dir, split)
+        absent = [path for path in files if not path.is_file()]
+        if not files:
             missing[name] = f"has no {split} split"
-        elif not path.is_file():
-            missing[name] = f"no file {path}"
+        elif absent:
+            missing[name] = f"no file {absent[0]}"
         else:
-            found.append(suite.read(name, path))
+            found.append(suite.read(name, files))
     if not found:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-        raise DataError(f"none of the tasks is here ({reasons})", path=data_dir)
+        raise NoTaskHere(f"none of the tasks is here ({reasons})", path=data_dir)
     return found, missing
 
 
-def evaluate(encode: Encode, tasks: Sequence[Task]) -> dict[str, Result]:
-    """Score a model on tasks; a text that several of them share is encoded once.
+def judge(vectors: Vectors, tasks: Sequence[Task]) -> dict[str, Verdict]:
+    """Each task's verdict, by name.
 
     Raises:
-        DataError: See `Task.score`.
+        DataError: See `Task.judge`.
     """
-    vectors = Vectors(encode, [task.texts for task in tasks])
-    return {task.name: task.score(vectors) for task in tasks}
+    return {task.name: task.judge(vectors) for task in tasks}
+
+
+def summarise(verdict: Verdict, *, draws: int = 0, seed: int = 0) -> Result:
+    """The figures of a verdict, with bootstrap intervals if there are `draws`; parts have figures alone."""
+    whole = verdict.whole
+    parts = {
+        name: Result({} if part is None else part.scores(), n) for name, (part, n) in verdict.parts.items()
+    }
+    bounds = intervals(whole, draws=draws, seed=seed) if draws else {}
+    return Result(whole.scores(), whole.n, bounds, parts)

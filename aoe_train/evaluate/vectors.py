@@ -6,28 +6,55 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from pairkit.errors import DataError
+
 Encode = Callable[[list[str]], np.ndarray]
 """Texts to float32 (text, dim); `Encoder.encode` is one."""
 
+Input = str | tuple[str, str]
+"""A text, or two that the model shall read as one input with its separator between them."""
+
 ROUNDING = 1e-12  # cosines nearer than this are equal: float64 can't tell
+_DIGITS = 12  # of a cosine; what lies behind is float64's noise, which would break ties
 _BLOCK = 8192
 
 
 class Vectors:
-    """The vector of each distinct text of several collections, encoded in one go.
+    """The vector of each distinct input of several collections, encoded in one go.
 
     Attributes:
-        matrix: float32 (text, dim), one row for each distinct text.
+        matrix: float32 (text, dim), one row for each distinct input.
     """
 
-    def __init__(self, encode: Encode, collections: Iterable[Sequence[str]]) -> None:
-        texts = list(dict.fromkeys(text for texts in collections for text in texts))
-        self._row = {text: row for row, text in enumerate(texts)}
-        self.matrix = encode(texts)
+    def __init__(
+        self, encode: Encode, collections: Iterable[Sequence[Input]], *, separator: str = " "
+    ) -> None:
+        """Encode.
 
-    def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """int64 (text,): where in `matrix` each text's vector stands."""
-        return np.array([self._row[text] for text in texts], np.int64)
+        Args:
+            encode: Makes the vectors.
+            collections: What will be asked for.
+            separator: Put between the two texts of one input, such as " [SEP] ".
+
+        Raises:
+            DataError: The vectors are not one finite row a text.
+        """
+        inputs = list(dict.fromkeys(item for items in collections for item in items))
+        self._row = {item: row for row, item in enumerate(inputs)}
+        self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
+        shape = self.matrix.shape
+        if len(shape) != 2 or shape[0] != len(inputs):
+            raise DataError(f"{len(inputs)} texts got vectors of shape {shape}; expected one vector each")
+        bad = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"the model gives {len(bad)} of {len(inputs)} texts vectors that are not numbers (NaN,"
+                f" infinity), first {str(inputs[bad[0]])[:60]!r}; try --precision fp32"
+            )
+
+    def rows(self, inputs: Sequence[Input]) -> np.ndarray:
+        """int64 (text,): where in `matrix` each input's vector stands."""
+        return np.array([self._row[item] for item in inputs], np.int64)
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -39,7 +66,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Cosine of each pair in float64.
+    """Cosine of each pair in float64, rounded to what its vectors can tell: equal pairs of texts are ties.
 
     Args:
         vectors: (text, dim)
@@ -49,4 +76,4 @@ def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all of them could be large
         one, other = pairs[start : start + _BLOCK].T
         cosines[start : start + _BLOCK] = np.einsum("pd,pd->p", unit(vectors[one]), unit(vectors[other]))
-    return cosines
+    return cosines.round(_DIGITS)

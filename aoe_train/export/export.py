@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from aoe_train.backbones.decoder import has_lora, merge_lora
+from aoe_train.evaluate.overlap import DIGESTS_FILE
 from aoe_train.export.card import graph_usage, head, usage
 from aoe_train.export.onnx import onnx_encoder, require_onnx, write_onnx
 from aoe_train.export.verify import difference, probes, verify
@@ -64,7 +65,7 @@ def export(encoder: Encoder, out: Path, *, source: Path, form: Format, dtype: Dt
     Args:
         encoder: In float32; adapters in it are merged, its weights are rounded to `dtype`.
         out: Must not exist.
-        source: Where the model comes from; a card and a run.json there are taken along.
+        source: Where the model comes from; a card, a run.json and digests of texts there are taken along.
         form: What shall read the folder.
         dtype: What to store the weights as.
 
@@ -142,8 +143,10 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[[Sequence[str]], np
 
 
 def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> None:
-    """Card and run.json: the source's own if it has them, and how to use what was exported."""
+    """Card, run.json and digests: the source's own if it has them, and how to use what was exported."""
     name, settings = done.out.name, encoder.settings
+    if (source / DIGESTS_FILE).is_file():
+        shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
     if done.format == "sentence-transformers" and card.is_file():
         shutil.copyfile(card, folder / "README.md")

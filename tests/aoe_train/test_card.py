@@ -18,6 +18,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "encoder": {"pooling": "avg", "max_length": 64, "prompt": None},
         "rows": {"train": 5749, "kind": "graded", "dev": 1500},
         "batches": {"truncated_texts": 3},
+        "training_texts": True,
         "result": {"dev": 0.87, "dev_before": 0.86, "dev_metric": "spearman"},
         "dev_history": [{"step": 40, "eval_dev": 0.87}],
         "best_step": 40,

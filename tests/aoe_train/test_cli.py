@@ -12,7 +12,10 @@ import pytest
 
 from aoe_train import Encoder
 
-COMMANDS = ["train", "pretrain", "convert", "encode", "evaluate", "export", "push"]
+COMMANDS = [
+    *("train", "pretrain", "convert", "encode", "evaluate", "export", "push"),
+    *("figures", "reproduce"),
+]
 CHECKPOINT = Path(__file__).parent / "data" / "ran.ckpt"
 WITHOUT_TORCH = """
 import sys

@@ -9,10 +9,12 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train.evaluate import SUITES, evaluate, find_tasks, read_pair_task
+from aoe_train.evaluate import Result, Sts, Task, Vectors, find_tasks, judge, read_pair_task, summarise
+from aoe_train.evaluate.suites import sts
+from aoe_train.evaluate.vectors import Encode
 from pairkit.errors import ConfigError, DataError
 
-STS = SUITES["sts"]
+STS = Sts()
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 PUBLISHED = {
     "STS12": 3108,
@@ -37,6 +39,11 @@ class Letters:
         return np.array(letters, np.float32)
 
 
+def evaluate(encode: Encode, tasks: list[Task]) -> dict[str, Result]:
+    vectors = Vectors(encode, [task.texts for task in tasks])
+    return {name: summarise(verdict) for name, verdict in judge(vectors, tasks).items()}
+
+
 def by_hand(rows: list[tuple[float, str, str]]) -> tuple[float, float]:
     """Spearman and Pearson, all of it scipy's."""
     cosines = [1 - distance.cosine(*Letters()([one, other]).astype(float)) for _, one, other in rows]
@@ -54,8 +61,10 @@ YEAR = [
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder with one year and both halves of STS-B."""
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with one year and both halves of STS-B, as small as if they had been published so."""
+    monkeypatch.setattr(sts, "_ROWS", {"STS12": 5, "STS-B": 3})
+    monkeypatch.setattr(sts, "_ROWS_DEV", {"STS-B": 3})
     year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
     year += [
         f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"
@@ -133,6 +142,14 @@ def test_a_damaged_row_names_file_and_row(data: Path) -> None:
     path.write_text(path.read_text().replace("3\t", "six\t"))
     with pytest.raises(DataError, match=r"stsb-test\.tsv:3: label 'six'"):
         find_tasks(STS, data)
+
+
+def test_another_number_of_rows_than_the_published_one_is_refused(data: Path) -> None:
+    path = data / "stsb" / "stsb-dev.tsv"
+    path.write_text(path.read_text() + "1\tb\ty\n")
+    with pytest.raises(DataError, match=r"stsb-dev\.tsv: 4 rows, but 3 are published"):
+        find_tasks(STS, data, split="dev")
+    assert find_tasks(STS, data)[0]  # the test half is as it was
 
 
 def test_any_file_of_pairs_is_a_task(data: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import aoe_train.commands.export
 from aoe_train.backbones.decoder import add_lora
-from aoe_train.commands.app import app
+from aoe_train.cli import app
 from aoe_train.encoder import Encoder
 from aoe_train.export import export as exports
 from aoe_train.export.export import export

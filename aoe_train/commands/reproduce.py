@@ -1,0 +1,144 @@
+"""`aoe reproduce`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from aoe_train.commands import options as o
+from aoe_train.commands.app import app, examples
+from pairkit.errors import ConfigError
+from pairkit.terminal import out as stdout
+from pairkit.terminal import print_json, say
+
+if TYPE_CHECKING:
+    from aoe_train.reproduce.recipe import Recipe, Scale
+    from aoe_train.reproduce.reproduce import Wanted
+
+
+@app.command(
+    epilog=examples(
+        "aoe reproduce --list",
+        "aoe reproduce stsb --scale small --data-dir data --out results",
+        "aoe reproduce stsb --scale small --data-dir data --out results --only AoE --seeds 0,1",
+        "aoe reproduce nli --scale full --data-dir data --out results --dry-run",
+    )
+)
+def reproduce(
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe's name, see --list, or a TOML file of your own.")
+    ] = None,
+    *,
+    scale: Annotated[
+        str,
+        typer.Option(
+            "--scale",
+            help="small: a real encoder on two cores; full: the papers' setting, for a GPU and network;"
+            " smoke: does it work at all, in a minute.",
+        ),
+    ] = "small",
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Holds stsb/, sts/, sick/, nli/ …, or what is needed.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for records and table.")] = Path("results"),
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help="Such as 0,1,2. [default: the recipe's five]")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only this row; repeatable.")] = None,
+    sets: o.Sets = None,
+    keep_models: Annotated[bool, typer.Option("--keep-models", help="Keep the trained models.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="Tell the recipes, and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell the runs and their settings, and stop.")
+    ] = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run a table of the papers again, and see your figures beside theirs. Kill it and run it again to go on.
+
+    A recipe and scale has its own folder below --out, with table.md, figures.json and a record of each run.
+    """
+    from aoe_train.reproduce.recipe import read_recipe
+
+    if show_list:
+        _show_recipes(json=json)
+        return
+    if recipe is None:
+        raise ConfigError("name a recipe; `aoe reproduce --list` tells them")
+    found = read_recipe(recipe)
+    if scale not in ("smoke", "small", "full"):
+        raise ConfigError(f"--scale {scale}: expected smoke, small or full")
+    chosen = cast("Scale", scale)
+    from aoe_train.reproduce.reproduce import TABLE, Wanted
+    from aoe_train.reproduce.reproduce import reproduce as use_case
+
+    wanted = Wanted(
+        chosen,
+        data_dir,
+        out / f"{Path(recipe).stem}-{scale}",
+        seeds=_numbers(seeds),
+        only=tuple(only or ()),
+        assignments=tuple(sets or ()),
+        keep=keep_models,
+    )
+    if dry_run:
+        _show_runs(found, wanted, json=json)
+        return
+    result = use_case(found, wanted, say=partial(say, quiet=quiet), quiet=quiet)
+    if json:
+        print_json({"out": str(wanted.out), **result})
+    else:
+        from rich.markdown import Markdown
+
+        stdout.print(Markdown((wanted.out / TABLE).read_text(encoding="utf-8")))
+        say(f"{wanted.out / TABLE}", quiet=quiet)
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in (text or "").split(",") if part.strip())
+    except ValueError:
+        raise ConfigError(f"--seeds {text}: expected numbers, such as 0,1,2") from None
+
+
+def _show_recipes(*, json: bool) -> None:
+    from aoe_train.reproduce.recipe import read_recipe, recipe_names
+
+    recipes = {name: read_recipe(name) for name in recipe_names()}
+    if json:
+        print_json({name: {"title": each.title, "paper": each.paper} for name, each in recipes.items()})
+        return
+    from rich.table import Table
+
+    table = Table(box=None)
+    for heading in ("recipe", "what", "of", "scales"):
+        table.add_column(heading)
+    for name, each in recipes.items():
+        table.add_row(name, each.title, each.paper, ", ".join(each.scales))
+    stdout.print(table)
+
+
+def _show_runs(recipe: Recipe, wanted: Wanted, *, json: bool) -> None:
+    from aoe_train.reproduce.reproduce import planned
+
+    runs, skipped = planned(recipe, wanted)
+    if json:
+        plan = [
+            {
+                "row": run.row,
+                "seed": run.seed,
+                "backbone": run.backbone,
+                "settings": run.settings and run.settings.model_dump(mode="json"),
+            }
+            for run in runs
+        ]
+        print_json({"runs": plan, "left_out": skipped})
+        return
+    for run in runs:
+        changed = "as it is" if run.settings is None else run.settings.model_dump_json(exclude_unset=True)
+        stdout.print(f"{run.row}, seed {run.seed}: {run.backbone}, {changed}", markup=False)
+    for row, reason in skipped.items():
+        say(f"left out {row}: {reason}")

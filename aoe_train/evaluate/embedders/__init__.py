@@ -1,0 +1,1 @@
+"""What turns texts into vectors to be judged: a model of this machine, or one behind an endpoint."""

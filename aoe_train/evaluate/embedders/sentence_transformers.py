@@ -1,0 +1,101 @@
+"""Models of sentence-transformers that have modules which only that library computes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aoe_train.evaluate.embedders.local import find_separator, shown_name
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import sha256
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from aoe_train.settings import Precision
+
+_DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+
+
+class SentenceTransformersEmbedder:
+    """A folder run by sentence-transformers, without code of the folder's own; see `Embedder`."""
+
+    def __init__(self, folder: Path, source: str, precision: Precision, refusal: ConfigError) -> None:
+        """Load it.
+
+        Args:
+            folder: Has a `modules.json`.
+            source: What the folder was found by.
+            precision: Of weights and computation; `auto` is what the weights are stored in.
+            refusal: Why this package can't run it, for where the library is missing.
+
+        Raises:
+            ConfigError: The library is missing, or refuses the folder's modules.
+            DataError: Damaged or pickled weights.
+        """
+        _refuse_code(folder)
+        self._model = _load(folder, _DTYPES[precision], refusal)
+        self.name = shown_name(source)
+        self.separator = _separator(self._model)
+        self.identity = _identity(folder, precision, str(self._model.device))
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Vectors, float32 (text, dim), with the folder's default prompt if it names one."""
+        return np.asarray(self._model.encode(texts, show_progress_bar=False), np.float32)
+
+
+def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise ConfigError(f"{refusal}, once `pip install sentence-transformers` has brought it") from refusal
+    try:
+        return SentenceTransformer(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": dtype, "use_safetensors": True},
+        )
+    except (ImportError, AttributeError) as error:  # a module that it lacks, or that is the folder's own
+        raise ConfigError(f"{folder}: sentence-transformers lacks one of its modules ({error})") from error
+    except Exception as error:  # whatever a damaged file makes torch, safetensors or tokenizers raise
+        text = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"not loadable by sentence-transformers ({type(error).__name__}: {text}); copy it again",
+            path=folder,
+        ) from error
+
+
+def _refuse_code(folder: Path) -> None:
+    """Refuse all that would run code of the folder's: pickles, and modules of other packages."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in _PICKLES and not any(path.parent.glob("*.safetensors")):
+            raise ConfigError(
+                f"{path}: a pickle, which can run code when loaded; convert it to model.safetensors where you"
+                " trust it"
+            )
+    for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
+        if not module["type"].startswith("sentence_transformers."):
+            raise ConfigError(
+                f"{folder}: its module {module['type']} is code of its own, which is not run here"
+            )
+
+
+def _separator(model: SentenceTransformer) -> str:
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    return find_separator(tokenizer) if hasattr(tokenizer, "sep_token") else "\n"
+
+
+def _identity(folder: Path, precision: str, device: str) -> str:
+    from sentence_transformers import __version__
+
+    digest = hashlib.sha256(repr((__version__, precision, device)).encode())
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != ".md":
+            digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+    return digest.hexdigest()

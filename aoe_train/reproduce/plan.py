@@ -1,0 +1,148 @@
+"""Which runs a recipe makes at a scale, each with all that decides its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.reproduce.recipe import SMOKE_SETTINGS, AtScale, Recipe, Row, RowAtScale, Scale
+from aoe_train.settings import TrainSettings
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aoe_train.reproduce.recipe import Source, Tree
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training with one seed, and its scoring.
+
+    Attributes:
+        row: The line of the table that it counts for.
+        texts: Whether it trains on the single texts of the rows.
+        settings: None where the backbone is scored as it is.
+    """
+
+    row: str
+    seed: int
+    backbone: str
+    texts: bool
+    settings: TrainSettings | None
+
+    def key(self, source: Source, digests: Mapping[str, str]) -> str:
+        """A digest of all that decides the result; runs of equal keys need not be repeated."""
+        everything = {
+            "backbone": self.backbone,
+            "texts": self.texts,
+            "settings": self.settings and self.settings.model_dump(mode="json", exclude={"log"}),
+            "source": source.model_dump(mode="json", exclude={"prepare"}),
+            "digests": dict(digests),
+        }
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things lie; recipes name them in braces.
+
+    Attributes:
+        data: The folder with the public data sets.
+        work: A folder for what the recipe makes on its way.
+    """
+
+    data: Path | None
+    work: Path
+
+    def fill(self, text: str) -> str:
+        """`text` with {data} and {work} filled in.
+
+        Raises:
+            ConfigError: It needs a data folder and none was given.
+        """
+        if "{data}" in text and self.data is None:
+            raise ConfigError("this recipe needs --data-dir, the folder with the public data sets")
+        return text.replace("{data}", str(self.data)).replace("{work}", str(self.work))
+
+
+def plan(
+    recipe: Recipe,
+    scale: Scale,
+    places: Places,
+    *,
+    seeds: Sequence[int] = (),
+    only: Sequence[str] = (),
+    assignments: Sequence[str] = (),
+) -> tuple[list[Run], dict[str, str]]:
+    """The runs in the table's order, seed by seed: the first figures of every row come early.
+
+    Args:
+        recipe: The table.
+        scale: At which scale.
+        places: Where things lie.
+        seeds: Instead of the recipe's.
+        only: Rows to run; all by default.
+        assignments: `section.key=value`, over everything that the recipe says.
+
+    Returns:
+        The runs, and the rows left out with the reason.
+
+    Raises:
+        ConfigError: An unknown row, or settings that `aoe train` would refuse.
+    """
+    names = [row.name for row in recipe.runs]
+    for name in only:
+        if name not in names:
+            raise ConfigError(f"--only {name}: the recipe has the rows {', '.join(names)}")
+    at = recipe.at(scale)
+    if scale == "smoke":
+        assignments = (*SMOKE_SETTINGS, *assignments)
+    wanted = [row for row in recipe.runs if not only or row.name in only]
+    skipped = {row.name: reason for row in wanted if (reason := _differences(row, scale).skip)}
+    runs = [
+        _run(recipe, row, scale, at, places, seed, assignments)
+        for place, seed in enumerate(seeds or at.seeds)
+        for row in wanted
+        if row.name not in skipped and (row.train or place == 0)
+    ]
+    return runs, skipped
+
+
+def _differences(row: Row, scale: Scale) -> RowAtScale:
+    return row.scales.get(scale) or row.scales.get("small" if scale == "smoke" else scale) or RowAtScale()
+
+
+def _run(
+    recipe: Recipe,
+    row: Row,
+    scale: Scale,
+    at: AtScale,
+    places: Places,
+    seed: int,
+    assignments: Sequence[str],
+) -> Run:
+    own = _differences(row, scale)
+    tree: Tree = {}
+    for layer in (recipe.settings, at.settings, row.settings, own.settings, {"seed": seed}):
+        tree = merged(tree, layer)
+    settings = None
+    if row.train:
+        try:
+            settings = load_settings(TrainSettings, below=tree, assignments=assignments)
+        except ConfigError as error:
+            raise ConfigError(f"{row.name}: {error}") from error
+    backbone = places.fill(own.backbone or row.backbone or at.backbone)
+    return Run(row.name, seed, backbone, row.texts, settings)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """`above` over `below`, table by table."""
+    result = dict(below)
+    for key, value in above.items():
+        held = result.get(key)
+        result[key] = merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+    return result

@@ -1,0 +1,147 @@
+"""What a recipe's TOML file says: data, scales, the rows of a table and the papers' figures for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from pairkit.config import Settings, load_settings
+from pairkit.errors import ConfigError
+
+Scale = Literal["smoke", "small", "full"]
+Tree = dict[str, Any]
+
+_PACKAGE = Path(__file__).parents[1]
+_PLACES = (_PACKAGE / "recipes", _PACKAGE.parent / "recipes")  # once installed, and in a source tree
+_SMOKE_ROWS = 128
+SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
+
+
+class Source(Settings):
+    """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
+
+    train: str
+    dev: str | None = None  # chooses the best weights, and is shown in the table
+    labels: dict[str, float] | None = None  # words to numbers
+    prepare: tuple[tuple[str, ...], ...] = ()  # commands of gis, label or aoe that make the data first
+    rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
+
+
+class Column(Settings):
+    """What every trained model is scored on, one column for each task."""
+
+    suite: str  # as `aoe evaluate --suite`, or `pairs`
+    tasks: tuple[str, ...] = ()  # all of the suite's by default
+    metric: str = "spearman"
+    data: str | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
+    name: str | None = None  # of the column, for `pairs`
+    split: Literal["test", "dev"] | None = None
+    labels: dict[str, float] | None = None  # words or other marks to numbers, for `pairs`
+    parts: bool = False  # a column for each part of a task too
+    mean: bool = False  # and one for the mean of all tasks, as the papers' tables have
+
+
+class AtScale(Settings):
+    """How a recipe is run at one scale."""
+
+    backbone: str
+    source: Source
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
+    evaluate: tuple[Column, ...] = Field(min_length=1)
+    settings: Tree = Field(default_factory=dict)
+
+
+class RowAtScale(Settings):
+    """Where a row differs at one scale."""
+
+    backbone: str | None = None
+    settings: Tree = Field(default_factory=dict)
+    skip: str | None = None  # why it is left out
+
+
+class Row(Settings):
+    """One line of the table."""
+
+    name: str
+    source: str = ""  # where its settings come from
+    train: bool = True  # False: the backbone as it is
+    texts: bool = False  # train on the single texts of the rows, without labels
+    backbone: str | None = None
+    settings: Tree = Field(default_factory=dict)
+    scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
+    paper: dict[str, float] = Field(default_factory=dict)  # column to the published figure, times 100
+
+
+class Recipe(Settings):
+    """A table that can be run again."""
+
+    title: str
+    paper: str  # which table of which paper
+    about: str
+    settings: Tree = Field(default_factory=dict)  # of all rows, as in the TOML of `aoe train --config`
+    runs: tuple[Row, ...] = Field(min_length=1)
+    scales: dict[Scale, AtScale]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Recipe:
+        names = [row.name for row in self.runs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two runs have one name; found {', '.join(names)}")
+        return self
+
+    def at(self, scale: Scale) -> AtScale:
+        """How to run at a scale; `smoke` is `small` with few rows, one seed and one task, unless it is given.
+
+        Raises:
+            ConfigError: The recipe has no such scale.
+        """
+        if scale in self.scales:
+            return self.scales[scale]
+        if scale == "smoke" and "small" in self.scales:
+            return _smoke(self.scales["small"])
+        raise ConfigError(f"{self.title}: has the scales {', '.join(self.scales)}; not {scale}")
+
+
+def _smoke(small: AtScale) -> AtScale:
+    source = small.source.model_copy(update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)})
+    first = small.evaluate[0]
+    return small.model_copy(
+        update={
+            "source": source,
+            "seeds": small.seeds[:1],
+            "evaluate": (first.model_copy(update={"tasks": first.tasks[:1] or first.tasks, "mean": False}),),
+        }
+    )
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the toolkit, in alphabetical order."""
+    return sorted(path.stem for path in _folder().glob("*.toml"))
+
+
+def read_recipe(name: str) -> Recipe:
+    """A recipe that comes with the toolkit, by name, or one of your own, by path.
+
+    Raises:
+        ConfigError: There is none, or its file is not as a recipe should be.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = _folder() / f"{name}.toml"
+        if not path.is_file():
+            raise ConfigError(
+                f"{name}: no such recipe; there are {', '.join(recipe_names())}, or give a file"
+            )
+    try:
+        return load_settings(Recipe, file=path)
+    except ConfigError as error:
+        raise error if str(path) in str(error) else ConfigError(f"{path}: {error}") from error
+
+
+def _folder() -> Path:
+    for place in _PLACES:
+        if place.is_dir():
+            return place
+    raise ConfigError("the recipes are not part of this installation; reinstall aoe-toolkit")

@@ -1,0 +1,71 @@
+"""A server with OpenAI's `/embeddings` on this machine, whose faults can be chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+Answer = tuple[int, object]
+
+
+def vector(text: str, dim: int = 3) -> list[float]:
+    """What the server says of a text."""
+    return [float(len(text)), float(text.count("a")), *[0.5] * (dim - 2)]
+
+
+def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
+    """A right answer, in another order than it was asked, as the protocol allows."""
+    entries = [
+        {"object": "embedding", "index": place, "embedding": vector(text, dim)}
+        for place, text in enumerate(texts)
+    ]
+    return {
+        "object": "list",
+        "data": entries[::-1],
+        "model": "m",
+        "usage": {"prompt_tokens": 1, "total_tokens": 1},
+    }
+
+
+@dataclass
+class Server:
+    """Its address, what it was asked, and how it shall answer.
+
+    Attributes:
+        answer: From the texts and the number of the request (from 0) to status and body.
+    """
+
+    answer: Callable[[list[str], int], Answer] = lambda texts, _: (200, listing(texts))
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    url: str = ""
+
+    def start(self) -> ThreadingHTTPServer:
+        """Serve in a thread until `shutdown`."""
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                owner.asked.append(body)
+                owner.keys.append(self.headers["authorization"])
+                status, answer = owner.answer(body["input"], len(owner.asked) - 1)
+                payload = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(payload)))
+                self.send_header("retry-after-ms", "1")
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        Thread(target=server.serve_forever, daemon=True).start()
+        return server

@@ -1,0 +1,228 @@
+"""What is judged: a model here, one of sentence-transformers, and the cache around either."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from aoe_train.encoder import Encoder
+from aoe_train.evaluate.embedders import cached
+from aoe_train.evaluate.embedders.cached import CachedEmbedder
+from aoe_train.evaluate.embedders.local import LocalEmbedder, find_separator
+from aoe_train.evaluate.embedders.open import open_embedder
+from aoe_train.evaluate.embedders.vector_store import VectorStore
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import bytelevel, wordpiece
+
+TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man is playing a flute"]
+
+
+class Counting:
+    """Texts to vectors that depend on them alone; remembers what it was asked for."""
+
+    name, identity, separator = "counting", "0" * 64, " | "
+
+    def __init__(self, turn: float = 0.0, fails_after: int | None = None) -> None:
+        self.turn, self.fails_after = turn, fails_after
+        self.calls: list[list[str]] = []
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        if self.fails_after is not None and len(self.calls) == self.fails_after:
+            raise KeyboardInterrupt
+        self.calls.append(texts)
+        return np.array([[1 / (1 + len(text)), text.count("a") + self.turn] for text in texts], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def store(folder: Path) -> VectorStore:
+    return VectorStore(folder, Counting.identity)
+
+
+def test_a_local_model_gives_its_own_vectors(bert: Path) -> None:
+    encoder = Encoder.load(bert, device="cpu")
+    embedder = LocalEmbedder(encoder, str(bert))
+    assert embedder.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
+    assert (embedder.name, embedder.separator) == ("bert", " [SEP] ")
+
+
+def test_the_identity_tells_models_apart_and_the_same_model_not(bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(bert, tmp_path / "copy")
+    same = {
+        LocalEmbedder(Encoder.load(path, device="cpu"), "x").identity for path in (bert, tmp_path / "copy")
+    }
+    assert len(same) == 1
+    others = [
+        Encoder.load(bert, device="cpu", **change) for change in ({"pooling": "max"}, {"precision": "bf16"})
+    ]  # type: ignore[arg-type]
+    turned = Encoder.load(bert, device="cpu")
+    with torch.no_grad():
+        next(turned.model.parameters())[0, 0] += 1
+    deeper = Encoder.load(bert, device="cpu")
+    deeper.model.backbone.config.layer_norm_eps = 0.5
+    found = {LocalEmbedder(encoder, "x").identity for encoder in (*others, turned, deeper)}
+    assert len(found | same) == 5
+
+
+def test_separators_are_the_tokenizers() -> None:
+    assert find_separator(wordpiece()) == " [SEP] "
+    assert find_separator(bytelevel()) == " </s> "
+    without = bytelevel()
+    without.eos_token = None
+    assert find_separator(without) == "\n"
+
+
+def test_a_separator_in_a_text_is_read_as_the_token(bert: Path) -> None:
+    tokenizer = Encoder.load(bert, device="cpu").tokenizer
+    (ids,) = tokenizer(["a man [SEP] the dog"])["input_ids"]
+    assert ids.count(tokenizer.sep_token_id) == 2
+
+
+def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    first, again = Counting(), Counting()
+    made = CachedEmbedder(first, store(tmp_path), quiet=True).encode(TEXTS)
+    assert made.dtype == np.float32
+    assert made.tobytes() == Counting().encode(TEXTS).tobytes()
+    assert sorted(first.calls[0]) == sorted(set(TEXTS))
+    kept = CachedEmbedder(again, store(tmp_path), quiet=True).encode([*TEXTS, "new"])
+    assert kept[:-1].tobytes() == made.tobytes()
+    # the shortest known text is asked about again, to see that the model is the same
+    assert again.calls == [["a red boat"], ["new"]]
+
+
+def test_without_a_store_nothing_is_kept(tmp_path: Path) -> None:
+    embedder = Counting()
+    wrapped = CachedEmbedder(embedder, None, quiet=True)
+    assert wrapped.encode(TEXTS).tobytes() == wrapped.encode(TEXTS).tobytes()
+    assert len(embedder.calls) == 2
+    assert wrapped.encode([]).shape[0] == 0
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached, "_TEXTS", 3)
+    texts = [f"text {'a' * place}" for place in range(10)]
+    with pytest.raises(KeyboardInterrupt):
+        CachedEmbedder(Counting(fails_after=2), store(tmp_path), quiet=True).encode(texts)
+    rest = Counting()
+    found = CachedEmbedder(rest, store(tmp_path), quiet=True).encode(texts)
+    assert found.tobytes() == Counting().encode(texts).tobytes()
+    assert sum(map(len, rest.calls)) == 1 + 4
+
+
+def test_long_texts_are_written_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached, "_CHARACTERS", 10)
+    embedder = Counting()
+    CachedEmbedder(embedder, None, quiet=True).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
+    assert embedder.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
+
+
+@pytest.mark.parametrize("shape", ["turned", "longer"])
+def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, shape: str) -> None:
+    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
+    other = Counting(turn=-5.0)
+    if shape == "longer":
+        plain = other.encode
+        other.encode = lambda texts: np.hstack([plain(texts)] * 2)  # type: ignore[method-assign]
+    found = CachedEmbedder(other, store(tmp_path), quiet=True).encode(TEXTS[:2])
+    assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
+    assert not store(tmp_path).find(TEXTS[2:3])
+
+
+def test_what_is_no_number_is_not_kept(tmp_path: Path) -> None:
+    kept = store(tmp_path)
+    kept.keep(["a", "b"], np.array([[np.nan, 1], [1, 2]], np.float32))
+    assert list(kept.find(["a", "b"])) == ["b"]
+
+
+def test_many_texts_are_found(tmp_path: Path) -> None:
+    texts = [f"{place}" for place in range(1201)] + ["\ud800 half"]
+    vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
+    store(tmp_path).keep(texts, vectors)
+    found = store(tmp_path).find(texts)
+    assert np.stack([found[text] for text in texts]).tobytes() == vectors.tobytes()
+
+
+def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / f"{Counting.identity}.sqlite").write_bytes(b"not a database" * 100)
+    with pytest.raises(DataError, match=r"the cache of vectors can't be used .*--no-cache"):
+        store(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"the cache of vectors can't be used .*--no-cache"):
+        store(tmp_path / "file" / "below")
+    other = sqlite3.connect(tmp_path / f"{'1' * 64}.sqlite")
+    other.execute("CREATE TABLE mine (a)")
+    other.close()
+    with pytest.raises(DataError, match="not a cache of vectors"):
+        VectorStore(tmp_path, "1" * 64)
+
+
+def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
+    first = open_embedder(str(bert), quiet=True)
+    vectors = first.encode(TEXTS)
+    assert vectors == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
+    assert [path.name for path in (cache / "vectors").glob("*.sqlite")] == [f"{first.identity}.sqlite"]
+    with pytest.raises(ConfigError, match="--precision bf16: an endpoint chooses its own"):
+        open_embedder("m", endpoint="http://host/v1", precision="bf16")
+
+
+@pytest.fixture
+def dense(bert: Path, tmp_path: Path) -> Path:
+    """A folder of sentence-transformers with a layer that only the library computes."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense, Pooling, Transformer
+
+    torch.manual_seed(0)
+    model = SentenceTransformer(modules=[Transformer(str(bert)), Pooling(32), Dense(32, 8)], device="cpu")
+    model.save(str(tmp_path / "dense"))
+    return tmp_path / "dense"
+
+
+def test_modules_of_sentence_transformers_alone_are_run_by_it(dense: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    embedder = open_embedder(str(dense), cache=False, quiet=True)
+    expected = SentenceTransformer(str(dense), device="cpu").encode(TEXTS, show_progress_bar=False)
+    assert embedder.encode(TEXTS) == pytest.approx(expected, abs=1e-6)
+    assert expected.shape == (4, 8)
+    assert (embedder.name, embedder.separator) == ("dense", " [SEP] ")
+    again = open_embedder(str(dense), cache=False)
+    assert again.identity == embedder.identity
+    config = dense / "2_Dense" / "config.json"
+    config.write_text(config.read_text() + "\n")
+    assert open_embedder(str(dense), cache=False).identity != embedder.identity
+
+
+def test_without_the_library_the_refusal_says_so(dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(
+        ConfigError, match=r"which has sentence_transformers\S+Dense.*pip install sentence-trans"
+    ):
+        open_embedder(str(dense), cache=False)
+
+
+def test_no_code_of_a_folder_is_run(dense: Path) -> None:
+    listed = json.loads((dense / "modules.json").read_text())
+    listed[2]["type"] = "os.path.Evil"
+    (dense / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(ConfigError, match=r"module os\.path\.Evil is"):
+        open_embedder(str(dense), cache=False)
+    (dense / "2_Dense" / "model.safetensors").rename(dense / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match="a pickle, which can run code"):
+        open_embedder(str(dense), cache=False)
+
+
+def test_damaged_weights_are_told(dense: Path) -> None:
+    (dense / "2_Dense" / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(DataError, match="not loadable by sentence-transformers"):
+        open_embedder(str(dense), cache=False)

@@ -1,0 +1,152 @@
+"""An endpoint of OpenAI's protocol: what is asked, and what its faults become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from aoe_train.evaluate.embedders import client
+from aoe_train.evaluate.embedders.endpoint import EndpointEmbedder
+from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
+from tests.aoe_train.embeddings_server import Answer, Server, listing, vector
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    running = found.start()
+    yield found
+    running.shutdown()
+    running.server_close()
+
+
+def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server) -> None:
+    texts = [f"a{'b' * place}" for place in range(300)]
+    found = EndpointEmbedder("m", server.url).encode(texts)
+    assert found.dtype == np.float32
+    assert found.tolist() == [vector(text) for text in texts]
+    assert [len(asked["input"]) for asked in server.asked] == [128, 128, 44]
+    assert {asked["model"] for asked in server.asked} == {"m"}
+    assert server.keys[0] == "Bearer none"
+
+
+def test_long_texts_go_in_smaller_requests(server: Server) -> None:
+    EndpointEmbedder("m", server.url).encode(["a" * 150_000, "b" * 150_000, "c", "d"])
+    assert [len(asked["input"]) for asked in server.asked] == [1, 3]
+
+
+def test_the_key_comes_from_the_environment_and_goes_into_no_message(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
+    with pytest.raises(DataError) as caught:
+        EndpointEmbedder("m", server.url).encode(["a"])
+    assert server.keys == ["Bearer sk-secret"]
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_identity_is_model_and_address(server: Server) -> None:
+    found = {EndpointEmbedder(model, server.url + end).identity for model in "mn" for end in ("", "/")}
+    assert len(found) == 2
+    assert EndpointEmbedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
+
+
+def test_a_failure_that_passes_is_retried(server: Server) -> None:
+    server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
+    assert EndpointEmbedder("m", server.url).encode(["a"]).tolist() == [vector("a")]
+    assert len(server.asked) == 3
+
+
+def refused(status: int, **said: str) -> Answer:
+    return status, {"error": said}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (refused(401, message="bad key"), AuthError, "refused a request without OPENAI_API_KEY (HTTP 401)"),
+        (refused(403, message="no"), AuthError, "HTTP 403"),
+        (refused(404, message="no model m"), ConfigError, "no such model or address (HTTP 404: no model m)"),
+        (refused(429, message="slow down"), RateLimited, "asks to wait 60 s (HTTP 429: slow down)"),
+        (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
+        (
+            refused(400, message="8192 tokens at most"),
+            DataError,
+            "the longest has 4 characters and begins 'long'",
+        ),
+        (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
+        ((200, b"<html>"), BadReply, "the reply is no list of 2 vectors"),
+        ((200, {"data": [{"index": 0, "embedding": [1.0]}]}), BadReply, "no list of 2 vectors"),
+        ((200, listing(["a", "b", "c"])), BadReply, "3 vectors for 2 texts"),
+        (
+            (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
+            BadReply,
+            "of one length",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_faults_become(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, error: type[PairkitError], words: str
+) -> None:
+    monkeypatch.setattr(client, "_RETRIES", 1)
+    server.answer = lambda *_: answer
+    with pytest.raises(error) as caught:
+        EndpointEmbedder("m", server.url).encode(["a", "long"])
+    assert type(caught.value) is error
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_length_in_a_later_answer_is_refused(server: Server) -> None:
+    server.answer = lambda texts, n: (200, listing(texts, dim=3 + n))
+    embedder = EndpointEmbedder("m", server.url)
+    embedder.encode(["a"])
+    with pytest.raises(BadReply, match="vectors of 4 numbers after such of 3"):
+        embedder.encode(["b"])
+
+
+def test_nobody_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_RETRIES", 0)
+    with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1/: can't be reached"):
+        EndpointEmbedder("m", "http://127.0.0.1:9/v1").encode(["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "an empty text"), (" \n", "an empty"), ("\ud800", "surrogate")]
+)
+def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        EndpointEmbedder("m", server.url).encode(["a", text])
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("localhost:8000", "expected http"),
+        ("http://me:pw@host/v1", "holds a password"),
+        ("http://host/v1?key=pw", "holds a password, a query"),
+        ("http://[host", "not a URL"),
+        ("https://api.openai.com/v1", "wants a key: set OPENAI_API_KEY"),
+    ],
+)
+def test_addresses_that_are_refused(url: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        EndpointEmbedder("m", url)
+    assert words in str(caught.value)
+    assert "pw" not in str(caught.value)
+
+
+def test_a_key_that_no_header_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "two words")
+    with pytest.raises(ConfigError, match="holds is no key"):
+        EndpointEmbedder("m", "http://host/v1")

@@ -1,0 +1,83 @@
+"""What a test set shares with training texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train.evaluate import Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
+from aoe_train.evaluate.overlap import DIGESTS_FILE, digests, write_digests
+from pairkit.errors import DataError
+from pairkit.reader import read_pairs
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+def task(*pairs: tuple[str, str]) -> PairTask:
+    rows = {"text1": [a for a, _ in pairs], "text2": [b for _, b in pairs], "label": [1.0] * len(pairs)}
+    return pair_task("task", pl.DataFrame(rows))
+
+
+def test_pairs_and_texts_are_counted() -> None:
+    found = overlap(task(("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")), digests(["a", "b", "c"]))
+    assert found == Overlap(texts=4, of_texts=7, rows=2, of_rows=4)
+    assert str(found) == "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
+
+
+def test_case_and_white_space_make_no_difference_and_all_else_does() -> None:
+    known = digests(["The  Straße\tis\nwet."])
+    assert overlap(task(("the strasse is wet.", "the strasse is wet")), known).texts == 1
+
+
+@given(
+    st.sets(st.text(max_size=8)), st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1)
+)
+def test_as_a_set_of_folded_texts(trained: set[str], pairs: list[tuple[str, str]]) -> None:
+    known = {" ".join(text.casefold().split()) for text in trained}
+    seen = [{" ".join(text.casefold().split()) in known for text in pair} == {True} for pair in pairs]
+    assert overlap(task(*pairs), digests(trained)).rows == sum(seen)
+
+
+def test_tasks_of_single_inputs_have_a_row_for_each() -> None:
+    class Other:
+        name, texts = "other", ["a", ("a", "b"), ("b", "c")]
+
+    assert overlap(Other(), digests(["a", "b"])) == Overlap(2, 3, 2, 3)  # type: ignore[arg-type]
+
+
+def test_the_file_has_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:
+    for name, texts in (("one", ["b", "a", "c", "a"]), ("other", ["c", "A", "b"])):
+        (tmp_path / name).mkdir()
+        write_digests(tmp_path / name, texts)
+    assert (tmp_path / "one" / DIGESTS_FILE).read_bytes() == (tmp_path / "other" / DIGESTS_FILE).read_bytes()
+    found = read_digests(tmp_path / "one")
+    assert found is not None
+    assert found.tolist() == sorted(set(found.tolist()))
+    assert len(found) == 3
+    assert read_digests(tmp_path) is None
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / DIGESTS_FILE).write_bytes(b"half")
+    with pytest.raises(DataError, match=r"training_texts\.npy: not readable"):
+        read_digests(tmp_path)
+    np.save(tmp_path / DIGESTS_FILE, np.zeros(3))
+    with pytest.raises(DataError, match="no digests of texts"):
+        read_digests(tmp_path)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the real data does not lie beside the repository")
+def test_the_known_leak_of_stsb_is_found() -> None:
+    (train,) = read_pairs(DATA / "stsb" / "stsb-train.tsv").splits.values()
+    known = digests([*train["text1"], *train["text2"]])
+    tasks, _ = find_tasks(Sts(), DATA)
+    found = {each.name: overlap(each, known).rows for each in tasks}
+    # these pairs stand in both; here one whose texts stand in two others counts too
+    for year, pairs in zip(("12", "13", "14", "15", "16"), (996, 596, 1822, 1102, 197), strict=True):
+        assert pairs <= found[f"STS{year}"] <= 1.06 * pairs
+    assert found["SICK-R"] == 0

@@ -1,0 +1,139 @@
+"""Intervals and paired tests: against rows literally repeated, against scipy, and by what they must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from aoe_train.evaluate import Judged, Means, compare, correlation
+from aoe_train.evaluate.resample import intervals
+from pairkit.errors import DataError
+
+# Cosine, label, how often the row is drawn; few values, so that ties are frequent.
+DRAWN = st.lists(
+    st.tuples(st.integers(-4, 4), st.integers(0, 5), st.integers(0, 3)), min_size=3, max_size=30
+).filter(
+    lambda rows: (
+        all(len({row[side] for row in rows if row[2]}) > 1 for side in (0, 1))
+        and all(len({row[side] for row in rows}) > 1 for side in (0, 1))
+    )
+)
+
+
+def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 6, n).astype(float)
+    return labels / 5 + generator.normal(0, noise, n), labels
+
+
+@given(DRAWN)
+def test_a_row_that_counts_twice_is_a_row_that_stands_twice(rows: list[tuple[int, int, int]]) -> None:
+    x, y, times = np.array(rows).T
+    weighted = correlation(x / 4, y, "task").figures(times[None].astype(float))
+    repeated = correlation(np.repeat(x / 4, times), np.repeat(y, times), "task").scores()
+    assert {name: float(value[0]) for name, value in weighted.items()} == pytest.approx(repeated, abs=1e-9)
+    assert repeated["spearman"] == pytest.approx(
+        stats.spearmanr(np.repeat(x, times), np.repeat(y, times)).statistic, abs=1e-9
+    )
+
+
+def test_means_weigh_by_the_counts() -> None:
+    means = Means({"accuracy": np.array([1, 0, 1, 1]), "ndcg": np.array([0.5, 0.25, 1, 0])})
+    assert (means.n, means.scores()) == (4, {"accuracy": 0.75, "ndcg": 0.4375})
+    found = means.figures(np.array([[0, 3, 1, 0], [2, 0, 0, 2]], float))
+    assert found["accuracy"] == pytest.approx([1 / 4, 1])
+    assert found["ndcg"] == pytest.approx([(0.75 + 1) / 4, 1 / 4])
+
+
+def test_a_draw_of_one_value_only_has_no_correlation() -> None:
+    judged = correlation(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 2.0]), "task")
+    found = judged.figures(np.array([[0, 1, 1], [2, 0, 1]], float))
+    assert np.isnan(found["spearman"]).tolist() == [True, False]
+    bounds = intervals(judged, draws=200, seed=0)
+    assert all(-1 <= low <= high <= 1 for low, high in bounds.values())
+
+
+def test_intervals_are_scipys() -> None:
+    x, y = noisy(150, seed=3, noise=0.4)
+    ours = intervals(correlation(x, y, "task"), draws=2000, seed=1)
+    for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        theirs = stats.bootstrap(
+            (x, y),
+            lambda a, b, statistic=statistic: statistic(a, b).statistic,
+            paired=True,
+            vectorized=False,
+            n_resamples=600,
+            method="percentile",
+            random_state=2,
+        ).confidence_interval
+        assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    truth = stats.pearsonr(*noisy(200_000, seed=0, noise=0.4)).statistic
+    bounds = [
+        intervals(correlation(*noisy(80, seed, 0.4), "task"), draws=200, seed=0)["pearson"]
+        for seed in range(1, 201)
+    ]
+    covered = np.mean([low <= truth <= high for low, high in bounds])
+    assert 0.89 <= covered <= 0.99
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.integers(5, 60))
+def test_a_comparison_turned_round_is_the_other_side_of_it(seed: int, n: int) -> None:
+    x, y = noisy(n, seed, 0.2)
+    if len(set(y)) < 2:
+        return
+    other = noisy(n, seed + 1, 0.6)[0]
+    one_way, other_way = (
+        compare(correlation(first, y, "task"), correlation(second, y, "task"), draws=100, seed=4)
+        for first, second in ((x, other), (other, x))
+    )
+    for name, found in one_way.items():
+        turned = other_way[name]
+        assert turned.difference == pytest.approx(-found.difference)
+        assert turned.interval == pytest.approx((-found.interval.high, -found.interval.low))
+        assert turned.p == found.p
+
+
+def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
+    labels = noisy(300, 1, 0.1)[1]
+    good, bad, alike = (
+        correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
+        for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
+    )
+    ahead = compare(good, bad, draws=999, seed=0)["spearman"]
+    assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
+    assert ahead.interval.low > 0
+    assert ahead.p == pytest.approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
+    level = compare(good, alike, draws=999, seed=0)["spearman"]
+    assert level.p > 0.05
+    assert level.interval.low < 0 < level.interval.high
+    assert compare(good, good, draws=999, seed=0)["spearman"].p == 1
+
+
+def test_pairing_sees_a_difference_that_intervals_alone_do_not() -> None:
+    hard = np.random.default_rng(0).random(400) < 0.5  # both models miss the same half
+    one = Means({"accuracy": (~hard).astype(float)})
+    other = Means({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
+    bounds = [intervals(each, draws=500, seed=0)["accuracy"] for each in (one, other)]
+    assert bounds[0].low < bounds[1].high
+    assert compare(one, other, draws=500, seed=0)["accuracy"].p < 0.02
+
+
+def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: Judged = correlation(*noisy(50, 0, 0.3), "task")
+    found = intervals(judged, draws=300, seed=7)
+    assert intervals(judged, draws=300, seed=7) == found
+    assert intervals(judged, draws=300, seed=8) != found
+    monkeypatch.setattr("aoe_train.evaluate.resample._CELLS", 1000)
+    assert intervals(judged, draws=300, seed=7) == found
+
+
+def test_only_the_same_examples_can_be_compared() -> None:
+    with pytest.raises(DataError, match="50 examples against 49"):
+        compare(*(correlation(*noisy(n, 0, 0.3), "task") for n in (50, 49)), draws=100, seed=0)

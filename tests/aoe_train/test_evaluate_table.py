@@ -1,0 +1,126 @@
+"""Scores, and the tables that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from aoe_train.evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
+from aoe_train.evaluate.overlap import digests
+from aoe_train.evaluate.table import comparisons, figures, mteb_figures
+from aoe_train.evaluate.table_markdown import markdown
+from pairkit.errors import ConfigError
+
+
+class Named:
+    """An embedder whose only number says how good it is."""
+
+    identity, separator = "0", " "
+
+    def __init__(self, name: str, good: float) -> None:
+        self.name, self.good = name, good
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return np.full((len(texts), 1), self.good, np.float32)
+
+
+class Hits:
+    """A task of which a model gets a share right."""
+
+    def __init__(self, name: str, n: int = 40, metrics: Sequence[str] = ("accuracy",)) -> None:
+        self.name, self.n, self.metrics = name, n, metrics
+        self.texts: list[Input] = [f"{name} {place}" for place in range(n)]
+
+    def judge(self, vectors: Vectors) -> Verdict:
+        right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
+        whole = Means({metric: right.astype(float) for metric in self.metrics})
+        return Verdict(
+            whole, {"first": (Means({"accuracy": right[:10].astype(float)}), 10), "odd": (None, 1)}
+        )
+
+
+def scored(**options: object) -> dict[str, Score]:
+    given = {"rival": Named("other", 0.5), "trained": digests(["mr 0", "mr 1"]), "draws": Draws(200, 1)}
+    return score(Named("mine", 0.75), [Hits("MR"), Hits("CR", 20)], quiet=True, **(given | options))  # type: ignore[arg-type]
+
+
+def test_the_json_holds_figures_intervals_overlap_and_the_rival() -> None:
+    found = scored()["MR"].to_dict()
+    low, high = found["ci95"]["accuracy"]
+    assert low < found["accuracy"] == 0.75 < high
+    assert found["n"] == 40
+    assert found["subsets"] == {"first": {"accuracy": 1.0, "n": 10}, "odd": {"n": 1}}
+    assert found["overlap"] == {"texts": 2, "of_texts": 40, "rows": 2, "of_rows": 40}
+    against = found["against"]["accuracy"]
+    assert (against["value"], against["difference"]) == (0.5, 0.25)
+    assert against["ci95"][0] < 0.25 < against["ci95"][1]
+    assert 0 < against["p"] < 0.05
+
+
+def test_nothing_is_made_up_where_nothing_was_asked() -> None:
+    found = scored(rival=None, trained=None, draws=Draws(0))["MR"].to_dict()
+    assert set(found) == {"accuracy", "n", "overlap", "subsets"}
+    assert found["overlap"] is None
+    assert scored(draws=Draws(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
+    with pytest.raises(ConfigError, match="--draws 50: expected 100 or more, or 0"):
+        Draws(50)
+
+
+def test_a_row_a_task_and_their_mean() -> None:
+    grid = figures(scored(), subsets=True)
+    assert grid.headings == ["task", "accuracy", "n", "trained on"]
+    assert [row[0] for row in grid.rows] == ["MR", "  first", "  odd", "CR", "  first", "  odd", "mean of 2"]
+    assert grid.rows[0][1].startswith("75.00 [")
+    assert grid.rows[0][2:] == ["40", "5.0%"]
+    assert grid.rows[1][1:3] == ["100.00", "10"]
+    assert grid.rows[2][1] == "–"
+    assert grid.rows[-1] == ["mean of 2", "75.00", "", ""]
+    assert {len(row) for row in grid.rows} == {4}
+
+
+def test_without_overlap_there_is_no_column_for_it() -> None:
+    assert figures(scored(trained=digests(["another"]))).headings == ["task", "accuracy", "n"]
+
+
+def test_many_metrics_stand_below_one_another() -> None:
+    found = score(Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], draws=Draws(0), quiet=True)
+    grid = figures(found)
+    assert grid.headings == ["task", "metric", "figure", "n"]
+    assert [row[:3] for row in grid.rows] == [["T", metric, "50.00"] for metric in "abcd"]
+
+
+def test_differences_with_interval_and_p() -> None:
+    grid = comparisons(scored(), "mine", "other")
+    assert grid is not None
+    assert grid.headings == ["task", "metric", "mine", "other", "difference", "p"]
+    assert grid.rows[0][:4] == ["MR", "accuracy", "75.00", "50.00"]
+    assert grid.rows[0][4].startswith("+25.00 [")
+    assert comparisons(scored(rival=None), "mine", "other") is None
+
+
+def test_the_page_has_the_papers_rows_under_ones_own() -> None:
+    page = markdown("transfer", scored(), "mine", "other", draws=Draws(200, 1))
+    assert page.startswith("# mine on transfer\n\n| task | accuracy | n | trained on |\n")
+    assert "95 % bootstrap intervals (200 resamples, seed 1)" in page
+    assert "## Against other" in page
+    # only two of the seven tasks: no average, and dashes for the rest
+    assert "| **mine** | 75.00 | 75.00 | – | – | – | – | – | – |" in page
+    assert "| AoE, BERT-base | 83.00 | 89.38 | 94.72 | 89.87 | 87.20 | 89.00 | 75.54 | 86.96 |" in page
+    assert "- MR: trained on 2 of its 40 examples" in page
+    assert "CR: trained" not in page
+
+
+def test_the_average_stands_where_all_tasks_do() -> None:
+    found = score(Named("mine", 0.5), [Hits("MultiNLI"), Hits("SNLI")], draws=Draws(0), quiet=True)
+    page = markdown("nli", found, "mine", draws=Draws(0))
+    assert "| **mine** | 50.00 | 50.00 | 50.00 |" in page
+    assert "bootstrap" not in page
+    assert "Against" not in page
+    assert "## Beside" not in markdown("gis", found, "mine", draws=Draws(0))
+
+
+def test_what_mteb_says() -> None:
+    grid = mteb_figures({"STS12": {"main_score": 0.7237, "metric": "cosine_spearman", "scores": {}}})
+    assert grid.rows == [["STS12", "cosine_spearman", "72.37"]]

@@ -1,0 +1,259 @@
+"""Recipes: what a file may say, which runs that makes, and a table from tiny trainings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from aoe_train.reproduce import execute
+from aoe_train.reproduce.execute import Record
+from aoe_train.reproduce.material import prepare, training_file
+from aoe_train.reproduce.plan import Places, merged, plan
+from aoe_train.reproduce.recipe import Recipe, Source, read_recipe, recipe_names
+from aoe_train.reproduce.reproduce import Wanted, reproduce
+from aoe_train.reproduce.table import markdown, summary
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.test_train import write_pairs
+
+RECIPE = """
+title = "Tiny"
+paper = "Nobody 2026, Table 9"
+about = "Two rows."
+
+[settings]
+optim.batch_size = 8
+optim.lr = 1e-3
+encoder.max_length = 16
+
+[[runs]]
+name = "none"
+train = false
+
+[[runs]]
+name = "CoSENT"
+settings = { preset = "cosent" }
+paper = { held = 81.5 }
+
+[[runs]]
+name = "SimCSE"
+texts = true
+settings = { preset = "simcse" }
+scales.full = { skip = "needs a larger machine" }
+
+[scales.small]
+backbone = "{data}/bert"
+seeds = [0, 1]
+
+[scales.small.source]
+train = "{data}/train.tsv"
+dev = "{data}/dev.tsv"
+rows = 32
+
+[[scales.small.evaluate]]
+suite = "pairs"
+data = "{data}/dev.tsv"
+name = "held"
+
+[scales.full]
+backbone = "somebody/bert"
+source = { train = "somebody/pairs" }
+evaluate = [{ suite = "sts" }]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, bert: Path) -> Path:
+    """A data folder with a recipe beside it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "bert").symlink_to(bert)
+    write_pairs(data / "train.tsv", 64, 1)
+    write_pairs(data / "dev.tsv", 24, 2)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    return tmp_path
+
+
+@pytest.fixture
+def recipe(place: Path) -> Recipe:
+    """The recipe."""
+    return read_recipe(str(place / "tiny.toml"))
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+
+
+def wanted(place: Path, **given: object) -> Wanted:
+    """All of the recipe at scale small."""
+    return Wanted("small", place / "data", place / "out", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_recipes_that_come_along_are_sound(name: str) -> None:
+    found = read_recipe(name)
+    assert "full" in found.scales
+    for scale in found.scales:
+        runs, _ = plan(found, scale, Places(Path("data"), Path("work")))
+        assert runs
+        assert all("{" not in run.backbone for run in runs)
+
+
+def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
+    runs, skipped = plan(recipe, "small", Places(Path("d"), Path("w")), assignments=["optim.epochs=2"])
+    assert [(run.row, run.seed) for run in runs] == [
+        ("none", 0),
+        ("CoSENT", 0),
+        ("SimCSE", 0),
+        ("CoSENT", 1),
+        ("SimCSE", 1),
+    ]
+    assert not skipped
+    settings = runs[3].settings
+    assert settings is not None
+    assert (settings.seed, settings.optim.batch_size, settings.optim.epochs) == (1, 8, 2)
+    assert settings.objective.weights.wanted == {"cosine": 1}
+    assert runs[0].settings is None
+
+
+def test_a_row_may_be_left_out_at_a_scale_with_its_reason(recipe: Recipe) -> None:
+    runs, skipped = plan(recipe, "full", Places(None, Path("w")))
+    assert skipped == {"SimCSE": "needs a larger machine"}
+    assert {run.row for run in runs} == {"none", "CoSENT"}
+
+
+def test_smoke_is_small_with_little_of_everything(recipe: Recipe) -> None:
+    at = recipe.at("smoke")
+    assert (at.seeds, at.source.rows) == ((0,), 32)
+    runs, _ = plan(recipe, "smoke", Places(Path("d"), Path("w")))
+    assert [run.row for run in runs] == ["none", "CoSENT", "SimCSE"]
+    assert runs[1].settings is not None
+    assert runs[1].settings.optim.epochs == 1
+
+
+def test_a_key_depends_on_all_that_decides_and_on_nothing_else(recipe: Recipe) -> None:
+    places = Places(Path("d"), Path("w"))
+    source = recipe.at("small").source
+
+    def key(*assignments: str, source: Source = source, digests: dict[str, str] | None = None) -> str:
+        runs, _ = plan(recipe, "small", places, assignments=assignments)
+        return runs[1].key(source, digests or {})
+
+    assert key() == key("log.steps=3")
+    others = [
+        key("optim.lr=0.5"),
+        key(source=source.model_copy(update={"rows": 8})),
+        key(digests={"train.tsv": "another"}),
+    ]
+    assert len({key(), *others}) == 4
+
+
+def test_tables_within_tables_are_merged() -> None:
+    below = {"a": {"x": 1, "y": 2}, "b": 1}
+    assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {"a": {"x": 1, "y": 3}, "b": {"z": 1}}
+    assert below == {"a": {"x": 1, "y": 2}, "b": 1}
+
+
+def test_some_rows_and_bare_texts(place: Path) -> None:
+    places = Places(place / "data", place / "work")
+    source = Source(train="{data}/train.tsv", rows=10)
+    rows = pl.read_parquet(training_file(source, places, texts=False))
+    assert rows.columns == ["text1", "text2", "label"]
+    assert rows.height == 10
+    whole = pl.read_csv(place / "data" / "train.tsv", separator="\t", quote_char=None)
+    assert {*rows["text1"]} <= {*whole[whole.columns[0]], *whole[whole.columns[1]], *whole[whole.columns[-1]]}
+    texts = pl.read_parquet(training_file(source, places, texts=True))
+    assert {*texts["text"]} == {*rows["text1"], *rows["text2"]}
+    assert texts["text"].is_unique().all()
+    assert training_file(Source(train="{data}/train.tsv"), places, texts=False) == str(
+        place / "data" / "train.tsv"
+    )
+
+
+def test_a_table_is_made_and_finished_runs_are_not_repeated(
+    place: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    found = reproduce(recipe, wanted(place), say=told.append, quiet=True)
+    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
+        ("none", 1),
+        ("CoSENT", 2),
+        ("SimCSE", 2),
+    ]
+    cosent = found["rows"][1]["figures"]
+    assert cosent["held"]["paper"] == 81.5
+    assert cosent["held"]["deviation"] is not None
+    # the best weights were chosen on the very rows that the column shows
+    assert cosent["dev"]["mean"] == pytest.approx(cosent["held"]["mean"], abs=0.01)
+    assert not list((place / "out" / "models").iterdir())
+    text = (place / "out" / "table.md").read_text()
+    assert "| CoSENT |" in text
+    assert "(81.50)" in text
+    assert len(told) == 5
+
+    monkeypatch.setattr(execute.training, "train", None)  # would fail if it were called
+    assert reproduce(recipe, wanted(place), say=told.append, quiet=True) == found
+    assert len(told) == 5
+
+
+def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe) -> None:
+    only = wanted(place, only=("CoSENT",), seeds=(1,), keep=True)
+    first = reproduce(recipe, only, say=lambda _: None, quiet=True)
+    (record,) = (place / "out" / "runs").iterdir()
+    held = json.loads(record.read_text())
+    record.unlink()
+    assert reproduce(recipe, only, say=lambda _: None, quiet=True)["rows"] == first["rows"]
+    assert json.loads(record.read_text())["scores"] == held["scores"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = 3", "title"),
+        (RECIPE.replace('name = "SimCSE"', 'name = "CoSENT"'), "two runs have one name"),
+        (RECIPE.replace("seeds = [0, 1]", "sedes = [0, 1]"), "unknown setting"),
+        (RECIPE.replace("optim.lr = 1e-3", "optim.rate = 1e-3"), "unknown setting 'optim.rate'"),
+    ],
+)
+def test_a_bad_file_says_what_and_where(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        plan(read_recipe(str(path)), "small", Places(tmp_path, tmp_path))
+    assert says in str(caught.value)
+
+
+def test_what_is_not_there_is_said(place: Path, recipe: Recipe) -> None:
+    with pytest.raises(ConfigError, match=r"no such recipe; there are .*stsb"):
+        read_recipe("nothing")
+    with pytest.raises(ConfigError, match="has the rows none, CoSENT, SimCSE"):
+        plan(recipe, "small", Places(place, place), only=["BERT"])
+    with pytest.raises(ConfigError, match="needs --data-dir"):
+        reproduce(recipe, Wanted("small", None, place / "out"), say=print)
+    (place / "data" / "train.tsv").unlink()
+    with pytest.raises(DataError, match=r"train\.tsv: no such file"):
+        reproduce(recipe, wanted(place), say=print)
+
+
+def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path) -> None:
+    places = Places(None, tmp_path)
+    with pytest.raises(ConfigError, match="rm is none of gis, label, aoe"):
+        prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), places, print)
+    told: list[str] = []
+    source = Source(train="x", prepare=(("gis", "--version"),))
+    prepare(source, places, told.append)
+    prepare(source, places, told.append)
+    assert told == ["$ gis --version"]
+    with pytest.raises(DataError, match="`gis nonsense` ended with exit code 2"):
+        prepare(Source(train="x", prepare=(("gis", "nonsense"),)), places, told.append)
+
+
+def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
+    records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
+    (row,) = summary(recipe, records)
+    assert row["figures"]["held"]["mean"] == pytest.approx(85)
+    assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
+    assert "85.00 ± 7.07 (81.50)" in markdown(recipe, [row], "small", "b")

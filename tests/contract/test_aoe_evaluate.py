@@ -1,0 +1,198 @@
+"""What `aoe evaluate` promises on its command line, with tiny models and a file of the published size."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.aoe_train.embeddings_server import Server
+from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.tiny import WORDS, save_bert
+from tests.contract.conftest import ROOT, Done
+
+ROWS = 1379  # pairs in the published test part of STS-B
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two models, one that gives NaN, one without weights, and data."""
+    folder = tmp_path_factory.mktemp("aoe")
+    save_bert(folder / "bert", dropout=0.0)
+    save_bert(folder / "wide", dim=48, seed=1, dropout=0.0)
+    shutil.copytree(folder / "bert", folder / "nan")
+    weights = load_file(folder / "nan" / "model.safetensors")
+    name = next(name for name in weights if "LayerNorm.weight" in name)
+    save_file(
+        {**weights, name: torch.full_like(weights[name], torch.nan)}, folder / "nan" / "model.safetensors"
+    )
+    shutil.copytree(folder / "bert", folder / "hollow", ignore=shutil.ignore_patterns("*.safetensors"))
+    words = [f"{a} {b}" for a in WORDS[:40] for b in WORDS[:40]]
+    lines = [f"{row % 6}\t{words[row]}\t{words[(7 * row) % 1600]}" for row in range(ROWS)]
+    for data, rows in (("data", lines), ("cut", lines[:-1])):
+        (folder / data / "stsb").mkdir(parents=True)
+        (folder / data / "stsb" / "stsb-test.tsv").write_text(
+            "\n".join(["score\tsentence1\tsentence2", *rows]) + "\n"
+        )
+    (folder / "same.tsv").write_text("text1\ttext2\tlabel\na dog\ta dog\t1\na cat\ta cat\t0\n")
+    return folder
+
+
+def run(place: Path, *arguments: str, code: int | None = 0) -> Done:
+    environ = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")},
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": "cache",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "aoe_train", "evaluate", *arguments],
+        capture_output=True,
+        text=True,
+        env=environ,
+        cwd=place,
+        timeout=200,
+    )
+    found = Done(done.returncode, done.stdout, done.stderr)
+    assert code is None or found.code == code, found.err
+    return found
+
+
+def test_json_ends_with_one_object_and_a_second_run_has_the_same(place: Path) -> None:
+    flags = ("--model", "bert", "--suite", "sts", "--data-dir", "data", "--draws", "200", "--json")
+    done = run(place, *flags, "--out", "told.json", "--against", "wide", "--markdown", "told.md")
+    assert len(done.out.splitlines()) == 1
+    (figures,) = done.result.values()
+    assert list(done.result) == ["STS-B"]
+    assert {"spearman", "pearson", "n", "ci95", "overlap", "against"} == set(figures)
+    assert figures["n"] == ROWS
+    assert figures["overlap"] is None
+    low, high = figures["ci95"]["spearman"]
+    assert -1 <= low < figures["spearman"] < high <= 1
+    ahead = figures["against"]["spearman"]  # of another length of vectors, which is no hindrance
+    assert ahead["difference"] == pytest.approx(figures["spearman"] - ahead["value"])
+    assert json.loads((place / "told.json").read_text()) == done.result
+    assert "| **bert** | – | – | – | – | – |" in (place / "told.md").read_text()
+    assert "left out STS12: no file" in done.err
+    assert len(list((place / "cache" / "vectors").glob("*.sqlite"))) == 2
+    again = run(place, *flags, "--quiet").result["STS-B"]
+    assert again == {key: value for key, value in figures.items() if key != "against"}
+
+
+def test_a_table_for_people(place: Path) -> None:
+    done = run(place, "--model", "bert", "--data-dir", "data", "--no-cache", "--draws", "100")
+    assert "sts, times 100" in done.out
+    (row,) = [line for line in done.out.splitlines() if line.strip().startswith("STS-B")]
+    assert row.count("[") == 2
+    assert row.split()[-1] == "1,379"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--model", "hollow", "--data-dir", "data"), 2, "hollow: no weights; expected model.safetensors"),
+        (("--model", "nan", "--data-dir", "data"), 3, "vectors that are not numbers (NaN, infinity), first"),
+        (
+            ("--model", "bert", "--data", "same.tsv"),
+            3,
+            "same.tsv: every cosine is 1: the model tells no text",
+        ),
+        (("--model", "bert", "--data-dir", "cut"), 3, "stsb-test.tsv: 1,378 rows, but 1,379 are published"),
+    ],
+    ids=["no weights", "NaN", "constant", "rows"],
+)
+def test_bad_input_is_one_line_with_its_code(
+    place: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = run(place, *arguments, code=code)
+    assert words in done.error
+    assert not done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--model", "bert", "--data-dir", "nowhere"), 3, "none of the tasks is here (STS12: no file"),
+        (("--model", "bert", "--data-dir", "data", "--task", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
+        (("--model", "bert"), 2, "give --data-dir"),
+        (
+            ("--model", "bert", "--data-dir", "data", "--split", "train"),
+            2,
+            "--split train: expected test or dev",
+        ),
+        (("--model", "bert", "--data-dir", "data", "--suite", "glue"), 2, "--suite glue: expected sts"),
+        (("--model", "bert", "--data-dir", "data", "--task", "STS11"), 2, "no task 'STS11'"),
+        (("--model", "bert", "--data-dir", "data", "--precision", "int8"), 2, "--precision int8"),
+        (("--model", "bert", "--data-dir", "data", "--draws", "9"), 2, "--draws 9"),
+        (("--model", "bert", "--data", "same.tsv", "--data-dir", "data"), 2, "--data stands instead"),
+        (("--model", "./none", "--data-dir", "data"), 2, "none: no such folder"),
+        (("--model", "bert", "--suite", "mteb"), 2, "give --task"),
+        (("--model", "bert", "--suite", "mteb", "--split", "dev"), 2, "--split: not for --suite mteb"),
+        (("--model", "m", "--endpoint", "http://127.0.0.1:9", "--data", "same.tsv"), 4, "can't be reached"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_more_bad_input(place: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+    assert words in run(place, *arguments, code=code).error
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    running = found.start()
+    yield found
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.mark.slow
+def test_an_endpoint_is_asked_for_each_text_once(place: Path, server: Server) -> None:
+    flags = ("--model", "m", "--endpoint", server.url, "--data-dir", "data", "--draws", "0", "--json")
+    first = run(place, *flags).result
+    asked = [text for request in server.asked for text in request["input"]]
+    assert len(asked) == len(set(asked)) > 1000
+    server.asked.clear()
+    assert run(place, *flags).result == first
+    assert [len(request["input"]) for request in server.asked] == [1]  # whether it is still the same model
+
+
+@pytest.mark.slow
+def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
+    write_pairs(place / "train.tsv", 32, 1)
+    for out, flags in (("knows", ()), ("not", ("--set", "log.training_texts=false"))):
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "aoe_train", "train", "--data", "train.tsv", "--backbone", "bert"),
+                *("--out", out, "--batch-size", "8", "--quiet", *flags),
+            ],
+            check=True,
+            cwd=place,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        )
+    done = run(place, "--model", "knows", "--data", "train.tsv", "--draws", "0", "--json")
+    seen = done.result["train.tsv"]["overlap"]
+    assert seen["rows"] == seen["of_rows"] == 32
+    assert seen["texts"] == seen["of_texts"]
+    assert "warning: train.tsv: knows was trained on 32 of its 32 examples" in done.err
+    assert "training_texts.npy" in (place / "knows" / "README.md").read_text()
+    assert not (place / "not" / "training_texts.npy").exists()
+    assert (
+        run(place, "--model", "not", "--data", "train.tsv", "--json").result["train.tsv"]["overlap"] is None
+    )
+    exported = ["-m", "aoe_train", "export", "--model", "knows", "--out", "exported"]
+    subprocess.run(
+        [sys.executable, *exported], check=True, cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (place / "exported" / "training_texts.npy").read_bytes() == (
+        place / "knows" / "training_texts.npy"
+    ).read_bytes()
