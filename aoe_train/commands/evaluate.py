@@ -11,21 +11,21 @@ import typer
 from aoe_train.commands import options as o
 from aoe_train.commands.app import app, examples
 from aoe_train.commands.models import open_model
-from pairkit.terminal import out as stdout
+from aoe_train.commands.scores import show_mteb, show_scores, show_side_by_side, write_pages
 from pairkit.terminal import print_json, say
 
 if TYPE_CHECKING:
     import numpy as np
-    from rich.table import Table
 
-    from aoe_train.evaluate import Chosen, Score, Split
+    from aoe_train.evaluate import Chosen, Draws, Score, Split
     from aoe_train.evaluate.embedders.embedder import Embedder
-    from aoe_train.evaluate.table import Grid
 
-Model = Annotated[
-    str,
+Models = Annotated[
+    list[str],
     typer.Option(
-        "--model", "-m", help="A model's folder, a hub id, minilm, or a model's name at --endpoint."
+        "--model",
+        "-m",
+        help="A folder, a hub id, minilm, or a name at --endpoint; repeatable, for one table.",
     ),
 ]
 
@@ -35,6 +35,7 @@ Model = Annotated[
         "aoe evaluate --model minilm --data-dir data",
         "aoe evaluate --model M --suite all --data-dir data --markdown M.md",
         "aoe evaluate --model M --against minilm --data-dir data",
+        "aoe evaluate --model M --model M2 --model minilm --data-dir data",
         "aoe evaluate --model M --data-dir data --task STS-B --split dev",
         "aoe evaluate --model M --suite gis --data gis --json",
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
@@ -42,7 +43,7 @@ Model = Annotated[
     )
 )
 def evaluate(
-    model: Model,
+    model: Models,
     *,
     suite: Annotated[
         str, typer.Option("--suite", help="sts, transfer, nli, retrieval, gis, mteb, or all but mteb.")
@@ -102,43 +103,80 @@ def evaluate(
     object they are as they come: {task: {spearman, pearson, n, ci95, overlap}}, with a task's parts under
     `subsets`, the other model's figures under `against`, and such an object for each suite with --suite all.
     """
-    from aoe_train.evaluate import ALL, Draws, score
-    from aoe_train.evaluate.table import mteb_figures
-    from aoe_train.evaluate.table_markdown import markdown as page
-    from pairkit.files import write_text
+    from aoe_train.evaluate import ALL, Draws
 
     sampled = Draws(draws, 42 if seed is None else seed)
+    several = len(model) > 1
     if suite == "mteb":
         _refuse({"--data": data, "--split": split, "--against": against, "--markdown": markdown})
-        embedder = open_model(model, precision, endpoint=endpoint, cache=cache, quiet=quiet)
+        _refuse({"a second --model": several or None})
+        embedder = open_model(model[0], precision, endpoint=endpoint, cache=cache, quiet=quiet)
         scored = _mteb(embedder, task or (), data_dir, cache=cache, quiet=quiet)
         _write(scored, out=out, json=json)
         if not json:
-            stdout.print(_table(mteb_figures(scored), "mteb, times 100"))
+            show_mteb(scored)
         return
+    if several:
+        _check_several(model, against=against, markdown=markdown)
     chosen = _choose(suite, data_dir, task or (), data, split)
     for name, reason in chosen.missing.items():
         say(f"left out {name}: {reason}", quiet=quiet)
-    embedder = open_model(model, precision, endpoint=endpoint, cache=cache, quiet=quiet)
     rival = None
     if against is not None:
         rival = open_model(against, precision, endpoint=against_endpoint, cache=cache, quiet=quiet)
-    trained = None if endpoint else _trained(model)
+    found = {}
+    for name in model:
+        embedder = open_model(name, precision, endpoint=endpoint, cache=cache, quiet=quiet)
+        trained = None if endpoint else _trained(name)
+        found[name] = _scored(embedder, chosen, rival, trained, sampled, quiet=quiet)
+    told = {name: _told(scores, whole=suite == ALL) for name, scores in found.items()}
+    _write(told if several else told[model[0]], out=out, json=json)
+    if several and not json:
+        show_side_by_side(found)
+        return
+    names = (embedder.name, None if rival is None else rival.name)
+    if markdown is not None:
+        write_pages(markdown, found[model[0]], names, sampled)
+    if not json:
+        for name, scores in found[model[0]].items():
+            show_scores(name, scores, *names, subsets=subsets)
+
+
+def _check_several(models: Sequence[str], *, against: str | None, markdown: Path | None) -> None:
+    from pairkit.errors import ConfigError
+
+    if len(set(models)) < len(models):
+        raise ConfigError(f"--model: one is given twice among {', '.join(models)}")
+    for flag, value in {"--against": against, "--markdown": markdown}.items():
+        if value is not None:
+            raise ConfigError(f"{flag} is for one --model; leave it out, or run each model by itself")
+
+
+def _scored(
+    embedder: Embedder,
+    chosen: Chosen,
+    rival: Embedder | None,
+    trained: np.ndarray | None,
+    draws: Draws,
+    *,
+    quiet: bool,
+) -> dict[str, dict[str, Score]]:
+    """A model's scores by suite and task; what it was trained on is told."""
+    from aoe_train.evaluate import score
+
     found = {
-        name: score(embedder, tasks, rival=rival, trained=trained, draws=sampled, quiet=quiet)
+        name: score(embedder, tasks, rival=rival, trained=trained, draws=draws, quiet=quiet)
         for name, tasks in chosen.tasks.items()
     }
     for scores in found.values():
         _warn(embedder.name, scores, quiet=quiet)
+    return found
+
+
+def _told(found: Mapping[str, Mapping[str, Score]], *, whole: bool) -> dict[str, Any]:
+    """As in the JSON: by suite and task, or by task where there is one suite."""
     told = {suite: {name: one.to_dict() for name, one in scores.items()} for suite, scores in found.items()}
-    _write(told if suite == ALL else told[suite], out=out, json=json)
-    names = (embedder.name, None if rival is None else rival.name)
-    if markdown is not None:
-        pages = [page(suite, scores, *names, draws=sampled) for suite, scores in found.items()]
-        write_text(markdown, "\n".join(pages))
-    if not json:
-        for name, scores in found.items():
-            _print(name, scores, *names, subsets=subsets)
+    return told if whole else next(iter(told.values()))
 
 
 def _choose(
@@ -205,24 +243,3 @@ def _write(found: Mapping[str, Any], *, out: Path | None, json: bool) -> None:
         write_json(out, found)
     if json:
         print_json(found)
-
-
-def _print(suite: str, scores: Mapping[str, Score], model: str, rival: str | None, *, subsets: bool) -> None:
-    from aoe_train.evaluate.table import comparisons, figures
-
-    stdout.print(_table(figures(scores, subsets=subsets), f"{suite}, times 100"))
-    against = comparisons(scores, model, rival or "")
-    if against is not None:
-        stdout.print(_table(against, f"{suite}: {model} less {rival}, times 100"))
-
-
-def _table(grid: Grid, title: str) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, box=None)
-    for place, heading in enumerate(grid.headings):
-        table.add_column(heading, justify="right" if place else "left")
-    for row in grid.rows:
-        table.add_row(*(Text(cell) for cell in row))  # as they are: brackets are no markup here
-    return table

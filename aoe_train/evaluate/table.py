@@ -77,6 +77,20 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | Non
     return Grid(["task", "metric", one, other, "difference", "p"], rows) if rows else None
 
 
+def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
+    """Several models: a row a model, a column a task, with the task's first metric.
+
+    Args:
+        scores: By model and task; every model has the same tasks.
+    """
+    tasks = {name: next(iter(score.result.scores), "") for name, score in next(iter(scores.values())).items()}
+    rows = [
+        [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in tasks.items())]
+        for model, found in scores.items()
+    ]
+    return Grid(["model", *(f"{task}, {metric}" for task, metric in tasks.items())], rows)
+
+
 def mteb_figures(found: Mapping[str, Mapping[str, Any]]) -> Grid:
     """What the mteb library says, a row a task: its main score.
 

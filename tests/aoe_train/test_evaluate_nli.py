@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ SIZES = {
     "mnli-train": 90,
     "mnli-validation-matched": 24,
     "mnli-validation-mismatched": 27,
-    "taxinli-mnli": 66,
+    "taxinli-mnli": 120,
 }
 
 
@@ -74,7 +75,7 @@ def test_every_task_is_judged_on_its_last_part(data: Path) -> None:
         "MultiNLI": 51,
         "SNLI": 30,
         "SNLI-from-dev": 30,
-        "TaxiNLI-10fold": 66,
+        "TaxiNLI": sum(crc32(f"taxinli-mnli {row}".encode()) % 4 == 0 for row in range(120)),
     }
     assert all(0.4 < result.scores["accuracy"] < 1 for result in results.values())
 
@@ -97,7 +98,7 @@ def test_without_the_training_parts_the_small_tasks_are_left(data: Path) -> None
     for name in ("snli-train", "mnli-train"):
         (data / "nli" / f"{name}.tsv").unlink()
     tasks, missing = find_tasks(Nli(), data)
-    assert [task.name for task in tasks] == ["SNLI-from-dev", "TaxiNLI-10fold"]
+    assert [task.name for task in tasks] == ["SNLI-from-dev", "TaxiNLI"]
     assert {name: reason.rpartition("/")[2] for name, reason in missing.items()} == {
         "MultiNLI": "mnli-train.tsv.gz",
         "SNLI": "snli-train.tsv.gz",
@@ -107,17 +108,20 @@ def test_without_the_training_parts_the_small_tasks_are_left(data: Path) -> None
 def test_bad_files(data: Path) -> None:
     write(data, "taxinli-mnli", ["-\ta\tb\t1"] * SIZES["taxinli-mnli"])
     with pytest.raises(DataError, match=r"taxinli-mnli\.tsv:2: label '-'; expected entailment, neutral"):
-        find_tasks(Nli(), data, names=["TaxiNLI-10fold"])
+        find_tasks(Nli(), data, names=["TaxiNLI"])
     write(data, "taxinli-mnli", ["neutral\ta\tb\t1"])
-    with pytest.raises(DataError, match="1 rows, but 66 are published"):
-        find_tasks(Nli(), data, names=["TaxiNLI-10fold"])
-    write(data, "taxinli-mnli", ["neutral\ta\tb\t1"] * SIZES["taxinli-mnli"])
-    ((task,), _) = find_tasks(Nli(), data, names=["TaxiNLI-10fold"])
-    with pytest.raises(DataError, match="TaxiNLI-10fold: every example is of one class"):
+    with pytest.raises(DataError, match="1 rows, but 120 are published"):
+        find_tasks(Nli(), data, names=["TaxiNLI"])
+    write(data, "taxinli-mnli", [f"neutral\ta {row}\tb\t1" for row in range(120)])
+    ((task,), _) = find_tasks(Nli(), data, names=["TaxiNLI"])
+    with pytest.raises(DataError, match="TaxiNLI: every example is of one class"):
         task.judge(Vectors(lambda texts: np.ones((len(texts), 2), np.float32), [task.texts]))
 
 
 @pytest.mark.skipif(not (DATA / "nli").is_dir(), reason=f"no {DATA / 'nli'}")
 def test_real_files_are_the_published_ones() -> None:
-    tasks, _ = find_tasks(Nli(), DATA, names=["SNLI-from-dev", "TaxiNLI-10fold"])
+    tasks, _ = find_tasks(Nli(), DATA, names=["SNLI-from-dev", "TaxiNLI"])
     assert [len(task.texts) for task in tasks] == [9842 + 9824, 10071]
+    learnt, judged = (part.columns[0] for part in tasks[1].parts)
+    assert {premise for premise, _ in learnt}.isdisjoint(premise for premise, _ in judged)
+    assert 0.2 < len(judged) / 10071 < 0.3

@@ -196,3 +196,27 @@ def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
     assert (place / "exported" / "training_texts.npy").read_bytes() == (
         place / "knows" / "training_texts.npy"
     ).read_bytes()
+
+
+def test_several_models_stand_in_one_table(place: Path) -> None:
+    flags = ("--model", "bert", "--model", "wide", "--data-dir", "data", "--draws", "100")
+    told = run(place, *flags, "--json").result
+    assert {name: list(tasks) for name, tasks in told.items()} == {"bert": ["STS-B"], "wide": ["STS-B"]}
+    alone = run(place, "--model", "wide", "--data-dir", "data", "--draws", "100", "--json").result
+    assert told["wide"] == alone
+    shown = run(place, *flags).out
+    assert "STS-B, spearman" in shown
+    assert all(f"{100 * tasks['STS-B']['spearman']:.2f} [" in shown for tasks in told.values())
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--model", "bert"), "--model: one is given twice among bert, bert"),
+        (("--model", "wide", "--against", "bert"), "--against is for one --model"),
+        (("--model", "wide", "--suite", "mteb"), "a second --model: not for --suite mteb"),
+    ],
+)
+def test_what_several_models_can_not_have(place: Path, flags: tuple[str, ...], says: str) -> None:
+    done = run(place, "--model", "bert", "--data-dir", "data", *flags, code=2)
+    assert says in done.err
