@@ -3,12 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
+# For domain-demo: a file of sentences, and a folder that may hold stsb/ for a look at another domain.
+DATA ?= ../shared/data
+SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
+DOMAIN ?= domain
+GENTLY := --backbone minilm --lr 1e-5 --max-length 128
+MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
-.PHONY: demo test check slow clean
+.PHONY: demo domain-demo test check slow clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
+
+# Sentences without labels -> pairs -> a model, beside the model it began as and unsupervised SimCSE.
+domain-demo: $(VENV)/.domain
+	mkdir -p $(DOMAIN)
+	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
+	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --out $(DOMAIN)/pairs
+	$(BIN)/aoe train --data $(DOMAIN)/pairs --out $(DOMAIN)/model $(GENTLY)
+	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse $(GENTLY)
+	$(BIN)/aoe evaluate $(MODELS) --data $(DOMAIN)/pairs
+	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)
@@ -24,7 +40,7 @@ slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
 clean:
-	rm -rf $(VENV) $(DEMO) .coverage* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(DEMO) $(DOMAIN) .coverage* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +49,10 @@ $(VENV)/bin/python:
 $(VENV)/.gis: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	touch $@
+
+$(VENV)/.domain: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm]'
+	touch $@ $(VENV)/.gis
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
