@@ -36,11 +36,17 @@ class Column(Settings):
     tasks: tuple[str, ...] = ()  # all of the suite's by default
     metric: str = "spearman"
     data: str | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
-    name: str | None = None  # of the column, for `pairs`
+    name: str | None = None  # of the column, where it holds one task; the task's by default
     split: Literal["test", "dev"] | None = None
     labels: dict[str, float] | None = None  # words or other marks to numbers, for `pairs`
     parts: bool = False  # a column for each part of a task too
     mean: bool = False  # and one for the mean of all tasks, as the papers' tables have
+
+    @model_validator(mode="after")
+    def _one_name_for_one_task(self) -> Column:
+        if self.name is not None and self.mean:
+            raise ValueError("a column with a name holds one task, of which there is no mean")
+        return self
 
 
 class AtScale(Settings):

@@ -77,10 +77,11 @@ def _figures(scoring: Scoring, vectors: Vectors) -> dict[str, float]:
         result = summarise(verdict)
         if metric not in result.scores:
             raise ConfigError(f"metric {metric!r}: {name} has {', '.join(result.scores)}")
-        found[name] = result.scores[metric]
+        title = scoring.column.name or name
+        found[title] = result.scores[metric]
         if scoring.column.parts:
             found |= {
-                f"{name} {part}": figures.scores[metric]
+                f"{title} {part}": figures.scores[metric]
                 for part, figures in result.subsets.items()
                 if metric in figures.scores
             }

@@ -251,6 +251,40 @@ def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path) -> None:
         prepare(Source(train="x", prepare=(("gis", "nonsense"),)), places, told.append)
 
 
+def test_two_metrics_of_one_task_are_two_columns(place: Path) -> None:
+    text = RECIPE.replace('data}/dev.tsv"\nname', 'data}/pairs"\nname').replace(
+        "[scales.full]",
+        """[[scales.small.evaluate]]
+suite = "gis"
+data = "{data}/pairs"
+metric = "roc_auc"
+name = "AUC"
+
+[scales.full]""",
+        1,
+    )
+    (place / "two.toml").write_text(text)
+    (place / "data" / "pairs").mkdir()
+    rows = [
+        ("text1", "text2", "label"),
+        *(("a dog", f"a {'dog' if n % 2 else 'boat'} {n}", n % 2) for n in range(8)),
+    ]
+    (place / "data" / "pairs" / "test.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
+    found = reproduce(
+        read_recipe(str(place / "two.toml")), wanted(place, only=("none",)), say=print, quiet=True
+    )
+    figures = found["rows"][0]["figures"]
+    assert list(figures) == ["held", "AUC"]
+    assert figures["AUC"]["mean"] > 50
+
+
+def test_a_column_with_a_name_has_no_mean(place: Path) -> None:
+    path = place / "bad.toml"
+    path.write_text(RECIPE.replace('name = "held"', 'name = "held"\nmean = true'))
+    with pytest.raises(ConfigError, match="a column with a name holds one task"):
+        read_recipe(str(path))
+
+
 def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
     records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
     (row,) = summary(recipe, records)
