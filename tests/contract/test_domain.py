@@ -1,0 +1,77 @@
+"""A domain without labels: sentences -> `label` -> `aoe train` -> `aoe evaluate`, beside its baselines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.aoe_train.tiny import save_bert
+from tests.contract.conftest import ROOT, Done
+from tests.llm_labeler.wordnet_files import write_wordnet
+
+WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
+SENTENCES = [
+    f"The {one} {verb} the {adjective} {other}."
+    for one, other in zip(WORDS, WORDS[3:] + WORDS[:3], strict=True)
+    for verb in ("helps", "causes")
+    for adjective in ("big", "cold", "good")
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sentences, a WordNet of our own and a tiny backbone."""
+    folder = tmp_path_factory.mktemp("domain")
+    save_bert(folder / "bert")
+    write_wordnet(folder / "wordnet")
+    (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
+    return folder
+
+
+def run(place: Path, package: str, *arguments: str) -> Done:
+    environ = {
+        **os.environ,
+        "WORDNET_DIR": str(place / "wordnet"),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": "cache",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", package, *arguments],
+        capture_output=True,
+        text=True,
+        env=environ,
+        cwd=place,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
+    made = run(
+        *(place, "llm_labeler", "generate", "--input", "sentences.txt", "--llm", "wordnet"),
+        *("--out", "pairs", "--set", "split.test=0.4", "--json"),
+    )
+    assert made.result["positives"] > 10
+    gently = ("--backbone", "bert", "--lr", "1e-4", "--batch-size", "8", "--json", "-q")
+    trained = run(place, "aoe_train", "train", "--data", "pairs", "--out", "model", *gently)
+    assert trained.result["steps"] > 0
+    run(
+        *(place, "aoe_train", "train", "--data", "sentences.txt", "--out", "simcse"),
+        *("--preset", "simcse", *gently),
+    )
+    models = [word for name in ("bert", "simcse", "model") for word in ("--model", name)]
+    told = run(place, "aoe_train", "evaluate", *models, "--data", "pairs", "--draws", "0", "--json").result
+    assert list(told) == ["bert", "simcse", "model"]
+    figures = {name: told[name]["pairs"]["spearman"] for name in told}
+    assert len(set(figures.values())) == 3
+    # The tests' sentences were among those that SimCSE saw without labels, and it says so.
+    assert told["simcse"]["pairs"]["overlap"]["texts"] > 0
+    assert told["model"]["pairs"]["overlap"]["texts"] == 0
+    assert told["bert"]["pairs"]["overlap"] is None
