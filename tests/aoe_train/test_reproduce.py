@@ -102,6 +102,21 @@ def test_the_recipes_that_come_along_are_sound(name: str) -> None:
         assert all("{" not in run.backbone for run in runs)
 
 
+def test_each_row_of_the_ablation_has_the_objective_that_it_names() -> None:
+    runs, _ = plan(read_recipe("ablation"), "small", Places(Path("data"), Path("work")), seeds=[0])
+    parts = {run.row: set(run.settings.objective.weights.wanted) for run in runs if run.settings}
+    assert parts == {
+        "cosine": {"cosine"},
+        "ibn": {"ibn"},
+        "angle, reference": {"angle"},
+        "angle, phase": {"angle"},
+        "cosine + ibn": {"cosine", "ibn"},
+        "cosine + angle": {"cosine", "angle"},
+        "AnglE (cosine + ibn + angle)": {"cosine", "ibn", "angle"},
+        "AoE (angle + contrastive)": {"angle", "contrastive"},
+    }
+
+
 def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
     runs, skipped = plan(recipe, "small", Places(Path("d"), Path("w")), assignments=["optim.epochs=2"])
     assert [(run.row, run.seed) for run in runs] == [
