@@ -6,18 +6,19 @@ DEMO ?= demo
 # For domain-demo: a file of sentences, and a folder that may hold stsb/ for a look at another domain.
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
-DOMAIN ?= domain
+DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
+WORDNET_DIR ?= /usr/share/wordnet
 GENTLY := --backbone minilm --lr 1e-5 --max-length 128
 MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
-.PHONY: demo domain-demo test check slow clean
+.PHONY: demo domain-demo wordnet test check slow clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
 
 # Sentences without labels -> pairs -> a model, beside the model it began as and unsupervised SimCSE.
-domain-demo: $(VENV)/.domain
+domain-demo: wordnet $(VENV)/.domain
 	mkdir -p $(DOMAIN)
 	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
 	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --out $(DOMAIN)/pairs
@@ -25,6 +26,9 @@ domain-demo: $(VENV)/.domain
 	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse $(GENTLY)
 	$(BIN)/aoe evaluate $(MODELS) --data $(DOMAIN)/pairs
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
+
+wordnet:
+	@test -d $(WORDNET_DIR) || { echo "no WordNet in $(WORDNET_DIR): apt-get install wordnet-base"; exit 2; }
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)
@@ -40,7 +44,7 @@ slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(DOMAIN) .coverage* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -37,7 +38,7 @@ def reproduce(
         typer.Option(
             "--scale",
             help="small: a real encoder on two cores; full: the papers' setting, for a GPU and network;"
-            " smoke: does it work at all, in a minute.",
+            " smoke: small with 128 rows and one seed, to see that all is in place.",
         ),
     ] = "small",
     data_dir: Annotated[
@@ -49,6 +50,7 @@ def reproduce(
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this row; repeatable.")] = None,
     sets: o.Sets = None,
+    fresh: o.Fresh = False,
     keep_models: Annotated[bool, typer.Option("--keep-models", help="Keep the trained models.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="Tell the recipes, and stop.")] = False,
     dry_run: Annotated[
@@ -59,7 +61,8 @@ def reproduce(
 ) -> None:
     """Run a table of the papers again, and see your figures beside theirs. Kill it and run it again to go on.
 
-    A recipe and scale has its own folder below --out, with table.md, figures.json and a record of each run.
+    A recipe at a scale has a folder below --out, with table.md, figures.json and a record of each run; with
+    --set it has another one. A run that fails does not stop the others.
     """
     from aoe_train.reproduce.recipe import read_recipe
 
@@ -78,11 +81,12 @@ def reproduce(
     wanted = Wanted(
         chosen,
         data_dir,
-        out / f"{Path(recipe).stem}-{scale}",
+        _folder(out, f"{Path(recipe).stem}-{scale}", sets or ()),
         seeds=_numbers(seeds),
         only=tuple(only or ()),
         assignments=tuple(sets or ()),
         keep=keep_models,
+        fresh=fresh,
     )
     if dry_run:
         _show_runs(found, wanted, json=json)
@@ -95,6 +99,13 @@ def reproduce(
 
         stdout.print(Markdown((wanted.out / TABLE).read_text(encoding="utf-8")))
         say(f"{wanted.out / TABLE}", quiet=quiet)
+
+
+def _folder(out: Path, name: str, sets: Sequence[str]) -> Path:
+    """A recipe with other settings is another table."""
+    from hashlib import sha256
+
+    return out / (f"{name}-{sha256(repr(sets).encode()).hexdigest()[:8]}" if sets else name)
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
@@ -131,14 +142,14 @@ def _show_runs(recipe: Recipe, wanted: Wanted, *, json: bool) -> None:
                 "row": run.row,
                 "seed": run.seed,
                 "backbone": run.backbone,
-                "settings": run.settings and run.settings.model_dump(mode="json"),
+                "settings": run.settings.model_dump(mode="json") if run.train else None,
             }
             for run in runs
         ]
         print_json({"runs": plan, "left_out": skipped})
         return
     for run in runs:
-        changed = "as it is" if run.settings is None else run.settings.model_dump_json(exclude_unset=True)
+        changed = run.settings.model_dump_json(exclude_unset=True) if run.train else "as it is"
         stdout.print(f"{run.row}, seed {run.seed}: {run.backbone}, {changed}", markup=False)
     for row, reason in skipped.items():
         say(f"left out {row}: {reason}")

@@ -6,22 +6,42 @@ import hashlib
 import io
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from aoe_train.preparation import Say
+from aoe_train.reproduce.recipe import NO_DEV
+from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import write_bytes, write_text
+from pairkit.files import sha256, write_bytes, write_text
 from pairkit.reader import read_rows, split_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aoe_train.reproduce.plan import Places
-    from aoe_train.reproduce.recipe import Source
+    from aoe_train.reproduce.recipe import Source, Texts
 
 _PACKAGES = {"gis": "gis_builder", "label": "llm_labeler", "aoe": "aoe_train"}
 _SEED = 0  # of the choice among the rows, which is the same for every run
+
+
+@dataclass(frozen=True)
+class Material:
+    """What `aoe train` takes.
+
+    Attributes:
+        train: For --data.
+        dev: For --dev-data.
+        labels: Words to numbers that still have to be replaced, in both.
+    """
+
+    train: str
+    dev: str | None
+    labels: Mapping[str, float] | None = None
 
 
 def prepare(source: Source, places: Places, say: Say) -> None:
@@ -35,8 +55,8 @@ def prepare(source: Source, places: Places, say: Say) -> None:
         filled = [places.fill(word) for word in command]
         if filled[0] not in _PACKAGES:
             raise ConfigError(f"prepare: {filled[0]} is none of {', '.join(_PACKAGES)}")
-        done = places.work / f"{_digest(*filled)}.done"
-        if done.exists():
+        done = places.work / f"{_digest(__version__, *map(_stamp, filled))}.done"
+        if done.exists() and _made(filled):
             continue
         say(f"$ {' '.join(filled)}")
         code = subprocess.run(  # noqa: S603 - a recipe's own words, and only our packages
@@ -47,51 +67,88 @@ def prepare(source: Source, places: Places, say: Say) -> None:
         write_text(done, " ".join(filled) + "\n")
 
 
-def training_file(source: Source, places: Places, *, texts: bool) -> str:
-    """What `aoe train --data` takes: the source as it is, or a file of some of its rows or of its texts.
+def _stamp(word: str) -> str:
+    """A word, and what the file of that name holds: other input makes another mark."""
+    path = Path(word)
+    return f"{word} {sha256(path)}" if path.is_file() else word
+
+
+def _made(command: list[str]) -> bool:
+    outs = [Path(command[place + 1]) for place, word in enumerate(command[:-1]) if word == "--out"]
+    return all(out.exists() for out in outs)
+
+
+def material(source: Source, places: Places, texts: Texts | None = None) -> Material:
+    """The source as it is, or files of some of its rows, or of texts alone.
 
     Args:
         source: The recipe's.
         places: Where things lie.
-        texts: Distinct texts alone, without what is known about them.
+        texts: Single texts instead, without what is known about them.
 
     Raises:
         ConfigError, DataError, RemoteError: see `pairkit.reader.read_rows`.
     """
-    train = places.fill(source.train)
-    if source.rows is None and not texts:
-        return train
-    splits = split_names(train)
-    chosen = "train" if "train" in splits else splits[0]
-    (frame,) = read_rows(train, split=chosen, label_values=source.labels).values()
+    train, dev = places.fill(source.train), _dev(source, places)
+    own_validation = source.dev is None and "validation" in (splits := split_names(train)) and len(splits) > 1
+    if texts is not None:
+        chosen = _texts(source, texts, places)
+        return Material(chosen, _mapped(train if own_validation else dev, source, places))
+    if source.rows is None and source.dev != NO_DEV:
+        return Material(train, dev, source.labels)
+    frame = _read(train, source.labels)
     if source.rows is not None and source.rows < frame.height:
         frame = frame.sample(source.rows, seed=_SEED, shuffle=True)
-    if texts:
-        frame = _texts(frame)
-    path = places.work / f"{'texts' if texts else 'rows'}-{_digest(train, str(source.rows))}.parquet"
-    write_bytes(path, _parquet(frame))
-    return str(path)
+    return Material(_kept(frame, places), _mapped(train if own_validation else dev, source, places))
 
 
-def _texts(frame: pl.DataFrame) -> pl.DataFrame:
+def _dev(source: Source, places: Places) -> str | None:
+    return None if source.dev in (None, NO_DEV) else places.fill(str(source.dev))
+
+
+def _mapped(dev: str | None, source: Source, places: Places) -> str | None:
+    """Held-out rows with the labels' words replaced, as those of a derived training file are."""
+    if dev is None or source.labels is None:
+        return dev
+    return _kept(_read(dev, source.labels, first="validation"), places)
+
+
+def _texts(source: Source, texts: Texts, places: Places) -> str:
+    if texts.of is None:
+        frame = _read(places.fill(source.train), source.labels)
+    else:
+        frame = _read(places.fill(texts.of), None, columns=texts.columns)
+    frame = frame.head(texts.first or frame.height)
     columns = [name for name in frame.columns if name != "label"]
     every = pl.concat([frame[name].alias("text") for name in columns])
-    return pl.DataFrame({"text": every.unique(maintain_order=True)})
+    return _kept(pl.DataFrame({"text": every.unique(maintain_order=True)}), places)
 
 
-def _parquet(frame: pl.DataFrame) -> bytes:
+def _read(
+    path: str,
+    labels: Mapping[str, float] | None,
+    *,
+    first: str = "train",
+    columns: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    splits = split_names(path)
+    chosen = first if first in splits else splits[0]
+    (frame,) = read_rows(path, split=chosen, columns=columns, label_values=labels).values()
+    return frame
+
+
+def _kept(frame: pl.DataFrame, places: Places) -> str:
+    """The rows as a file named after what it holds."""
     held = io.BytesIO()
     frame.write_parquet(held)
-    return held.getvalue()
+    path = places.work / f"{hashlib.sha256(held.getvalue()).hexdigest()[:16]}.parquet"
+    if not path.exists():
+        write_bytes(path, held.getvalue())
+    return str(path)
 
 
 def _digest(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
-
-
-def dev_data(source: Source, places: Places) -> str | None:
-    """What `aoe train --dev-data` takes."""
-    return None if source.dev is None else places.fill(source.dev)
 
 
 def absent(source: Source, places: Places) -> list[Path]:

@@ -1,9 +1,7 @@
-"""Which runs a recipe makes at a scale, each with all that decides its result."""
+"""Which runs a recipe makes at a scale."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,9 @@ from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.reproduce.recipe import Source, Tree
+    from aoe_train.reproduce.recipe import Texts, Tree
+
+_ROWS_OWN = ("seed", "preset")  # what tells rows and runs apart can't be set for all of them
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,16 @@ class Run:
 
     Attributes:
         row: The line of the table that it counts for.
-        texts: Whether it trains on the single texts of the rows.
-        settings: None where the backbone is scored as it is.
+        train: Whether anything is trained; else the backbone is scored, read as the settings say.
+        texts: Single texts to train on instead of the recipe's rows.
     """
 
     row: str
     seed: int
     backbone: str
-    texts: bool
-    settings: TrainSettings | None
-
-    def key(self, source: Source, digests: Mapping[str, str]) -> str:
-        """A digest of all that decides the result; runs of equal keys need not be repeated."""
-        everything = {
-            "backbone": self.backbone,
-            "texts": self.texts,
-            "settings": self.settings and self.settings.model_dump(mode="json", exclude={"log"}),
-            "source": source.model_dump(mode="json", exclude={"prepare"}),
-            "digests": dict(digests),
-        }
-        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+    train: bool
+    texts: Texts | None
+    settings: TrainSettings
 
 
 @dataclass(frozen=True)
@@ -59,14 +49,15 @@ class Places:
     work: Path
 
     def fill(self, text: str) -> str:
-        """`text` with {data} and {work} filled in.
+        """`text` with {data} and {work} filled in, as absolute paths: a relative one could pass for a hub id.
 
         Raises:
             ConfigError: It needs a data folder and none was given.
         """
         if "{data}" in text and self.data is None:
             raise ConfigError("this recipe needs --data-dir, the folder with the public data sets")
-        return text.replace("{data}", str(self.data)).replace("{work}", str(self.work))
+        data = str(self.data.absolute()) if self.data else ""
+        return text.replace("{data}", data).replace("{work}", str(self.work.absolute()))
 
 
 def plan(
@@ -92,12 +83,9 @@ def plan(
         The runs, and the rows left out with the reason.
 
     Raises:
-        ConfigError: An unknown row, or settings that `aoe train` would refuse.
+        ConfigError: An unknown row, a seed twice, or settings that `aoe train` would refuse.
     """
-    names = [row.name for row in recipe.runs]
-    for name in only:
-        if name not in names:
-            raise ConfigError(f"--only {name}: the recipe has the rows {', '.join(names)}")
+    _check(recipe, seeds, only, assignments)
     at = recipe.at(scale)
     if scale == "smoke":
         assignments = (*SMOKE_SETTINGS, *assignments)
@@ -110,6 +98,20 @@ def plan(
         if row.name not in skipped and (row.train or place == 0)
     ]
     return runs, skipped
+
+
+def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignments: Sequence[str]) -> None:
+    names = [row.name for row in recipe.runs]
+    for name in only:
+        if name not in names:
+            raise ConfigError(f"--only {name}: the recipe has the rows {', '.join(names)}")
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"--seeds {','.join(map(str, seeds))}: a seed stands there twice")
+    for assignment in assignments:
+        if assignment.partition("=")[0].strip() in _ROWS_OWN:
+            raise ConfigError(
+                f"--set {assignment}: rows and runs differ in it; give --seeds or --only instead"
+            )
 
 
 def _differences(row: Row, scale: Scale) -> RowAtScale:
@@ -129,14 +131,12 @@ def _run(
     tree: Tree = {}
     for layer in (recipe.settings, at.settings, row.settings, own.settings, {"seed": seed}):
         tree = merged(tree, layer)
-    settings = None
-    if row.train:
-        try:
-            settings = load_settings(TrainSettings, below=tree, assignments=assignments)
-        except ConfigError as error:
-            raise ConfigError(f"{row.name}: {error}") from error
+    try:
+        settings = load_settings(TrainSettings, below=tree, assignments=assignments)
+    except ConfigError as error:
+        raise ConfigError(f"{row.name}: {error}") from error
     backbone = places.fill(own.backbone or row.backbone or at.backbone)
-    return Run(row.name, seed, backbone, row.texts, settings)
+    return Run(row.name, seed, backbone, row.train, row.texts, settings)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from aoe_train.settings import Precision
 from pairkit.config import Settings, load_settings
 from pairkit.errors import ConfigError
 
@@ -19,12 +20,15 @@ _SMOKE_ROWS = 128
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 
 
+NO_DEV = "none"
+
+
 class Source(Settings):
     """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
 
     train: str
-    dev: str | None = None  # chooses the best weights, and is shown in the table
-    labels: dict[str, float] | None = None  # words to numbers
+    dev: str | None = None  # chooses the best weights; by default the validation split, if any; or "none"
+    labels: dict[str, float] | None = None  # words to numbers, in both
     prepare: tuple[tuple[str, ...], ...] = ()  # commands of gis, label or aoe that make the data first
     rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
 
@@ -54,6 +58,8 @@ class AtScale(Settings):
 
     backbone: str
     source: Source
+    about: str = ""  # where its settings come from
+    precision: Precision = "fp32"  # that models are scored in
     seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
     evaluate: tuple[Column, ...] = Field(min_length=1)
     settings: Tree = Field(default_factory=dict)
@@ -67,13 +73,21 @@ class RowAtScale(Settings):
     skip: str | None = None  # why it is left out
 
 
+class Texts(Settings):
+    """Single texts to train on."""
+
+    of: str | None = None  # another file; by default the recipe's training rows
+    columns: dict[str, str] | None = None  # such as {text = "sentence1"}
+    first: int | None = Field(default=None, ge=1)  # so many first rows only
+
+
 class Row(Settings):
     """One line of the table."""
 
     name: str
-    source: str = ""  # where its settings come from
+    about: str = ""  # where its settings and figures come from
     train: bool = True  # False: the backbone as it is
-    texts: bool = False  # train on the single texts of the rows, without labels
+    texts: Texts | None = None  # train on single texts, without labels
     backbone: str | None = None
     settings: Tree = Field(default_factory=dict)
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
@@ -93,8 +107,8 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _names_differ(self) -> Recipe:
         names = [row.name for row in self.runs]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two runs have one name; found {', '.join(names)}")
+        if len({slug(name) for name in names}) < len(names):
+            raise ValueError(f"two runs have one name, or almost; found {', '.join(names)}")
         return self
 
     def at(self, scale: Scale) -> AtScale:
@@ -120,6 +134,11 @@ def _smoke(small: AtScale) -> AtScale:
             "evaluate": (first.model_copy(update={"tasks": first.tasks[:1] or first.tasks, "mean": False}),),
         }
     )
+
+
+def slug(name: str) -> str:
+    """A row's name as files and folders bear it."""
+    return "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
 
 
 def recipe_names() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +14,16 @@ from aoe_train.reproduce.material import absent, prepare
 from aoe_train.reproduce.plan import Places, Run, plan
 from aoe_train.reproduce.scoring import read_scorings
 from aoe_train.reproduce.table import markdown, summary
-from pairkit.errors import ConfigError, DataError
+from pairkit.errors import ConfigError, DataError, PairkitError
 from pairkit.files import write_json, write_text
 from pairkit.folders import held_folder
 from pairkit.terminal import progress
 
 if TYPE_CHECKING:
-    from aoe_train.reproduce.recipe import Recipe, Scale
+    from aoe_train.reproduce.recipe import AtScale, Recipe, Scale
 
 TABLE, FIGURES = "table.md", "figures.json"
+_OURS = ("runs", "models", "data", TABLE, FIGURES)
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Wanted:
     only: tuple[str, ...] = ()
     assignments: tuple[str, ...] = ()
     keep: bool = False
+    fresh: bool = False
 
     @property
     def places(self) -> Places:
@@ -55,7 +58,9 @@ def planned(recipe: Recipe, wanted: Wanted) -> tuple[list[Run], dict[str, str]]:
 
 
 def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) -> dict[str, Any]:
-    """Do the runs that have no record yet, and write the table of all of them.
+    """Do the runs that have no record yet, and write the table of all that have one.
+
+    A run that fails is told and does not stop the others; the first one's error comes at the end.
 
     Returns:
         What figures.json holds: recipe, scale, backbone, rows, runs.
@@ -66,60 +71,96 @@ def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) 
         RemoteError: A hub could not be asked.
     """
     runs, skipped = planned(recipe, wanted)
-    at = recipe.at(wanted.scale)
-    places = wanted.places
+    at, places = recipe.at(wanted.scale), wanted.places
     if missing := absent(at.source, places):
         raise DataError("no such file; give the folder that holds it as --data-dir", path=missing[0])
-    for row, reason in skipped.items():
-        say(f"left out {row}: {reason}")
-    if not runs:
-        raise ConfigError("every row is left out at this scale; choose another --scale")
+    # Whatever can be found wrong is found before data is made, which may take hours or cost money.
+    read_scorings([column for column in at.evaluate if "{work}" not in (column.data or "")], places)
     with held_folder(wanted.out, "another run works in it; wait for it or choose another --out"):
+        if wanted.fresh:
+            _clear(wanted.out)
         prepare(at.source, places, say)
-        bench = Bench(
-            wanted.out,
-            at.source,
-            places,
-            read_scorings(at.evaluate, places, say),
-            keep=wanted.keep,
-            say=say,
-        )
-        records = _do(bench, runs, say, quiet=quiet)
-        return _write(recipe, wanted, at.backbone, records)
+        runs, skipped = _with_backbones(runs, skipped)
+        for row, reason in skipped.items():
+            say(f"left out {row}: {reason}")
+        if not runs:
+            raise ConfigError("every row is left out at this scale; choose another --scale")
+        scorings = read_scorings(at.evaluate, places)
+        bench = Bench(wanted.out, at, places, scorings, keep=wanted.keep, say=say)
+        return _Table(recipe, wanted, at, skipped, bench).fill(runs, say, quiet=quiet)
 
 
-def _do(bench: Bench, runs: Sequence[Run], say: Say, *, quiet: bool) -> list[Record]:
-    records = []
-    with progress(quiet=quiet) as bar:
-        task = bar.add_task("runs", total=len(runs), note="")
-        for run in runs:
-            bar.update(task, note=f"{run.row}, seed {run.seed}")
-            record = bench.record(run)
-            if record is None:
-                record = bench.do(run)
-                say(_told(record))
-            records.append(record)
-            bar.advance(task)
-    return records
+def _clear(out: Path) -> None:
+    for name in _OURS:
+        path = out / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _with_backbones(runs: Sequence[Run], skipped: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
+    """Leave out rows whose backbone is a path where nothing is; of hub names nothing is known yet."""
+    paths = {run.row: Path(run.backbone) for run in runs if Path(run.backbone).is_absolute()}
+    lost = {row: path for row, path in paths.items() if not path.exists()}
+    reasons = {row: f"no backbone at {path}" for row, path in lost.items()}
+    return [run for run in runs if run.row not in lost], {**skipped, **reasons}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The table in the making."""
+
+    recipe: Recipe
+    wanted: Wanted
+    at: AtScale
+    skipped: dict[str, str]
+    bench: Bench
+
+    def fill(self, runs: Sequence[Run], say: Say, *, quiet: bool) -> dict[str, Any]:
+        failed: list[tuple[Run, PairkitError]] = []
+        with progress(quiet=quiet) as bar:
+            task = bar.add_task("runs", total=len(runs), note="")
+            for run in runs:
+                bar.update(task, note=f"{run.row}, seed {run.seed}")
+                if self.bench.record(run) is None:
+                    try:
+                        say(_told(self.bench.do(run)))
+                    except PairkitError as error:
+                        say(f"{run.row}, seed {run.seed}: failed: {error}")
+                        failed.append((run, error))
+                    self.write()
+                bar.advance(task)
+        found = self.write()
+        if failed:
+            run, first = failed[0]
+            raise type(first)(
+                f"{len(failed)} of {len(runs)} runs failed, first {run.row}: {first}"
+            ) from first
+        return found
+
+    def write(self) -> dict[str, Any]:
+        """The table of all records that fit the recipe, whichever rows and seeds were asked for."""
+        wanted = self.wanted
+        seeds = tuple(dict.fromkeys((*self.at.seeds, *wanted.seeds)))
+        every, _ = plan(self.recipe, wanted.scale, wanted.places, seeds=seeds, assignments=wanted.assignments)
+        every, _ = _with_backbones(every, {})
+        records = [record for run in every if (record := self.bench.record(run)) is not None]
+        found = {
+            "recipe": self.recipe.title,
+            "paper": self.recipe.paper,
+            "about": self.at.about,
+            "scale": wanted.scale,
+            "backbone": self.at.backbone,
+            "changed": list(wanted.assignments),
+            "left_out": self.skipped,
+            "rows": summary(self.recipe, records, self.bench.titles),
+            "runs": [{"row": record.row, "seed": record.seed, "key": record.key} for record in records],
+            "wall_s": round(sum(record.wall_s for record in records), 1),
+        }
+        write_json(wanted.out / FIGURES, found)
+        write_text(wanted.out / TABLE, markdown(self.recipe, found))
+        return found
 
 
 def _told(record: Record) -> str:
     figures = ", ".join(f"{name} {100 * value:.2f}" for name, value in list(record.scores.items())[-3:])
     dev = "" if record.dev is None else f", dev {100 * record.dev:.2f}"
     return f"{record.row}, seed {record.seed}: {figures}{dev} ({record.wall_s:.0f} s)"
-
-
-def _write(recipe: Recipe, wanted: Wanted, backbone: str, records: Sequence[Record]) -> dict[str, Any]:
-    rows = summary(recipe, records)
-    found = {
-        "recipe": recipe.title,
-        "paper": recipe.paper,
-        "scale": wanted.scale,
-        "backbone": backbone,
-        "rows": rows,
-        "runs": [{"row": record.row, "seed": record.seed, "key": record.key} for record in records],
-        "wall_s": round(sum(record.wall_s for record in records), 1),
-    }
-    write_json(wanted.out / FIGURES, found)
-    write_text(wanted.out / TABLE, markdown(recipe, rows, wanted.scale, backbone))
-    return found

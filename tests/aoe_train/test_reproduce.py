@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from aoe_train.reproduce import execute
-from aoe_train.reproduce.execute import Record
-from aoe_train.reproduce.material import prepare, training_file
+from aoe_train.reproduce.execute import Bench, Record
+from aoe_train.reproduce.material import Material, material, prepare
 from aoe_train.reproduce.plan import Places, merged, plan
-from aoe_train.reproduce.recipe import Recipe, Source, read_recipe, recipe_names
+from aoe_train.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
 from aoe_train.reproduce.reproduce import Wanted, reproduce
+from aoe_train.reproduce.scoring import read_scorings
 from aoe_train.reproduce.table import markdown, summary
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_train import write_pairs
@@ -39,7 +41,7 @@ paper = { held = 81.5 }
 
 [[runs]]
 name = "SimCSE"
-texts = true
+texts = {}
 settings = { preset = "simcse" }
 scales.full = { skip = "needs a larger machine" }
 
@@ -104,7 +106,7 @@ def test_the_recipes_that_come_along_are_sound(name: str) -> None:
 
 def test_each_row_of_the_ablation_has_the_objective_that_it_names() -> None:
     runs, _ = plan(read_recipe("ablation"), "small", Places(Path("data"), Path("work")), seeds=[0])
-    parts = {run.row: set(run.settings.objective.weights.wanted) for run in runs if run.settings}
+    parts = {run.row: set(run.settings.objective.weights.wanted) for run in runs if run.train}
     assert parts == {
         "cosine": {"cosine"},
         "ibn": {"ibn"},
@@ -114,6 +116,7 @@ def test_each_row_of_the_ablation_has_the_objective_that_it_names() -> None:
         "cosine + angle": {"cosine", "angle"},
         "AnglE (cosine + ibn + angle)": {"cosine", "ibn", "angle"},
         "AoE (angle + contrastive)": {"angle", "contrastive"},
+        "contrastive": {"contrastive"},
     }
 
 
@@ -128,10 +131,9 @@ def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
     ]
     assert not skipped
     settings = runs[3].settings
-    assert settings is not None
     assert (settings.seed, settings.optim.batch_size, settings.optim.epochs) == (1, 8, 2)
     assert settings.objective.weights.wanted == {"cosine": 1}
-    assert runs[0].settings is None
+    assert [run.train for run in runs] == [False, True, True, True, True]
 
 
 def test_a_row_may_be_left_out_at_a_scale_with_its_reason(recipe: Recipe) -> None:
@@ -145,25 +147,7 @@ def test_smoke_is_small_with_little_of_everything(recipe: Recipe) -> None:
     assert (at.seeds, at.source.rows) == ((0,), 32)
     runs, _ = plan(recipe, "smoke", Places(Path("d"), Path("w")))
     assert [run.row for run in runs] == ["none", "CoSENT", "SimCSE"]
-    assert runs[1].settings is not None
     assert runs[1].settings.optim.epochs == 1
-
-
-def test_a_key_depends_on_all_that_decides_and_on_nothing_else(recipe: Recipe) -> None:
-    places = Places(Path("d"), Path("w"))
-    source = recipe.at("small").source
-
-    def key(*assignments: str, source: Source = source, digests: dict[str, str] | None = None) -> str:
-        runs, _ = plan(recipe, "small", places, assignments=assignments)
-        return runs[1].key(source, digests or {})
-
-    assert key() == key("log.steps=3")
-    others = [
-        key("optim.lr=0.5"),
-        key(source=source.model_copy(update={"rows": 8})),
-        key(digests={"train.tsv": "another"}),
-    ]
-    assert len({key(), *others}) == 4
 
 
 def test_tables_within_tables_are_merged() -> None:
@@ -174,18 +158,76 @@ def test_tables_within_tables_are_merged() -> None:
 
 def test_some_rows_and_bare_texts(place: Path) -> None:
     places = Places(place / "data", place / "work")
-    source = Source(train="{data}/train.tsv", rows=10)
-    rows = pl.read_parquet(training_file(source, places, texts=False))
+    source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
+    found = material(source, places)
+    rows = pl.read_parquet(found.train)
     assert rows.columns == ["text1", "text2", "label"]
     assert rows.height == 10
-    whole = pl.read_csv(place / "data" / "train.tsv", separator="\t", quote_char=None)
-    assert {*rows["text1"]} <= {*whole[whole.columns[0]], *whole[whole.columns[1]], *whole[whole.columns[-1]]}
-    texts = pl.read_parquet(training_file(source, places, texts=True))
-    assert {*texts["text"]} == {*rows["text1"], *rows["text2"]}
+    assert found.dev == str(place / "data" / "dev.tsv")
+    assert material(source, places) == found
+    texts = pl.read_parquet(material(source.model_copy(update={"rows": None}), places, Texts()).train)
+    whole = material(source.model_copy(update={"rows": None}), places)
+    assert whole == Material(str(place / "data" / "train.tsv"), str(place / "data" / "dev.tsv"))
+    assert texts.height > 10
     assert texts["text"].is_unique().all()
-    assert training_file(Source(train="{data}/train.tsv"), places, texts=False) == str(
-        place / "data" / "train.tsv"
-    )
+
+
+def test_texts_of_another_file(place: Path) -> None:
+    (place / "data" / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
+    texts = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
+    found = material(Source(train="{data}/train.tsv"), Places(place / "data", place / "work"), texts)
+    assert pl.read_parquet(found.train)["text"].to_list() == ["first text", "second text"]
+
+
+def test_words_for_labels_are_replaced_in_held_out_rows_too(place: Path) -> None:
+    for name in ("words", "held"):
+        rows = "".join(f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8))
+        (place / "data" / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + rows)
+    source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
+    places = Places(place / "data", place / "work")
+    assert material(source, places).labels == {"yes": 1, "no": 0}
+    cut = material(source.model_copy(update={"rows": 4}), places)
+    assert cut.labels is None
+    assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
+
+
+def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path) -> None:
+    for split in ("train", "validation", "test"):
+        rows = "".join(f"{split} {n},b {n},{n % 2}\n" for n in range(6))
+        (tmp_path / f"{split}.csv").write_text("text1,text2,label\n" + rows)
+    places = Places(tmp_path, tmp_path / "work")
+    assert material(Source(train="{data}"), places) == Material(str(tmp_path), None)
+    assert material(Source(train="{data}", rows=3), places).dev == str(tmp_path)
+    bare = material(Source(train="{data}", dev="none"), places)
+    assert bare.dev is None
+    assert pl.read_parquet(bare.train).height == 6
+
+
+def _bench(place: Path, recipe: Recipe) -> Bench:
+    at, places = recipe.at("small"), Places(place / "data", place / "out" / "data")
+    return Bench(place / "out", at, places, read_scorings(at.evaluate, places), keep=False, say=print)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["optim.lr=0.5", "train.tsv", "dev.tsv", "bert/config.json"],
+)
+def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: str, bert: Path) -> None:
+    places = Places(place / "data", place / "out" / "data")
+    (run,), _ = plan(recipe, "small", places, only=["CoSENT"], seeds=[0])
+    (told,), _ = plan(recipe, "small", places, only=["CoSENT"], seeds=[0], assignments=["log.steps=3"])
+    before = _bench(place, recipe)._key(run)
+    assert _bench(place, recipe)._key(told) == before
+    if "=" in change:
+        (run,), _ = plan(recipe, "small", places, only=["CoSENT"], seeds=[0], assignments=[change])
+    else:
+        if change.startswith("bert"):
+            (place / "data" / "bert").unlink()
+            shutil.copytree(bert, place / "data" / "bert")
+        path = place / "data" / change
+        text = path.read_text()
+        path.write_text(text + ("\n" if change.endswith(".json") else text.splitlines()[-1] + "\n"))
+    assert _bench(place, recipe)._key(run) != before
 
 
 def test_a_table_is_made_and_finished_runs_are_not_repeated(
@@ -208,6 +250,9 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     assert "| CoSENT |" in text
     assert "(81.50)" in text
     assert len(told) == 5
+    # all rows stand in the table again, whichever are asked for
+    some = reproduce(recipe, wanted(place, only=("CoSENT",), seeds=(1,)), say=told.append, quiet=True)
+    assert some["rows"] == found["rows"]
 
     monkeypatch.setattr(execute.training, "train", None)  # would fail if it were called
     assert reproduce(recipe, wanted(place), say=told.append, quiet=True) == found
@@ -222,6 +267,72 @@ def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: 
     record.unlink()
     assert reproduce(recipe, only, say=lambda _: None, quiet=True)["rows"] == first["rows"]
     assert json.loads(record.read_text())["scores"] == held["scores"]
+
+
+def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe) -> None:
+    told: list[str] = []
+    hot = wanted(place, seeds=(0,), assignments=("optim.lr=1e30",))
+    with pytest.raises(DataError, match="of 3 runs failed, first CoSENT: "):
+        reproduce(recipe, hot, say=told.append, quiet=True)
+    assert any(words.startswith("none, seed 0: held") for words in told)
+    text = (place / "out" / "table.md").read_text()
+    assert "| none |" in text
+    assert "Changed: optim.lr=1e30." in text
+
+
+def test_a_row_without_its_backbone_is_left_out_with_the_reason(place: Path) -> None:
+    text = RECIPE.replace('name = "CoSENT"', 'name = "CoSENT"\nbackbone = "{data}/ran"')
+    (place / "ran.toml").write_text(text)
+    told: list[str] = []
+    found = reproduce(
+        read_recipe(str(place / "ran.toml")),
+        wanted(place, only=("none", "CoSENT")),
+        say=told.append,
+        quiet=True,
+    )
+    assert [row["row"] for row in found["rows"]] == ["none"]
+    assert told[0] == f"left out CoSENT: no backbone at {place / 'data' / 'ran'}"
+
+
+def test_a_record_that_can_not_be_read_is_made_again(place: Path, recipe: Recipe) -> None:
+    only = wanted(place, only=("none",))
+    first = reproduce(recipe, only, say=lambda _: None, quiet=True)
+    (record,) = (place / "out" / "runs").iterdir()
+    record.write_text("{")
+    told: list[str] = []
+    assert reproduce(recipe, only, say=told.append, quiet=True)["rows"] == first["rows"]
+    assert "no record that can be read" in told[0]
+    fresh = wanted(place, only=("none",), fresh=True)
+    assert reproduce(recipe, fresh, say=told.append, quiet=True)["rows"] == first["rows"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
+        ('name = "held"', 'name = "held"\nmetric = "roc"', "metric 'roc': held has spearman, pearson"),
+    ],
+)
+def test_bad_columns_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str) -> None:
+    (place / "bad.toml").write_text(RECIPE.replace(old, new))
+    with pytest.raises(ConfigError) as caught:
+        reproduce(read_recipe(str(place / "bad.toml")), wanted(place), say=print, quiet=True)
+    assert says in str(caught.value)
+    assert not (place / "out" / "runs").exists()
+
+
+def test_columns_stand_in_the_recipes_order_with_parts_behind_their_whole(recipe: Recipe) -> None:
+    scores = {"A": 0.1, "mean": 0.2, "Z": 0.3, "Z long": 0.4}
+    (row,) = summary(recipe, [Record("CoSENT", 0, "k", "b", scores, dev=0.5)], ["Z", "A", "mean"])
+    assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]
+
+
+def test_seeds_and_settings_that_would_mix_rows_are_refused(recipe: Recipe) -> None:
+    places = Places(Path("d"), Path("w"))
+    with pytest.raises(ConfigError, match="--seeds 0,0: a seed stands there twice"):
+        plan(recipe, "small", places, seeds=[0, 0])
+    with pytest.raises(ConfigError, match="--set seed=3: rows and runs differ in it"):
+        plan(recipe, "small", places, assignments=["seed=3"])
 
 
 @pytest.mark.parametrize(
@@ -302,7 +413,17 @@ def test_a_column_with_a_name_has_no_mean(place: Path) -> None:
 
 def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
     records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
-    (row,) = summary(recipe, records)
+    (row,) = summary(recipe, records, ["held"])
     assert row["figures"]["held"]["mean"] == pytest.approx(85)
     assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
-    assert "85.00 ± 7.07 (81.50)" in markdown(recipe, [row], "small", "b")
+    found = {
+        "scale": "small",
+        "backbone": "b",
+        "about": "",
+        "changed": [],
+        "left_out": {"X": "why"},
+        "rows": [row],
+    }
+    page = markdown(recipe, found)
+    assert "85.00 ± 7.07 (81.50)" in page
+    assert "* X is left out: why" in page
