@@ -2,8 +2,8 @@
 
     python benchmarks/angle_and_cosine.py [--model MODEL] [--data FILE]
 
-Each pair of texts gets three similarities from the same vectors; printed are their Spearman correlations with
-the gold scores and with each other, and how widely they spread. What ranks alike can teach little that is new.
+Each pair of texts gets three similarities from the same vectors; printed are their Spearman correlations
+with the gold scores and with each other, and how widely they spread. What ranks alike can teach little.
 """
 
 from __future__ import annotations
