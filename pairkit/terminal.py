@@ -79,8 +79,11 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line of stdout, the last thing a command with `--json` prints."""
-    sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    """Print one JSON object on one line of stdout, the last thing a command with `--json` prints.
+
+    Its numbers must be finite: JSON knows no others, so that what is undefined is to be None.
+    """
+    sys.stdout.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 

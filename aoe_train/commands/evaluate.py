@@ -17,7 +17,7 @@ from pairkit.terminal import print_json, say
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.evaluate import Chosen, Draws, Score, Split
+    from aoe_train.evaluate import Chosen, Draws, Overlap, Score, Split
     from aoe_train.evaluate.embedders.embedder import Embedder
 
 Models = Annotated[
@@ -104,9 +104,12 @@ def evaluate(
     `subsets`, the other model's figures under `against`, and such an object for each suite with --suite all.
     """
     from aoe_train.evaluate import ALL, Draws
+    from pairkit.errors import ConfigError
 
     sampled = Draws(draws, 42 if seed is None else seed)
     several = len(model) > 1
+    if against_endpoint is not None and against is None:
+        raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     if suite == "mteb":
         _refuse({"--data": data, "--split": split, "--against": against, "--markdown": markdown})
         _refuse({"a second --model": several or None})
@@ -117,13 +120,14 @@ def evaluate(
             show_mteb(scored)
         return
     if several:
-        _check_several(model, against=against, markdown=markdown)
+        _check_several(model, against=against, markdown=markdown, here=endpoint is None)
     chosen = _choose(suite, data_dir, task or (), data, split)
     for name, reason in chosen.missing.items():
         say(f"left out {name}: {reason}", quiet=quiet)
     rival = None
     if against is not None:
         rival = open_model(against, precision, endpoint=against_endpoint, cache=cache, quiet=quiet)
+        _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, quiet=quiet)
     found = {}
     for name in model:
         embedder = open_model(name, precision, endpoint=endpoint, cache=cache, quiet=quiet)
@@ -142,7 +146,9 @@ def evaluate(
             show_scores(name, scores, *names, subsets=subsets)
 
 
-def _check_several(models: Sequence[str], *, against: str | None, markdown: Path | None) -> None:
+def _check_several(models: Sequence[str], *, against: str | None, markdown: Path | None, here: bool) -> None:
+    """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
+    from aoe_train.backbones.load import find_folder
     from pairkit.errors import ConfigError
 
     if len(set(models)) < len(models):
@@ -150,6 +156,8 @@ def _check_several(models: Sequence[str], *, against: str | None, markdown: Path
     for flag, value in {"--against": against, "--markdown": markdown}.items():
         if value is not None:
             raise ConfigError(f"{flag} is for one --model; leave it out, or run each model by itself")
+    for name in models if here else ():
+        find_folder(name)
 
 
 def _scored(
@@ -169,7 +177,7 @@ def _scored(
         for name, tasks in chosen.tasks.items()
     }
     for scores in found.values():
-        _warn(embedder.name, scores, quiet=quiet)
+        _warn(embedder.name, {name: one.overlap for name, one in scores.items()}, quiet=quiet)
     return found
 
 
@@ -230,10 +238,19 @@ def _trained(model: str) -> np.ndarray | None:
     return read_digests(find_folder(model))
 
 
-def _warn(model: str, scores: Mapping[str, Score], *, quiet: bool) -> None:
-    for name, found in scores.items():
-        if found.overlap is not None and found.overlap.texts:
-            say(f"warning: {name}: {model} was {found.overlap}", quiet=quiet)
+def _warn(model: str, overlaps: Mapping[str, Overlap | None], *, quiet: bool) -> None:
+    for name, found in overlaps.items():
+        if found is not None and found.texts:
+            say(f"warning: {name}: {model} was {found}", quiet=quiet)
+
+
+def _warn_of(model: str, trained: np.ndarray | None, chosen: Chosen, *, quiet: bool) -> None:
+    """Say what a rival was trained on, which flatters it as it would the model."""
+    from aoe_train.evaluate import overlap
+
+    if trained is not None:
+        for tasks in chosen.tasks.values():
+            _warn(model, {task.name: overlap(task, trained) for task in tasks}, quiet=quiet)
 
 
 def _write(found: Mapping[str, Any], *, out: Path | None, json: bool) -> None:

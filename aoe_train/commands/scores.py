@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.terminal import out as stdout
+from pairkit.terminal import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,11 +48,15 @@ def _table(grid: Grid, title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, box=None)
+    def plain(text: str) -> Text:
+        """As it is: names are others' words, whose brackets are no markup and whose controls no commands."""
+        return Text(printable(text))
+
+    table = Table(title=plain(title), box=None)
     for place, heading in enumerate(grid.headings):
-        table.add_column(heading, justify="right" if place else "left")
+        table.add_column(plain(heading), justify="right" if place else "left")
     for row in grid.rows:
-        table.add_row(*(Text(cell) for cell in row))  # as they are: brackets are no markup here
+        table.add_row(*map(plain, row))
     return table
 
 

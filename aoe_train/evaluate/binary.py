@@ -30,7 +30,9 @@ class Binary(Judged):
     * `average_precision`: precision at each cosine, weighted by what recall gains there.
     * `f1`, `accuracy`: at thresholds that were chosen on other pairs, which stand beside them as
       `f1_threshold`, `accuracy_threshold`; all four only where there are such thresholds.
-    * `best_f1`, `best_accuracy`: at the thresholds that suit these very pairs best, so they flatter.
+    * `best_f1`, `best_accuracy`: at the thresholds that suit these very pairs best, so they flatter. The
+      thresholds are chosen once, on the pairs as they are, and kept in resamples: intervals and comparisons
+      hold for these thresholds, and say nothing of how sure the choice is.
 
     Attributes:
         cosines: (pair,), not constant.
@@ -51,21 +53,20 @@ class Binary(Judged):
         """All metrics, pairs weighted by the counts; NaN for draws without one of the labels."""
         curve = self._curve(counts)
         return {
-            "spearman": Correlation(self.cosines, self.labels).figures(counts)["spearman"],
+            "spearman": self._correlation.spearman(counts),
             "roc_auc": curve.roc_auc(),
             "average_precision": curve.average_precision(),
             **self._at_thresholds(counts),
-            "best_f1": curve.f1().max(axis=1),
-            "best_accuracy": curve.accuracy().max(axis=1),
+            "best_f1": curve.f1()[:, self._best[0]],
+            "best_accuracy": curve.accuracy()[:, self._best[1]],
         }
 
     def best_thresholds(self) -> Thresholds:
         """Halfway between the cosines that the best threshold parts; the highest where several are best."""
-        curve = self._curve(np.ones((1, self.n)))
         cosines = self.cosines[self._order][self._ends]
         limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
         limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # nothing reaches the first
-        return Thresholds(*(float(limits[values[0].argmax()]) for values in (curve.f1(), curve.accuracy())))
+        return Thresholds(*(float(limits[place]) for place in self._best))
 
     def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         if self.thresholds is None:
@@ -89,6 +90,16 @@ class Binary(Judged):
         true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, ~positive))
         start = np.zeros((len(counts), 1))
         return _Curve(np.hstack([start, true]), np.hstack([start, false]))
+
+    @cached_property
+    def _best(self) -> tuple[int, int]:
+        """Which of the curve's thresholds give the best F1 and the best accuracy, each pair counting once."""
+        curve = self._curve(np.ones((1, self.n)))
+        return int(curve.f1()[0].argmax()), int(curve.accuracy()[0].argmax())
+
+    @cached_property
+    def _correlation(self) -> Correlation:
+        return Correlation(self.cosines, self.labels)
 
     @cached_property
     def _order(self) -> np.ndarray:

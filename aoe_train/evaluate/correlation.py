@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +32,19 @@ class Correlation(Judged):
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Both coefficients, pairs weighted by the counts."""
-        x, y = self.cosines, self.labels.astype(float)
-        ranks, label_ranks = (_weighted_ranks(values, counts) for values in (x, y))
         return {
-            "spearman": _weighted_pearson(ranks, label_ranks, counts),
-            "pearson": _weighted_pearson(x, y, counts),
+            "spearman": self.spearman(counts),
+            "pearson": _weighted_pearson(self.cosines, self.labels.astype(float), counts),
         }
+
+    def spearman(self, counts: np.ndarray) -> np.ndarray:
+        """(draw,), pairs weighted by the counts (draw, pair)."""
+        ranks, label_ranks = (_weighted_ranks(order, counts) for order in self._orders)
+        return _weighted_pearson(ranks, label_ranks, counts)
+
+    @cached_property
+    def _orders(self) -> tuple[_Order, _Order]:
+        return _order(self.cosines), _order(self.labels)
 
 
 def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlation:
@@ -82,14 +91,31 @@ def average_ranks(values: np.ndarray) -> np.ndarray:
     return shared[place]
 
 
-def _weighted_ranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Ranks (draw, example) where example e stands counts[d, e] times; equal values share their mean rank."""
+class _Order(NamedTuple):
+    """What ranks of weighted values rest on, whatever the weights.
+
+    Attributes:
+        place: int64 (example,), which of the distinct values an example has, smallest first.
+        order: int64 (example,), the examples, smallest value first.
+        begins: int64 (value,), where in that order each distinct value begins.
+    """
+
+    place: np.ndarray
+    order: np.ndarray
+    begins: np.ndarray
+
+
+def _order(values: np.ndarray) -> _Order:
     _, place = np.unique(values, return_inverse=True)
     order = np.argsort(place, kind="stable")
-    begins = np.flatnonzero(np.diff(place[order], prepend=-1))
-    together = np.add.reduceat(counts[:, order], begins, axis=1)
+    return _Order(place, order, np.flatnonzero(np.diff(place[order], prepend=-1)))
+
+
+def _weighted_ranks(values: _Order, counts: np.ndarray) -> np.ndarray:
+    """Ranks (draw, example) where example e stands counts[d, e] times; equal values share their mean rank."""
+    together = np.add.reduceat(counts[:, values.order], values.begins, axis=1)
     shared: np.ndarray = np.cumsum(together, axis=1) - (together - 1) / 2
-    return shared[:, place]
+    return shared[:, values.place]
 
 
 def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:

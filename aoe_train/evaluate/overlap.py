@@ -29,10 +29,10 @@ class Overlap:
     """How much of a task a model was trained on.
 
     Attributes:
-        texts: Distinct texts of the task that are training texts.
+        texts: Distinct texts of the judged examples that are training texts.
         of_texts: Distinct texts.
-        rows: Examples all of whose texts are training texts.
-        of_rows: Examples.
+        rows: Judged examples all of whose texts are training texts.
+        of_rows: Judged examples.
     """
 
     texts: int

@@ -93,12 +93,11 @@ def read_pair_task(
         RemoteError: The hub could not be asked.
     """
     path = Path(source)
+    name = path.resolve().name if path.exists() else path.name
     if not path.is_file():
         wanted = _SPLIT_NAMES[split or "test"]
-        return pair_task(
-            path.name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted]
-        )
+        return pair_task(name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted])
     if split is not None:
         raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
     (frame,) = read_pairs(source, label_values=label_values).splits.values()
-    return pair_task(path.name, frame)
+    return pair_task(name, frame)

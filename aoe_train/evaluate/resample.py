@@ -79,7 +79,7 @@ class Comparison:
     Attributes:
         difference: A's figure less B's.
         interval: 95 % of the resampled differences.
-        p: Two-sided: how often resampled differences lie on the other side of 0, at least 1 / (draws + 1).
+        p: Two-sided: how often resampled differences lie on the other side of 0, at least 2 / (draws + 1).
     """
 
     difference: float
@@ -88,14 +88,16 @@ class Comparison:
 
 
 def intervals(judged: Judged, *, draws: int, seed: int) -> dict[str, Interval]:
-    """The percentile bootstrap interval of each metric."""
-    return {name: _interval(values) for name, values in _resampled((judged,), draws, seed)[0].items()}
+    """The percentile bootstrap interval of each metric; one that no resample defines has none."""
+    resampled = _resampled((judged,), draws, seed)[0]
+    return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
 def compare(one: Judged, other: Judged, *, draws: int, seed: int) -> dict[str, Comparison]:
     """Compare two models on every metric; both see the same resamples.
 
-    What no resample moves in either, such as a threshold chosen elsewhere, is no measurement and left out.
+    What no resample moves in either, such as a threshold chosen elsewhere, is no measurement and left out; so
+    is what is undefined as it stands, or in all resamples.
 
     Raises:
         DataError: They were judged on different numbers of examples.
@@ -107,7 +109,9 @@ def compare(one: Judged, other: Judged, *, draws: int, seed: int) -> dict[str, C
     return {
         name: _comparison(here[name] - there[name], ours[name] - theirs[name])
         for name in here
-        if np.ptp(ours[name]) or np.ptp(theirs[name])
+        if (np.ptp(ours[name]) or np.ptp(theirs[name]))
+        and not np.isnan(here[name] - there[name])
+        and not np.isnan(ours[name] - theirs[name]).all()
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from aoe_train.evaluate.embedders.embedder import Embedder
 from aoe_train.evaluate.overlap import Overlap, overlap
 from aoe_train.evaluate.resample import Comparison, compare
-from aoe_train.evaluate.tasks import Result, Task, Verdict, summarise
+from aoe_train.evaluate.tasks import Result, Task, Verdict, defined, summarise
 from aoe_train.evaluate.vectors import Vectors
 from pairkit.errors import ConfigError
 from pairkit.terminal import progress
@@ -58,7 +58,7 @@ class Score:
         if self.rival is None:
             return found
         ahead = {
-            metric: {"value": self.rival.scores[metric], **_told(self.comparisons.get(metric))}
+            metric: {"value": defined(self.rival.scores[metric]), **_told(self.comparisons.get(metric))}
             for metric in self.result.scores
         }
         return {**found, "against": ahead}

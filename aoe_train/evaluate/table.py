@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,4 +140,4 @@ def _seen(score: Score) -> str:
 
 
 def _times_100(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from aoe_train.evaluate.published import PUBLISHED, PublishedTable
@@ -60,7 +61,7 @@ def _beside(published: PublishedTable, scores: Mapping[str, Score], model: str) 
 
 
 def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    return "–" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def _is_leak(score: Score) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,15 +51,20 @@ class Result:
     subsets: Mapping[str, Result] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the scores, `n`, and `ci95` and `subsets` if there are any."""
+        """As in the JSON: the scores, `n`, `ci95` and `subsets` if there are any; None if undefined."""
         parts = {name: part.to_dict() for name, part in self.subsets.items()}
-        bounds = {metric: list(bound) for metric, bound in self.intervals.items()}
+        bounds = {metric: self.intervals.get(metric) for metric in self.scores}
         return {
-            **self.scores,
+            **{metric: defined(value) for metric, value in self.scores.items()},
             "n": self.n,
-            **({"ci95": bounds} if bounds else {}),
+            **({"ci95": {m: bound and list(bound) for m, bound in bounds.items()}} if self.intervals else {}),
             **({"subsets": parts} if parts else {}),
         }
+
+
+def defined(value: float) -> float | None:
+    """The value; None, as JSON has no other word for it, where it is no number."""
+    return value if math.isfinite(value) else None
 
 
 class Task(Protocol):

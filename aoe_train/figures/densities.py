@@ -9,7 +9,7 @@ import numpy as np
 from aoe_train.evaluate.correlation import spearman
 from aoe_train.figures.density import Curve, density
 from aoe_train.figures.groups import levels, nearest
-from aoe_train.figures.pairs import Gold, Scored
+from aoe_train.figures.pairs import Gold
 
 FEW = 8  # pairs: below it, marks say more than a density
 _MARGIN = 0.05
@@ -74,17 +74,22 @@ def cosine_axis(cosines: list[np.ndarray]) -> tuple[float, float]:
 
 
 def cosine_densities(
-    scored: Scored, scores: GoldScores, axis: tuple[float, float], *, saturation: float
+    cosines: np.ndarray,
+    labels: np.ndarray,
+    scores: GoldScores,
+    axis: tuple[float, float],
+    *,
+    saturation: float,
 ) -> CosineDensities:
     """How a model's cosines are distributed, over all pairs and by gold score (ACL Fig. 4).
 
     Args:
-        scored: The model's cosines.
+        cosines: float64 (pair,), the model's.
+        labels: float64 (pair,)
         scores: The groups.
         axis: Where the curves begin and end.
         saturation: |cosine| above which the cosine is said to be saturated.
     """
-    cosines, labels = scored.cosines, scored.gold.labels
     group = nearest(labels, scores.levels)
     return CosineDensities(
         spearman(cosines, labels),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def _ours(out: Path) -> set[str]:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses and arrays as JSON has them; floats have six digits, finer than ink."""
+    """Dataclasses and arrays as JSON has them; floats have six digits, finer than ink, or are None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -49,4 +50,6 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value

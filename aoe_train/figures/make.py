@@ -24,6 +24,7 @@ from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
 Kind = Literal["densities", "halves", "curves"]
@@ -126,24 +127,25 @@ def _draw_vectors(
     quiet: bool,
 ) -> None:
     """Add the figures of what models make of the pairs, and their numbers; a model at a time is in memory."""
-    scored: dict[str, Scored] = {}
+    cosines: dict[str, np.ndarray] = {}
     found: dict[str, Halves] = {}
     for name, model in request.titles.items():
-        scored[name] = _score(request, gold, name, model, say, quiet=quiet)
+        scored = _score(request, gold, name, model, say, quiet=quiet)
+        cosines[name] = scored.cosines
         if request.wants("halves"):
             say(f"{name}: t-SNE of both halves")
-            found[name] = halves(scored[name], request.zone, request.tsne, model=name)
+            found[name] = halves(scored, request.zone, request.tsne, model=name)
             figures[_file_name(f"halves-{name}", figures)] = draw_halves(
                 found[name], model=name, data=gold.name
             )
     if request.wants("halves"):
         record["halves"] = found
     if request.wants("densities"):
-        axis = cosine_axis([one.cosines for one in scored.values()])
+        axis = cosine_axis([*cosines.values()])
         scores = gold_scores(gold)
         panels = {
-            name: cosine_densities(one, scores, axis, saturation=request.saturation)
-            for name, one in scored.items()
+            name: cosine_densities(one, gold.labels, scores, axis, saturation=request.saturation)
+            for name, one in cosines.items()
         }
         record["densities"] = {"saturation": request.saturation, "gold": scores, "models": panels}
         figures["densities"] = draw_densities(

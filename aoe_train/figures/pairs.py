@@ -73,7 +73,8 @@ def read_gold(source: str, split: str | None = None) -> Gold:
     if len(np.unique(labels)) < 2:
         said = f"every label is {labels[0]:g}" if len(labels) else "there are no pairs"
         raise DataError(f"{said}; figures by gold score need labels that differ", path=source)
-    return Gold(path.name, frame["text1"].to_list(), frame["text2"].to_list(), labels)
+    name = path.resolve().name if path.exists() else path.name
+    return Gold(name, frame["text1"].to_list(), frame["text2"].to_list(), labels)
 
 
 def score(encode: Encode, gold: Gold) -> Scored:

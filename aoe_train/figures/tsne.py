@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ class Tsne:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        if not self.perplexity >= 2:
+        if not 2 <= self.perplexity < math.inf:
             raise ConfigError(f"--perplexity {self.perplexity:g}: expected 2 or more (5 to 50 is usual)")
 
     @property

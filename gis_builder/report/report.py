@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ from pairkit.terminal import progress
 
 COUNTS_FILE = "report.json"
 PAGE_FILE = "index.html"
+_FIGURES = ("lengths", "overlap", "sources", "scores")
+_FILES = {COUNTS_FILE, PAGE_FILE, *(f"{name}.{kind}" for name in _FIGURES for kind in ("png", "svg"))}
+_KEYS = {"dataset", "label_kind", "token_rule", "splits", "sources", "kinds", "overlap", "dropped"}
+"""Of our counts, in every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def report_beside(source: str) -> Path:
 
 
 def check_out(out: Path, source: str) -> None:
-    """Refuse a folder that holds anything but an earlier report, or the dataset itself.
+    """Refuse a folder that holds anything but an earlier report: the new one would delete it.
 
     Raises:
         ConfigError: says what is there.
@@ -109,8 +114,23 @@ def check_out(out: Path, source: str) -> None:
         raise ConfigError(f"{out}: the report would replace the dataset {source}; choose another --out")
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file; choose another --out")
-    if out.is_dir() and any(out.iterdir()) and not (out / COUNTS_FILE).is_file():
+    if not out.is_dir():
+        return
+    names = {path.name for path in out.iterdir()}
+    if names and not _is_report(out / COUNTS_FILE):
         raise ConfigError(f"{out}: holds files that are no report of `gis report`; choose another --out")
+    if others := sorted(names - _FILES):
+        raise ConfigError(
+            f"{out}: holds {others[0]}, which is no file of a report and would be lost; choose another --out"
+        )
+
+
+def _is_report(counts: Path) -> bool:
+    try:
+        found = json.loads(counts.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.keys() >= _KEYS
 
 
 def _counts(rows: Rows, dataset: PairDataset, rule: TokenRule, seed: int) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def test_counts_are_rows_that_stand_so_often(rows: list[tuple[float, int, int]],
     )
     x, y = np.repeat(cosines, counts), np.repeat(labels, counts)
     above = (x >= limit).astype(int)
+    first = Binary(cosines, labels.astype(float)).best_thresholds()  # of the pairs as they are
     expected = {
         "spearman": stats.spearmanr(x, y).statistic,
         "roc_auc": metrics.roc_auc_score(y, x),
@@ -46,8 +47,8 @@ def test_counts_are_rows_that_stand_so_often(rows: list[tuple[float, int, int]],
         "accuracy": metrics.accuracy_score(y, above),
         "f1_threshold": limit,
         "accuracy_threshold": limit,
-        "best_f1": best(metrics.f1_score, y, x),
-        "best_accuracy": best(metrics.accuracy_score, y, x),
+        "best_f1": metrics.f1_score(y, (x >= first.f1).astype(int)),
+        "best_accuracy": metrics.accuracy_score(y, (x >= first.accuracy).astype(int)),
     }
     assert {name: value for name, (value,) in found.items()} == pytest.approx(expected, abs=1e-12)
     assert list(found) == list(expected)
@@ -61,6 +62,21 @@ def test_the_best_thresholds_reach_the_best_figures(rows: list[tuple[float, int,
     scores = Binary(x, y, known.best_thresholds()).scores()
     assert scores["f1"] == pytest.approx(scores["best_f1"])
     assert scores["accuracy"] == pytest.approx(scores["best_accuracy"])
+    assert scores["best_f1"] == pytest.approx(best(metrics.f1_score, y, x))
+    assert scores["best_accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
+
+
+def test_resamples_keep_the_best_thresholds() -> None:
+    generator = np.random.default_rng(0)
+    judged = Binary(generator.normal(size=40), generator.integers(0, 2, 40))  # nothing to be found
+    bounds = intervals(Binary(judged.cosines, judged.labels, judged.best_thresholds()), draws=500, seed=1)
+    assert bounds["best_f1"] == bounds["f1"]
+    assert bounds["best_accuracy"] == bounds["accuracy"]
+    # chosen anew in each resample the figure would lie above the point estimate most of the time
+    counts = generator.multinomial(40, [1 / 40] * 40, size=500).astype(float)
+    assert judged.figures(counts)["best_accuracy"].mean() == pytest.approx(
+        judged.scores()["best_accuracy"], abs=0.01
+    )
 
 
 def test_by_hand() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from aoe_train.evaluate.correlation import average_ranks, correlation, pearson, 
 from aoe_train.evaluate.vectors import pair_cosines, unit
 from pairkit.errors import DataError
 
+MODULE = import_module(correlation.__module__)  # the package has a function of this name
 # Few values, so that ties are frequent.
 ROWS = st.lists(
     st.tuples(st.integers(-3, 3), st.sampled_from([0.0, 0.25, 1.0, 2.5, 5.0])), min_size=2, max_size=40
@@ -61,6 +64,16 @@ def test_figures_as_the_plain_functions(rows: list[tuple[float, float]]) -> None
     assert correlation(x, y, "task").scores() == pytest.approx(
         {"spearman": spearman(x, y), "pearson": pearson(x, y)}, abs=1e-9
     )
+
+
+def test_rows_are_sorted_once_however_many_blocks_of_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_: list[int] = []
+    plain = MODULE._order
+    monkeypatch.setattr(MODULE, "_order", lambda values: (sorted_.append(len(values)), plain(values))[1])
+    judged = correlation(np.array([0.1, 0.3, 0.2]), np.array([1.0, 2.0, 2.0]), "task")
+    for _ in range(3):
+        judged.figures(np.ones((2, 3)))
+    assert sorted_ == [3, 3]  # cosines and labels
 
 
 @pytest.mark.parametrize(

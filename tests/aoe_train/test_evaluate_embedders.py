@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from aoe_train.encoder import Encoder
-from aoe_train.evaluate.embedders import cached
+from aoe_train.evaluate.embedders import cached, local
 from aoe_train.evaluate.embedders.cached import CachedEmbedder
 from aoe_train.evaluate.embedders.local import LocalEmbedder, find_separator
 from aoe_train.evaluate.embedders.open import open_embedder
@@ -75,6 +75,13 @@ def test_the_identity_tells_models_apart_and_the_same_model_not(bert: Path, tmp_
     assert len(found | same) == 5
 
 
+def test_the_identity_goes_by_the_programs_too(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = Encoder.load(bert, device="cpu")
+    before = LocalEmbedder(encoder, "x").identity
+    monkeypatch.setattr(local, "versions", lambda: {"torch": "0"})
+    assert LocalEmbedder(encoder, "x").identity != before
+
+
 def test_separators_are_the_tokenizers() -> None:
     assert find_separator(wordpiece()) == " [SEP] "
     assert find_separator(bytelevel()) == " </s> "
@@ -94,11 +101,20 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
     made = CachedEmbedder(first, store(tmp_path), quiet=True).encode(TEXTS)
     assert made.dtype == np.float32
     assert made.tobytes() == Counting().encode(TEXTS).tobytes()
-    assert sorted(first.calls[0]) == sorted(set(TEXTS))
+    assert sorted(first.calls[1]) == sorted(set(TEXTS))
     kept = CachedEmbedder(again, store(tmp_path), quiet=True).encode([*TEXTS, "new"])
     assert kept[:-1].tobytes() == made.tobytes()
-    # the shortest known text is asked about again, to see that the model is the same
-    assert again.calls == [["a red boat"], ["new"]]
+    # one fixed text is asked about first, to see that the model is the same
+    assert again.calls == [[cached._PROBE], ["new"]]
+    assert first.calls[0] == again.calls[0]
+
+
+def test_a_model_is_known_again_once_for_each_time_it_is_opened(tmp_path: Path) -> None:
+    embedder = Counting()
+    wrapped = CachedEmbedder(embedder, store(tmp_path), quiet=True)
+    for text in ("one", "two", "one"):
+        wrapped.encode([text])
+    assert embedder.calls == [[cached._PROBE], ["one"], ["two"]]
 
 
 def test_without_a_store_nothing_is_kept(tmp_path: Path) -> None:
@@ -113,7 +129,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]
     with pytest.raises(KeyboardInterrupt):
-        CachedEmbedder(Counting(fails_after=2), store(tmp_path), quiet=True).encode(texts)
+        CachedEmbedder(Counting(fails_after=3), store(tmp_path), quiet=True).encode(texts)
     rest = Counting()
     found = CachedEmbedder(rest, store(tmp_path), quiet=True).encode(texts)
     assert found.tobytes() == Counting().encode(texts).tobytes()
@@ -127,16 +143,56 @@ def test_long_texts_are_written_in_smaller_batches(monkeypatch: pytest.MonkeyPat
     assert embedder.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
 
 
-@pytest.mark.parametrize("shape", ["turned", "longer"])
-def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, shape: str) -> None:
+class Longer(Counting):
+    """Its vectors have twice as many numbers."""
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return np.hstack([super().encode(texts)] * 2)
+
+
+@pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
+def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting) -> None:
     CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
-    other = Counting(turn=-5.0)
-    if shape == "longer":
-        plain = other.encode
-        other.encode = lambda texts: np.hstack([plain(texts)] * 2)  # type: ignore[method-assign]
     found = CachedEmbedder(other, store(tmp_path), quiet=True).encode(TEXTS[:2])
     assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
     assert not store(tmp_path).find(TEXTS[2:3])
+
+
+def test_another_model_is_noticed_though_none_of_the_texts_is_known(tmp_path: Path) -> None:
+    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
+    CachedEmbedder(Counting(turn=-5.0), store(tmp_path), quiet=True).encode(["new"])
+    assert list(store(tmp_path).find([*TEXTS, "new"])) == ["new"]
+
+
+def test_vectors_of_several_lengths_are_all_forgotten(tmp_path: Path) -> None:
+    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
+    store(tmp_path).keep(TEXTS[1:2], np.ones((1, 7), np.float32))
+    again = Counting()
+    found = CachedEmbedder(again, store(tmp_path), quiet=True).encode(TEXTS)
+    assert found.tobytes() == Counting().encode(TEXTS).tobytes()
+    assert sorted(again.calls[1]) == sorted(set(TEXTS))
+
+
+def test_vectors_whose_length_changes_under_way_are_an_error_and_not_kept(tmp_path: Path) -> None:
+    embedder = Counting()
+    wrapped = CachedEmbedder(embedder, store(tmp_path), quiet=True)
+    wrapped.encode(TEXTS)
+    embedder.encode = Longer().encode  # type: ignore[method-assign]
+    with pytest.raises(DataError, match=r"1 texts got vectors of shape \(1, 4\); expected one each of 2"):
+        wrapped.encode(["new"])
+    assert not store(tmp_path).find(["new"])
+
+
+def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
+    ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
+    ours._connection.execute("PRAGMA busy_timeout = 0")
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ConfigError, match=r"another process writes to this cache .*; wait") as caught:
+        ours.keep(["a"], np.ones((1, 2), np.float32))
+    assert "delete" not in str(caught.value)
+    other.rollback()
+    other.close()
+    ours.keep(["a"], np.ones((1, 2), np.float32))
 
 
 def test_what_is_no_number_is_not_kept(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from aoe_train.evaluate import SUITES, Vectors, find_tasks
-from aoe_train.evaluate.mteb_tasks import default_mteb_dir, run_mteb
+from aoe_train.evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.files import sha256
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 OURS = {"STSBenchmark": "STS-B", "SICK-R": "SICK-R", **{f"STS{year}": f"STS{year}" for year in range(12, 17)}}
@@ -97,17 +98,68 @@ def test_what_mteb_has_kept_is_not_run_again(data: Path, tmp_path: Path) -> None
     run(other)
     assert other.texts == first.texts
     kept = {
-        path.relative_to(tmp_path / "results/results").as_posix() for path in tmp_path.rglob("*-local.json")
+        path.relative_to(tmp_path / "results/results").as_posix() for path in tmp_path.rglob("*-local-*.json")
     }
-    assert kept == {f"models__my_words/{name}/STSBenchmark-local.json" for name in ("0123abcd", "4567")}
+    file = f"STSBenchmark-local-{sha256(data / 'stsb' / 'stsb-test.tsv')[:8]}.json"
+    assert kept == {f"models__my_words/{name}/{file}" for name in ("0123abcd", "4567")}
+
+
+def test_a_file_that_has_changed_is_judged_anew(data: Path, tmp_path: Path) -> None:
+    def run() -> float:
+        found = run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        score: float = found["STSBenchmark"]["main_score"]
+        return score
+
+    before, file = run(), data / "stsb" / "stsb-test.tsv"
+    head, *rows = file.read_text().splitlines()
+    turned = [f"{5 - float(score)}\t{texts}" for score, _, texts in (row.partition("\t") for row in rows)]
+    file.write_text("\n".join([head, *turned]) + "\n")
+    assert run() == pytest.approx(-before, abs=1e-5)
+
+
+def test_a_main_score_that_is_no_number_is_an_error_and_another_one_is_none(
+    data: Path, tmp_path: Path
+) -> None:
+    class Same(Words):
+        def encode(self, texts: list[str]) -> np.ndarray:
+            return np.ones((len(texts), 3), np.float32)
+
+    with pytest.raises(DataError, match=r"^STSBenchmark: mteb's cosine_spearman is no number"):
+        run_mteb(Same(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+    assert _numbers({"ap": float("nan"), "f1": 0.12345678, "hf_subset": "x"}) == {"ap": None, "f1": 0.123457}
+
+
+def test_a_task_of_pictures_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"VisualSTS-b-Eng: a task of image, but these models read text alone"
+    ):
+        run_mteb(Words(), ["VisualSTS-b-Eng"], quiet=True)
+
+
+def test_an_error_of_the_system_elsewhere_is_not_blamed_on_the_cache(data: Path, tmp_path: Path) -> None:
+    class Fails(Words):
+        def encode(self, texts: list[str]) -> np.ndarray:
+            if len(texts) > 1:
+                raise BrokenPipeError("elsewhere")
+            return super().encode(texts)
+
+    with pytest.raises(BrokenPipeError, match="elsewhere"):
+        run_mteb(Fails(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+
+
+def test_a_result_that_cannot_be_kept_is_told(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "results").write_text("in the way")
+    with pytest.raises(ConfigError, match="results: can't be written"):
+        run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
 
 
 def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
     run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
-    (kept,) = tmp_path.rglob("STSBenchmark-local.json")
+    (kept,) = tmp_path.rglob("STSBenchmark-local-*.json")
     kept.write_text('{"task_name": ')
     with pytest.raises(
-        DataError, match=r"STSBenchmark-local\.json: a damaged result of mteb; delete this file"
+        DataError, match=r"STSBenchmark-local-\w{8}\.json: a damaged result of mteb; delete this file"
     ):
         run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
 

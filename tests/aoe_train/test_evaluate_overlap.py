@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.evaluate import Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
+from aoe_train.evaluate import Input, Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
 from aoe_train.evaluate.overlap import DIGESTS_FILE, digests, write_digests
+from aoe_train.evaluate.suites.classification import ClassTask, Examples, JoinedTask
 from pairkit.errors import DataError
 from pairkit.reader import read_pairs
 
@@ -48,6 +49,20 @@ def test_tasks_of_single_inputs_have_a_row_for_each() -> None:
         name, texts = "other", ["a", ("a", "b"), ("b", "c")]
 
     assert overlap(Other(), digests(["a", "b"])) == Overlap(2, 3, 2, 3)  # type: ignore[arg-type]
+
+
+def test_of_classes_the_judged_examples_count_and_not_what_a_classifier_learns_from() -> None:
+    def part(*columns: list[Input]) -> Examples:
+        return Examples(columns, np.zeros(len(columns[0]), np.int64))
+
+    known = digests(["a", "b", "learnt"])
+    texts = ClassTask("MR", (part(["learnt", "x"]), part(["a", "y", "z"])))
+    assert overlap(texts, known) == Overlap(1, 3, 1, 3)
+    pairs = ClassTask("MRPC", (part(["learnt"], ["a"]), part(["a", "b"], ["b", "y"])))
+    assert overlap(pairs, known) == Overlap(2, 3, 1, 2)
+    inputs = ClassTask("NLI", (part([("learnt", "a")]), part([("a", "b"), ("a", "y")])))
+    assert overlap(inputs, known) == Overlap(2, 3, 1, 2)
+    assert overlap(JoinedTask("both", {"one": texts, "other": inputs}), known) == Overlap(2, 4, 2, 5)
 
 
 def test_the_file_has_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:

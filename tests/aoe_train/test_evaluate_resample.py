@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluate import Judged, Means, compare, correlation
+from aoe_train.evaluate import Judged, Means, Verdict, compare, correlation, summarise
 from aoe_train.evaluate.resample import intervals
 from pairkit.errors import DataError
 
@@ -54,6 +57,21 @@ def test_a_draw_of_one_value_only_has_no_correlation() -> None:
     assert np.isnan(found["spearman"]).tolist() == [True, False]
     bounds = intervals(judged, draws=200, seed=0)
     assert all(-1 <= low <= high <= 1 for low, high in bounds.values())
+
+
+def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
+    class Never(Means):
+        def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+            return {**super().figures(counts), "never": np.full(len(counts), np.nan)}
+
+    one, other = (Never({"accuracy": np.arange(10) < right}) for right in (4, 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(intervals(one, draws=100, seed=0)) == ["accuracy"]
+        assert list(compare(one, other, draws=100, seed=0)) == ["accuracy"]
+    told = summarise(Verdict(one), draws=100).to_dict()
+    assert (told["never"], told["ci95"]["never"]) == (None, None)
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_intervals_are_scipys() -> None:

@@ -139,6 +139,8 @@ def test_without_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ConfigError, match=r"pip install 'aoe-toolkit\[eval\]'"):
         scores(task_of(2), np.ones((10, 2)))
+    with pytest.raises(ConfigError, match=r"pip install 'aoe-toolkit\[eval\]'"):  # before any text is read
+        SUITES["retrieval"]()
 
 
 @pytest.mark.slow

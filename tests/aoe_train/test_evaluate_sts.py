@@ -191,3 +191,10 @@ def test_minilm_reaches_what_is_known_of_it() -> None:
     tasks, _ = find_tasks(STS, DATA, names=["STS-B"])
     found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]
     assert 100 * found.scores["spearman"] == pytest.approx(82.03, abs=0.01)
+
+
+def test_this_very_folder_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test.csv").write_text("text1,text2,label\na,b,1\nc,d,0\n")
+    monkeypatch.chdir(tmp_path)
+    assert read_pair_task(".").name == tmp_path.name
+    assert read_pair_task("test.csv").name == "test.csv"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from aoe_train.commands.scores import show_mteb, show_scores, show_side_by_side
 from aoe_train.evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
 from aoe_train.evaluate.overlap import digests
 from aoe_train.evaluate.table import comparisons, figures, mteb_figures
@@ -124,3 +125,18 @@ def test_the_average_stands_where_all_tasks_do() -> None:
 def test_what_mteb_says() -> None:
     grid = mteb_figures({"STS12": {"main_score": 0.7237, "metric": "cosine_spearman", "scores": {}}})
     assert grid.rows == [["STS12", "cosine_spearman", "72.37"]]
+
+
+def test_names_are_shown_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "[/x]\x1b[31m"
+    found = scored()
+    monkeypatch.setenv("COLUMNS", "200")
+    show_scores("sts", found, name, "[/y]", subsets=False)
+    show_side_by_side({name: {"gis": {"[/z]": found["MR"]}}})
+    show_mteb({name: {"metric": "[/m]", "main_score": 0.5}})
+    shown = capsys.readouterr().out
+    assert shown.count("[/x]\ufffd[31m") == 4  # a title, a heading and two cells
+    assert all(word in shown for word in ("[/y]", "[/z]", "[/m]"))
+    assert "\x1b[31m" not in shown

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from aoe_train.figures.densities import cosine_axis, cosine_densities, gold_scores
+from aoe_train.figures.folder import plain
 from aoe_train.figures.groups import levels, nearest
 from aoe_train.figures.pairs import Gold, Scored, read_gold, score
 from pairkit.errors import ConfigError, DataError
@@ -46,7 +47,7 @@ def test_the_numbers_of_a_panel() -> None:
     scores = gold_scores(one.gold)
     assert scores.pairs.tolist() == [8, 3]
     assert (scores.graded, scores.density) == (False, None)
-    found = cosine_densities(one, scores, (-1, 1), saturation=0.95)
+    found = cosine_densities(one.cosines, one.gold.labels, scores, (-1, 1), saturation=0.95)
     assert found.saturated == pytest.approx(3 / 11)  # -0.97, 0.96 and 0.99: 0.95 itself is not above
     assert found.spearman == pytest.approx(stats.spearmanr(one.cosines, one.gold.labels).statistic)
     first, second = found.groups
@@ -62,7 +63,7 @@ def test_a_whole_score_that_no_pair_is_near_has_an_empty_row() -> None:
     scores = gold_scores(one.gold)
     assert scores.graded
     assert scores.pairs.tolist() == [5, 0, 0, 0, 0, 5]
-    empty = cosine_densities(one, scores, (0, 1), saturation=0.95).groups[2]
+    empty = cosine_densities(one.cosines, one.gold.labels, scores, (0, 1), saturation=0.95).groups[2]
     assert (empty.pairs, empty.saturated, empty.median, empty.density) == (0, None, None, None)
 
 
@@ -88,6 +89,16 @@ def test_a_file_has_no_splits_and_a_folder_gives_its_test_split(tmp_path: Path) 
     assert gold.labels.tolist() == [4.8, 0.2]  # not 4.80000019
     with pytest.raises(ConfigError, match="is one file, which is taken whole; leave --split dev out"):
         read_gold(str(tmp_path / "test.csv"), "dev")
+
+
+def test_this_very_folder_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test.csv").write_text("text1,text2,label\na,b,1\nc,d,0\n")
+    monkeypatch.chdir(tmp_path)
+    assert read_gold(".").name == tmp_path.name
+
+
+def test_what_is_no_number_is_none_in_the_record() -> None:
+    assert plain({"loss": [float("nan"), float("inf"), 0.12345678]}) == {"loss": [None, None, 0.123457]}
 
 
 def test_vectors_that_are_not_numbers() -> None:

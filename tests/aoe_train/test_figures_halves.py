@@ -121,8 +121,9 @@ def test_an_odd_dimension_has_no_halves() -> None:
         (lambda: Zone("some"), "--zone some: expected gold, cosine, all"),  # type: ignore[arg-type]
         (lambda: Zone(above=1), "--above 1: expected 0 or more and less than 1"),
         (lambda: Tsne(perplexity=float("nan")), "--perplexity nan: expected 2 or more"),
+        (lambda: Tsne(perplexity=float("inf")), "--perplexity inf: expected 2 or more"),
     ],
-    ids=["zone", "above", "perplexity"],
+    ids=["zone", "above", "perplexity", "endless"],
 )
 def test_settings_that_mean_nothing(make: type, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
@@ -131,5 +132,5 @@ def test_settings_that_mean_nothing(make: type, says: str) -> None:
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
-    with pytest.raises(ConfigError, match=r"t-SNE needs scikit-learn: pip install 'aoe-toolkit\[eval\]'"):
+    with pytest.raises(ConfigError, match=r"t-SNE needs scikit-learn: pip install 'aoe-toolkit\[figures\]'"):
         to_plane(np.zeros((4, 2)), Tsne())

@@ -138,6 +138,11 @@ def test_bad_input_is_one_line_with_its_code(
         (("--model", "./none", "--data-dir", "data"), 2, "none: no such folder"),
         (("--model", "bert", "--suite", "mteb"), 2, "give --task"),
         (("--model", "bert", "--suite", "mteb", "--split", "dev"), 2, "--split: not for --suite mteb"),
+        (
+            ("--model", "bert", "--data", "same.tsv", "--against-endpoint", "http://h/v1"),
+            2,
+            "no --against, the name",
+        ),
         (("--model", "m", "--endpoint", "http://127.0.0.1:9", "--data", "same.tsv"), 4, "can't be reached"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -185,6 +190,11 @@ def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
     assert seen["texts"] == seen["of_texts"]
     assert "warning: train.tsv: knows was trained on 32 of its 32 examples" in done.err
     assert "training_texts.npy" in (place / "knows" / "README.md").read_text()
+    flags = ("--against", "knows", "--data", "train.tsv", "--draws", "0", "--json")
+    assert (
+        "warning: train.tsv: knows was trained on 32 of its 32 examples"
+        in run(place, "--model", "bert", *flags).err
+    )
     assert not (place / "not" / "training_texts.npy").exists()
     assert (
         run(place, "--model", "not", "--data", "train.tsv", "--json").result["train.tsv"]["overlap"] is None
@@ -215,8 +225,10 @@ def test_several_models_stand_in_one_table(place: Path) -> None:
         (("--model", "bert"), "--model: one is given twice among bert, bert"),
         (("--model", "wide", "--against", "bert"), "--against is for one --model"),
         (("--model", "wide", "--suite", "mteb"), "a second --model: not for --suite mteb"),
+        (("--model", "./none"), "none: no such folder"),
     ],
 )
 def test_what_several_models_can_not_have(place: Path, flags: tuple[str, ...], says: str) -> None:
     done = run(place, "--model", "bert", "--data-dir", "data", *flags, code=2)
     assert says in done.err
+    assert "left out" not in done.err  # said at once, before anything is read or encoded

@@ -160,6 +160,37 @@ def test_what_stands_at_out_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "other" / "train.parquet").is_file()
 
 
+def test_a_file_of_the_same_name_makes_no_report(tmp_path: Path) -> None:
+    pairs, mine = PairDataset(dataset().splits, "acme"), tmp_path / "mine"
+    mine.mkdir()
+    for text in ('{"total": 3}', "[]", "{"):
+        (mine / "report.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match="no report of `gis report`"):
+            make_report(pairs, mine, quiet=True)
+    assert (mine / "report.json").read_text(encoding="utf-8") == "{"
+
+
+def test_a_report_with_a_file_of_mine_in_it_is_kept(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text1": ["a b", "c d"], "text2": ["a b", "c"], "label": [5.0, 1.5]})
+    pairs, home = PairDataset({"test": frame}, "sts.tsv", "graded"), tmp_path / "r"
+    for _ in range(2):
+        make_report(pairs, home, quiet=True)
+    (home / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no file of a report"):
+        make_report(pairs, home, quiet=True)
+    assert (home / "notes.txt").is_file()
+
+
+def test_figures_are_the_same_whatever_matplotlibrc_says(out: Path, tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    pairs = PairDataset(dataset().splits, str(out.with_name("acme")))
+    with mpl.rc_context({"lines.linewidth": 9, "axes.labelsize": 20, "savefig.dpi": 50}):
+        made = make_report(pairs, tmp_path / "r", quiet=True)
+    for path in out.iterdir():
+        assert (made.out / path.name).read_bytes() == path.read_bytes(), path.name
+
+
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=re.escape("pip install aoe-toolkit[figures]")):

@@ -107,3 +107,11 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_others_wrote_does_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.out.print("a\x1b]0;title\x07b\r\u202ed\n", markup=False)
     assert capsys.readouterr().out == "a\ufffd]0;title\ufffdb\ufffd\ufffdd\n\n"
+
+
+def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_json({"text": "é\n", "value": None})
+    assert capsys.readouterr().out == '{"text": "é\\n", "value": null}\n'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        terminal.print_json({"value": float("nan")})
+    assert capsys.readouterr().out == ""

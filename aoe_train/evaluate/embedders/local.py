@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train.origin import hash_tokenizer, hash_weights
-from pairkit import __version__
+from aoe_train.origin import hash_tokenizer, hash_weights, versions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -65,6 +64,6 @@ def _identity(encoder: Encoder) -> str:
         "settings": encoder.settings.model_dump(mode="json"),
         "precision": str(next(encoder.model.parameters()).dtype),
         "device": encoder.device.type,
-        "code": __version__,
+        "versions": versions(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aoe_train.evaluate.embedders.local import find_separator, shown_name
+from aoe_train.origin import versions
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
 
@@ -94,7 +95,7 @@ def _separator(model: SentenceTransformer) -> str:
 def _identity(folder: Path, precision: str, device: str) -> str:
     from sentence_transformers import __version__
 
-    digest = hashlib.sha256(repr((__version__, precision, device)).encode())
+    digest = hashlib.sha256(repr((__version__, versions(), precision, device)).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".md":
             digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())

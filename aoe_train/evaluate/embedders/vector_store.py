@@ -40,7 +40,7 @@ class VectorStore:
             identity: The model's; see `Embedder`.
 
         Raises:
-            ConfigError: The file can't be written.
+            ConfigError: The file can't be written, or another process keeps it locked.
             DataError: It is damaged.
         """
         self._path = folder / f"{identity}.sqlite"
@@ -87,11 +87,22 @@ class VectorStore:
             with database_errors(self._path):
                 yield
         except (ConfigError, DataError) as error:
+            if _is_busy(error.__cause__):
+                raise ConfigError(
+                    f"{self._path}: another process writes to this cache of vectors; wait until it has ended,"
+                    " set AOE_CACHE to another folder, or give --no-cache"
+                ) from error
             cause = error.__cause__ if isinstance(error.__cause__, (sqlite3.Error, OSError)) else error
             raise type(error)(
                 f"{self._path}: the cache of vectors can't be used ({cause}); delete it, set AOE_CACHE to"
                 " another folder, or give --no-cache"
             ) from error
+
+
+def _is_busy(cause: BaseException | None) -> bool:
+    code = getattr(cause, "sqlite_errorcode", None)
+    # Extended codes keep the plain code in their low byte.
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _key(text: str) -> bytes:

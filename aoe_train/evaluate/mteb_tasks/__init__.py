@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.errors import ConfigError, DataError, RemoteError
-from pairkit.files import write_errors
 from pairkit.terminal import progress
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask
-    from mteb.cache import ResultCache
     from mteb.models.model_meta import ModelMeta
     from mteb.results import TaskResult
 
     from aoe_train.evaluate.embedders.embedder import Embedder
+    from aoe_train.evaluate.mteb_tasks.results import Results
 
 
 def default_mteb_dir() -> Path:
@@ -47,26 +47,28 @@ def run_mteb(
         quiet: No progress.
 
     Returns:
-        Task to `main_score`, `metric` (what the main score is) and `scores`: split to subset to all metrics.
+        Task to `main_score`, `metric` (what the main score is) and `scores`: split to subset to all metrics,
+        None for one that is undefined.
 
     Raises:
-        ConfigError: mteb is not installed, or knows no such task; or the cache can't be written.
-        DataError: A local file or a kept result is damaged, or the model gives vectors that are not finite.
+        ConfigError: mteb is not installed, or knows no such task, or it is not of texts alone; or the cache
+            can't be written.
+        DataError: A local file or a kept result is damaged, the model gives vectors that are not finite, or
+            such that the main score is undefined.
         RemoteError: A dataset could not be fetched, or the model's endpoint not asked.
     """
     try:
         import mteb
-        from mteb.cache import ResultCache
 
         from aoe_train.evaluate.mteb_tasks.model import MtebModel
+        from aoe_train.evaluate.mteb_tasks.results import Results
     except ImportError as error:
         raise ConfigError("the suite mteb needs mteb: pip install 'aoe-toolkit[eval]'") from error
     tasks = [_find(name, data_dir) for name in names]
-    folder = cache or default_mteb_dir()
+    results = Results(cache or default_mteb_dir())
     model = MtebModel(embedder)
     found: dict[str, dict[str, Any]] = {}
-    with write_errors(folder), _datasets_bars(quiet=quiet), progress(quiet=quiet) as bar:
-        results = ResultCache(folder)
+    with _datasets_bars(quiet=quiet), progress(quiet=quiet) as bar:
         row = bar.add_task("mteb", total=len(tasks), note="")
         for name, task in zip(names, tasks, strict=True):
             bar.update(row, note=name)
@@ -74,7 +76,7 @@ def run_mteb(
                 for part in getattr(task, "tasks", [task]):  # some tasks are means over others
                     _fetch(part)
             run = mteb.evaluate(model, task, cache=results, show_progress_bar=False, co2_tracker=False)
-            found[name] = _figures(task, run.task_results[0])
+            found[name] = _figures(name, task, run.task_results[0])
             bar.advance(row)
     return found
 
@@ -83,7 +85,7 @@ def _find(name: str, data_dir: Path | None) -> AbsTask:
     """The task, from the folder where it is there.
 
     Raises:
-        ConfigError: mteb knows no such task.
+        ConfigError: mteb knows no such task, or it has more than texts.
     """
     import mteb
 
@@ -93,12 +95,17 @@ def _find(name: str, data_dir: Path | None) -> AbsTask:
     if local is not None:
         return local
     try:
-        return mteb.get_task(name)
+        task = mteb.get_task(name)
     except KeyError as error:
         raise ConfigError(f"no such mteb task: {error.args[0].removeprefix('KeyError: ')}") from error
+    if other := sorted(set(task.modalities) - {"text"}):
+        raise ConfigError(
+            f"{name}: a task of {', '.join(other)}, but these models read text alone; leave it out"
+        )
+    return task
 
 
-def _is_known(task: AbsTask, results: ResultCache, meta: ModelMeta) -> bool:
+def _is_known(task: AbsTask, results: Results, meta: ModelMeta) -> bool:
     """Whether all results of a task are there, so that its data need not be fetched.
 
     Raises:
@@ -129,22 +136,33 @@ def _fetch(task: AbsTask) -> None:
         ) from error
 
 
-def _figures(task: AbsTask, result: TaskResult) -> dict[str, Any]:
+def _figures(name: str, task: AbsTask, result: TaskResult) -> dict[str, Any]:
+    """What is told of a task.
+
+    Raises:
+        DataError: Its main score is no number.
+    """
+    main, metric = _rounded(result.get_score()), task.metadata.main_score
+    if main is None:
+        raise DataError(
+            f"mteb's {metric} is no number, as where all vectors are alike; see what the model gives",
+            path=name,
+        )
     scores = {
         split: {subset["hf_subset"]: _numbers(subset) for subset in subsets}
         for split, subsets in result.scores.items()
     }
-    return {"main_score": _rounded(result.get_score()), "metric": task.metadata.main_score, "scores": scores}
+    return {"main_score": main, "metric": metric, "scores": scores}
 
 
-def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
     """What is a figure, among names of subsets and languages."""
     return {name: _rounded(value) for name, value in scores.items() if isinstance(value, int | float)}
 
 
-def _rounded(value: float) -> float:
-    """As mteb keeps it, so that the first run says what all later ones will."""
-    return round(float(value), 6)
+def _rounded(value: float) -> float | None:
+    """As mteb keeps it, so that the first run says what all later ones will; None for what is no number."""
+    return round(float(value), 6) if math.isfinite(value) else None
 
 
 @contextmanager

@@ -24,7 +24,8 @@ _OURS = {
 def local_task(name: str, data_dir: Path) -> AbsTaskSTS | None:
     """The task that mteb calls `name`, from the files of the `sts` suite; None if it is not there.
 
-    It is named `NAME-local`, as mteb files results by the name and a file need not equal the published set.
+    It is named `NAME-local-DIGEST`, as mteb files results by the name: a file need not equal the published
+    set, nor what it was yesterday.
 
     Raises:
         DataError: The file is damaged.
@@ -35,7 +36,8 @@ def local_task(name: str, data_dir: Path) -> AbsTaskSTS | None:
     (path,) = suite.files(_OURS[name], data_dir, "test")
     if not path.is_file():
         return None
-    return _Local(f"{name}-local", suite.read(_OURS[name], (path,)), sha256(path))
+    digest = sha256(path)
+    return _Local(f"{name}-local-{digest[:8]}", suite.read(_OURS[name], (path,)), digest)
 
 
 class _Local(AbsTaskSTS):

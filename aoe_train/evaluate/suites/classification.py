@@ -81,6 +81,14 @@ class ClassTask:
         """Those of all parts: a classifier needs vectors to learn from."""
         return [item for part in self.parts for column in part.columns for item in column]
 
+    @property
+    def rows(self) -> Sequence[tuple[str, ...]]:
+        """The texts of each judged example."""
+        return [
+            tuple(text for item in example for text in ((item,) if isinstance(item, str) else item))
+            for example in zip(*self.parts[-1].columns, strict=True)
+        ]
+
     def judge(self, vectors: Vectors) -> Verdict:
         """Accuracy, and F1 where a class is to be detected.
 
@@ -112,6 +120,11 @@ class JoinedTask:
     def texts(self) -> Sequence[Input]:
         """Those of all tests."""
         return [item for test in self.tests.values() for item in test.texts]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, ...]]:
+        """The texts of each judged example, test after test."""
+        return [row for test in self.tests.values() for row in test.rows]
 
     def judge(self, vectors: Vectors) -> Verdict:
         """Accuracy over the examples of all tests, and of each.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ _FILES: dict[Split, tuple[str, int]] = {
 _RECALL_AT = (1, 5, 10)
 _DEPTH = max(_RECALL_AT)  # ranks beyond are all alike to the metrics
 _BLOCK = 128  # queries at a time
+_NO_FAISS = "retrieval needs faiss: pip install 'aoe-toolkit[eval]'"
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,18 @@ class CaptionTask:
 
 
 class Retrieval:
-    """Flickr30k; see `aoe_train.evaluate.tasks.Suite`."""
+    """Flickr30k; see `aoe_train.evaluate.tasks.Suite`.
+
+    Raises:
+        ConfigError: faiss is missing.
+    """
 
     tasks = ("Flickr30k",)
     extra = ()
+
+    def __init__(self) -> None:
+        if find_spec("faiss") is None:  # said before texts are encoded
+            raise ConfigError(_NO_FAISS)
 
     def files(self, task: str, data_dir: Path, split: Split) -> tuple[Path, ...]:  # noqa: ARG002 - there is one
         """Where the captions lie."""
@@ -142,7 +152,7 @@ def _nearest(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
     try:
         import faiss
     except ImportError as error:
-        raise ConfigError("retrieval needs faiss: pip install 'aoe-toolkit[eval]'") from error
+        raise ConfigError(_NO_FAISS) from error
     single = np.ascontiguousarray(vectors, np.float32)
     index = faiss.IndexFlatIP(single.shape[1])
     index.add(single)

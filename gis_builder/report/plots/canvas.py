@@ -111,7 +111,9 @@ def _drawn(name: str, panels: Sequence[Panel], size: tuple[float, float]) -> Ite
     from matplotlib.figure import Figure
 
     style: dict[Any, Any] = {**_STYLE, "svg.hashsalt": name}  # equal data, equal bytes
-    with mpl.rc_context(style):
+    with mpl.rc_context():
+        mpl.rcdefaults()  # whatever this machine's matplotlibrc says
+        mpl.rcParams.update(style)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         row = figure.subplots(1, len(panels), squeeze=False, width_ratios=[panel.width for panel in panels])[
