@@ -8,7 +8,7 @@ DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
 WORDNET_DIR ?= /usr/share/wordnet
-GENTLY := --backbone minilm --lr 1e-5 --max-length 128
+GENTLY := --backbone minilm --lr 3e-6 --max-length 128
 MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
