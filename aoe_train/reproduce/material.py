@@ -96,10 +96,17 @@ def material(source: Source, places: Places, texts: Texts | None = None) -> Mate
         return Material(chosen, _mapped(train if own_validation else dev, source, places))
     if source.rows is None and source.dev != NO_DEV:
         return Material(train, dev, source.labels)
-    frame = _read(train, source.labels)
-    if source.rows is not None and source.rows < frame.height:
-        frame = frame.sample(source.rows, seed=_SEED, shuffle=True)
-    return Material(_kept(frame, places), _mapped(train if own_validation else dev, source, places))
+    return Material(
+        _kept(_some(_read(train, source.labels), source), places),
+        _mapped(train if own_validation else dev, source, places),
+    )
+
+
+def _some(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """So many rows as the source allows, the same for every run."""
+    if source.rows is None or source.rows >= frame.height:
+        return frame
+    return frame.sample(source.rows, seed=_SEED, shuffle=True)
 
 
 def _dev(source: Source, places: Places) -> str | None:
@@ -115,10 +122,10 @@ def _mapped(dev: str | None, source: Source, places: Places) -> str | None:
 
 def _texts(source: Source, texts: Texts, places: Places) -> str:
     if texts.of is None:
-        frame = _read(places.fill(source.train), source.labels)
+        frame = _some(_read(places.fill(source.train), source.labels), source)
     else:
         frame = _read(places.fill(texts.of), None, columns=texts.columns)
-    frame = frame.head(texts.first or frame.height)
+        frame = _some(frame.head(texts.first or frame.height), source)
     columns = [name for name in frame.columns if name != "label"]
     every = pl.concat([frame[name].alias("text") for name in columns])
     return _kept(pl.DataFrame({"text": every.unique(maintain_order=True)}), places)

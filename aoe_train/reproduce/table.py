@@ -45,7 +45,10 @@ def markdown(recipe: Recipe, found: Mapping[str, Any]) -> str:
         found: As in figures.json.
     """
     rows = found["rows"]
-    columns = list(dict.fromkeys(column for row in rows for column in row["figures"]))
+    found_in = dict.fromkeys(column for row in rows for column in row["figures"])
+    columns = sorted(
+        found_in, key=lambda column: column != DEV
+    )  # untrained rows, which come first, have none
     lines = [
         [
             row["row"],

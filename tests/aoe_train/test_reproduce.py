@@ -177,6 +177,8 @@ def test_texts_of_another_file(place: Path) -> None:
     texts = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
     found = material(Source(train="{data}/train.tsv"), Places(place / "data", place / "work"), texts)
     assert pl.read_parquet(found.train)["text"].to_list() == ["first text", "second text"]
+    cut = material(Source(train="{data}/train.tsv", rows=1), Places(place / "data", place / "work"), texts)
+    assert pl.read_parquet(cut.train).height == 1
 
 
 def test_words_for_labels_are_replaced_in_held_out_rows_too(place: Path) -> None:
@@ -425,5 +427,8 @@ def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
         "rows": [row],
     }
     page = markdown(recipe, found)
+    untrained = {**row, "row": "none", "figures": {"held": row["figures"]["held"]}}
+    trained = {**row, "figures": {"dev": row["figures"]["held"], **row["figures"]}}
+    assert "| run | dev | held | seeds |" in markdown(recipe, {**found, "rows": [untrained, trained]})
     assert "85.00 ± 7.07 (81.50)" in page
     assert "* X is left out: why" in page
