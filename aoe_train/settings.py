@@ -115,7 +115,7 @@ class TrainSettings(Settings):
         if not isinstance(tree, dict):
             return tree
         preset = PRESETS.get(tree.get("preset", cls.model_fields["preset"].default))
-        return tree if preset is None else _merged(preset, tree)
+        return tree if preset is None else merged(preset, tree)
 
     @field_validator("preset")
     @classmethod
@@ -125,10 +125,10 @@ class TrainSettings(Settings):
         return value
 
 
-def _merged(below: Tree, above: Tree) -> Tree:
+def merged(below: Tree, above: Tree) -> Tree:
     """`above` over `below`, section by section; a whole section that is no table replaces what is below."""
-    merged = {**below, **above}
+    result = {**below, **above}
     for key in below.keys() & above.keys():
         if isinstance(below[key], dict) and isinstance(above[key], dict):
-            merged[key] = _merged(below[key], above[key])
-    return merged
+            result[key] = merged(below[key], above[key])
+    return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,12 +10,11 @@ if TYPE_CHECKING:
 
 def model_origin(encoder: Encoder) -> dict[str, Any]:
     """Hashes of weights and tokenizer, the settings, and where and in which numbers it computes."""
-    from aoe_train.origin import hash_weights
+    from aoe_train.origin import hash_tokenizer, hash_weights
 
-    tokenizer = encoder.tokenizer.backend_tokenizer.to_str()
     return {
         "weights": hash_weights(encoder.model),
-        "tokenizer": hashlib.sha256(tokenizer.encode()).hexdigest(),
+        "tokenizer": hash_tokenizer(encoder.tokenizer),
         "settings": encoder.settings.model_dump(mode="json"),
         "precision": str(next(encoder.model.parameters()).dtype).removeprefix("torch."),
         "device": encoder.device.type,

@@ -15,7 +15,7 @@ from aoe_train.evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
 
-_SPLIT_NAMES = {"test": "test", "dev": "validation"}
+SPLIT_NAMES = {"test": "test", "dev": "validation"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def read_pair_task(
     path = Path(source)
     name = path.resolve().name if path.exists() else path.name
     if not path.is_file():
-        wanted = _SPLIT_NAMES[split or "test"]
+        wanted = SPLIT_NAMES[split or "test"]
         return pair_task(name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted])
     if split is not None:
         raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from aoe_train.evaluate.correlation import correlation
+from aoe_train.evaluate.pairs import SPLIT_NAMES
 from aoe_train.evaluate.vectors import Encode, Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
 from pairkit.tables import is_table
-
-_SPLIT_NAMES = {"test": "test", "dev": "validation"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def read_gold(source: str, split: str | None = None) -> Gold:
     one_file = path.is_file() or (is_table(path) and not path.is_dir())
     if one_file and split is not None:
         raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
-    wanted = None if one_file else _SPLIT_NAMES[split or "test"]
+    wanted = None if one_file else SPLIT_NAMES[split or "test"]
     (frame,) = read_pairs(source, split=wanted).splits.values()
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
     if len(np.unique(labels)) < 2:

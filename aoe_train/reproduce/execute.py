@@ -98,12 +98,10 @@ class Bench:
         if not path.is_file():
             return None
         try:
-            found = Record(**json.loads(path.read_text(encoding="utf-8")))
+            return Record(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             self.say(f"{path}: no record that can be read; the run is done again")
             return None
-        self._clear(run)
-        return found
 
     def do(self, run: Run) -> Record:
         """Train and score; a training that was killed goes on where it was.
@@ -129,8 +127,14 @@ class Bench:
             made_from={**self._decides(run), "versions": versions()},
         )
         write_json(self._path(run), asdict(found))
-        self._clear(run)
         return found
+
+    def clear(self, run: Run) -> None:
+        """Remove the model of a run that has its record, unless models are kept."""
+        if not self.keep:
+            model = self._model(run)
+            for folder in (model, model.with_name(model.name + ".work")):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _train(self, run: Run) -> dict[str, Any]:
         if not run.train:
@@ -212,9 +216,3 @@ class Bench:
 
     def _path(self, run: Run) -> Path:
         return self.out / "runs" / f"{self._name(run)}.json"
-
-    def _clear(self, run: Run) -> None:
-        if not self.keep:
-            model = self._model(run)
-            for folder in (model, model.with_name(model.name + ".work")):
-                shutil.rmtree(folder, ignore_errors=True)

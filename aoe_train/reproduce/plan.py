@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aoe_train.reproduce.recipe import SMOKE_SETTINGS, AtScale, Recipe, Row, RowAtScale, Scale
-from aoe_train.settings import TrainSettings
+from aoe_train.settings import TrainSettings, merged
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
@@ -92,7 +92,8 @@ def plan(
     wanted = [row for row in recipe.runs if not only or row.name in only]
     skipped = {row.name: reason for row in wanted if (reason := _differences(row, scale).skip)}
     runs = [
-        _run(recipe, row, scale, at, places, seed, assignments)
+        # Nothing is drawn where nothing is trained: one run, whichever seeds are asked for.
+        _run(recipe, row, scale, at, places, seed if row.train else at.seeds[0], assignments)
         for place, seed in enumerate(seeds or at.seeds)
         for row in wanted
         if row.name not in skipped and (row.train or place == 0)
@@ -137,12 +138,3 @@ def _run(
         raise ConfigError(f"{row.name}: {error}") from error
     backbone = places.fill(own.backbone or row.backbone or at.backbone)
     return Run(row.name, seed, backbone, row.train, row.texts, settings)
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """`above` over `below`, table by table."""
-    result = dict(below)
-    for key, value in above.items():
-        held = result.get(key)
-        result[key] = merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
-    return result

@@ -18,8 +18,6 @@ _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "recipes", _PACKAGE.parent / "recipes")  # once installed, and in a source tree
 _SMOKE_ROWS = 128
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
-
-
 NO_DEV = "none"
 
 

@@ -75,7 +75,8 @@ def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) 
     if missing := absent(at.source, places):
         raise DataError("no such file; give the folder that holds it as --data-dir", path=missing[0])
     # Whatever can be found wrong is found before data is made, which may take hours or cost money.
-    read_scorings([column for column in at.evaluate if "{work}" not in (column.data or "")], places)
+    ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
+    scorings = read_scorings(ready, places)
     with held_folder(wanted.out, "another run works in it; wait for it or choose another --out"):
         if wanted.fresh:
             _clear(wanted.out)
@@ -85,7 +86,8 @@ def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) 
             say(f"left out {row}: {reason}")
         if not runs:
             raise ConfigError("every row is left out at this scale; choose another --scale")
-        scorings = read_scorings(at.evaluate, places)
+        if len(ready) < len(at.evaluate):
+            scorings = read_scorings(at.evaluate, places)
         bench = Bench(wanted.out, at, places, scorings, keep=wanted.keep, say=say)
         return _Table(recipe, wanted, at, skipped, bench).fill(runs, say, quiet=quiet)
 
@@ -115,6 +117,7 @@ class _Table:
     bench: Bench
 
     def fill(self, runs: Sequence[Run], say: Say, *, quiet: bool) -> dict[str, Any]:
+        every = self._runs()
         failed: list[tuple[Run, PairkitError]] = []
         with progress(quiet=quiet) as bar:
             task = bar.add_task("runs", total=len(runs), note="")
@@ -126,9 +129,11 @@ class _Table:
                     except PairkitError as error:
                         say(f"{run.row}, seed {run.seed}: failed: {error}")
                         failed.append((run, error))
-                    self.write()
+                    self.write(every)
+                if self.bench.record(run) is not None:  # a kill may have left the model of a finished run
+                    self.bench.clear(run)
                 bar.advance(task)
-        found = self.write()
+        found = self.write(every)
         if failed:
             run, first = failed[0]
             raise type(first)(
@@ -136,13 +141,17 @@ class _Table:
             ) from first
         return found
 
-    def write(self) -> dict[str, Any]:
-        """The table of all records that fit the recipe, whichever rows and seeds were asked for."""
+    def _runs(self) -> list[Run]:
+        """All that fit the recipe, whichever rows and seeds were asked for."""
         wanted = self.wanted
         seeds = tuple(dict.fromkeys((*self.at.seeds, *wanted.seeds)))
         every, _ = plan(self.recipe, wanted.scale, wanted.places, seeds=seeds, assignments=wanted.assignments)
-        every, _ = _with_backbones(every, {})
-        records = [record for run in every if (record := self.bench.record(run)) is not None]
+        return _with_backbones(every, {})[0]
+
+    def write(self, runs: Sequence[Run]) -> dict[str, Any]:
+        """The table of those of the runs that have a record."""
+        wanted = self.wanted
+        records = [record for run in runs if (record := self.bench.record(run)) is not None]
         found = {
             "recipe": self.recipe.title,
             "paper": self.recipe.paper,

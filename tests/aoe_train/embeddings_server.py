@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -69,3 +70,13 @@ class Server:
         self.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
         Thread(target=server.serve_forever, daemon=True).start()
         return server
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """A server that answers for as long as the block lasts."""
+    found = Server()
+    running = found.start()
+    yield found
+    running.shutdown()
+    running.server_close()

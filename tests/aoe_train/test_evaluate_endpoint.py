@@ -10,7 +10,7 @@ import pytest
 from aoe_train.evaluate.embedders import client
 from aoe_train.evaluate.embedders.endpoint import EndpointEmbedder
 from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
-from tests.aoe_train.embeddings_server import Answer, Server, listing, vector
+from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +20,8 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    found = Server()
-    running = found.start()
-    yield found
-    running.shutdown()
-    running.server_close()
+    with serving() as found:
+        yield found
 
 
 def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server) -> None:

@@ -12,11 +12,12 @@ import pytest
 from aoe_train.reproduce import execute
 from aoe_train.reproduce.execute import Bench, Record
 from aoe_train.reproduce.material import Material, material, prepare
-from aoe_train.reproduce.plan import Places, merged, plan
+from aoe_train.reproduce.plan import Places, plan
 from aoe_train.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
 from aoe_train.reproduce.reproduce import Wanted, reproduce
 from aoe_train.reproduce.scoring import read_scorings
 from aoe_train.reproduce.table import markdown, summary
+from aoe_train.settings import merged
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_train import write_pairs
 
@@ -259,6 +260,14 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     monkeypatch.setattr(execute.training, "train", None)  # would fail if it were called
     assert reproduce(recipe, wanted(place), say=told.append, quiet=True) == found
     assert len(told) == 5
+
+
+def test_what_is_not_trained_stands_in_the_table_whichever_seeds_are_asked_for(
+    place: Path, recipe: Recipe
+) -> None:
+    some = wanted(place, only=("none",), seeds=(7,))
+    found = reproduce(recipe, some, say=lambda _: None, quiet=True)
+    assert [row["row"] for row in found["rows"]] == ["none"]
 
 
 def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.aoe_train.embeddings_server import Server
+from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import ROOT, Done
@@ -153,11 +153,8 @@ def test_more_bad_input(place: Path, arguments: tuple[str, ...], code: int, word
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    found = Server()
-    running = found.start()
-    yield found
-    running.shutdown()
-    running.server_close()
+    with serving() as found:
+        yield found
 
 
 @pytest.mark.slow
