@@ -16,9 +16,10 @@ from rich.table import Table
 from transformers import set_seed
 
 from aoe_train.batch_plan import describe
+from aoe_train.out_of_memory import memory_errors
 from aoe_train.preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train.trainer.arguments import set_precision, start_processes
-from aoe_train.trainer.memory import memory_errors, saved_bytes
+from aoe_train.trainer.memory import saved_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,10 +12,17 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.backbones.decoder import add_padding, default_pooling, make_bidirectional
+from aoe_train.backbones.decoder import (
+    add_padding,
+    default_pooling,
+    has_lora,
+    make_bidirectional,
+    name_base,
+)
 from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
+from aoe_train.out_of_memory import is_out_of_memory
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train.prompts import generic_tokenizer, with_prompt
 from aoe_train.settings import EncoderSettings
@@ -176,13 +183,14 @@ class Encoder:
         Args:
             texts: A text, or any number of them in any order.
             normalize: Scale to length 1; None does as the model's settings say.
-            batch_tokens: Tokens that run at once; less needs less memory.
+            batch_tokens: Tokens that run at once; less needs less memory. Where memory is short it is halved.
             progress: Show a bar on the terminal.
 
         Returns:
             float32 (text, dim); (dim,) for a single text.
 
         Raises:
+            ConfigError: Not enough memory for a single text.
             DataError: A text that is no string, or that the tokenizer makes no token of.
         """
         if isinstance(texts, str):
@@ -199,8 +207,7 @@ class Encoder:
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
             task = bar.add_task("encode", total=len(texts), note="")
-            for batch in _batches(store.lengths, budget):
-                found = self._vectors(store, batch)
+            for batch, found in self._embedded(store, _batches(store.lengths, budget)):
                 vectors[batch] = (unit(found) if scale else found).cpu().numpy()
                 bar.advance(task, len(batch))
         self.model.train(training)
@@ -223,8 +230,42 @@ class Encoder:
         with quietly():
             self.model.backbone.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
+        if has_lora(self.model.backbone):
+            name_base(folder)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
         write_sentence_transformers(folder, self.settings, self.dim)
+
+    def _embedded(
+        self, store: TokenStore, batches: Iterable[np.ndarray]
+    ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+        """Texts and their vectors, a batch at a time; where memory is short in halves, from then on."""
+        parts = 1
+        for batch in batches:
+            waiting = np.array_split(batch, min(parts, len(batch)))
+            while waiting:
+                texts = waiting.pop()
+                found = self._vectors_if_memory(store, texts)
+                if found is not None:
+                    yield texts, found
+                    continue
+                parts = 2 * len(batch) // len(texts)
+                waiting += np.array_split(texts, 2)
+                if torch.accelerator.is_available():
+                    torch.accelerator.empty_cache()
+
+    def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
+        """The vectors; None where they were too many at once."""
+        try:
+            return self._vectors(store, texts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(texts) == 1:
+                raise ConfigError(
+                    f"out of memory: not enough for one text of {store.lengths[texts[0]]} tokens; lower"
+                    " max_length or take a smaller model"
+                ) from error
+            return None
 
     def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
         batch = store.batch(texts)

@@ -89,6 +89,11 @@ class LogSettings(Settings):
     checkpoint_steps: int | None = Field(default=None, ge=1)  # instead of by the clock
     training_texts: bool = True  # keep a digest of each, by which `aoe evaluate` knows what it was trained on
 
+    @field_validator("report_to", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
 
 # What `--preset` stands for: differences from the defaults, beneath everything that is given.
 PRESETS: Mapping[str, Tree] = {

@@ -19,13 +19,14 @@ from aoe_train.card import model_card
 from aoe_train.evaluate.dev import DevMetric, dev_metric
 from aoe_train.evaluate.overlap import write_digests
 from aoe_train.origin import hash_files, hash_tokenizer, hash_weights, origin, versions
+from aoe_train.out_of_memory import memory_errors
 from aoe_train.packing.rows import train_all_rows
 from aoe_train.preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
 from aoe_train.trainer.arguments import idle_gpus, set_evaluation, set_precision, start_processes
 from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.trainer.gather import is_distributed
-from aoe_train.trainer.memory import memory_errors, peak_rss_mb
+from aoe_train.trainer.memory import peak_rss_mb
 from aoe_train.trainer.trainer import PairTrainer
 from aoe_train.workplace import RUN_FILE, begin_or_go_on, clear, work_beside, working_folder
 from pairkit import __version__

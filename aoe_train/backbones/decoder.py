@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from aoe_train.backbones.load import hub_origin
 from pairkit.errors import ConfigError
+from pairkit.files import write_json
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -47,6 +51,15 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     for weight in backbone.parameters():
         if weight.requires_grad:
             weight.data = weight.data.float()
+
+
+def name_base(folder: Path) -> None:
+    """Let the adapters saved in `folder` name their base by hub id and commit, not by a cache's folder."""
+    path = folder / "adapter_config.json"
+    about = json.loads(path.read_text(encoding="utf-8"))
+    base = Path(about["base_model_name_or_path"])
+    name, commit = hub_origin(base) or (str(base.absolute()), None)
+    write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 
 
 def has_lora(backbone: nn.Module) -> bool:

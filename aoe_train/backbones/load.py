@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PACKAGED = "minilm"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# Where the hub's library keeps what it fetched.
+_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 # Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _UNWANTED = ["onnx/*", "openvino/*", "original/*"]
@@ -97,24 +99,25 @@ def load_backbone(
 
     folder = find_folder(source, revision=revision)
     _check_files(folder)
-    parts = [folder]
-    if not (folder / "config.json").is_file():
-        parts.append(_find_base(folder, trust_remote_code=trust_remote_code))
+    adapted = not (folder / "config.json").is_file()
+    base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
-        for part in parts:
+        for part in {folder, base}:
             _check_code(part)
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
             backbone, report = AutoModel.from_pretrained(
-                folder,
+                base,
                 dtype=dtype or torch.float32,
                 use_safetensors=True,
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
                 **options,
             )
+            if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
+                backbone.load_adapter(str(folder))
     except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise
         raise _explained(folder, error) from error
     _check_weights(folder, backbone, report)
@@ -191,14 +194,21 @@ def _check_files(folder: Path) -> None:
         )
 
 
+def hub_origin(folder: str | Path) -> tuple[str, str] | None:
+    """Hub id and commit of a folder that was fetched from there; None for any other."""
+    found = _SNAPSHOT.search(Path(folder).as_posix())
+    return None if found is None else (found["name"].replace("--", "/"), found["commit"])
+
+
 def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
-    """The folder of the model that adapters were made for, from where transformers will load it."""
-    base = _read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+    """The folder of the model that adapters were made for, at the commit that they name, if they do."""
+    about = _read_json(folder / "adapter_config.json")
+    base, revision = about.get("base_model_name_or_path"), about.get("revision")
     if not base:
         raise DataError("names no base_model_name_or_path", path=folder / "adapter_config.json")
     try:
-        check_pin(base, None, trust_remote_code=trust_remote_code)
-        found = find_folder(base)
+        check_pin(base, revision, trust_remote_code=trust_remote_code)
+        found = find_folder(base, revision=revision)
         _check_files(found)
     except (ConfigError, RemoteError) as error:
         raise type(error)(f"{folder}: holds adapters for {base}, which can't be loaded: {error}") from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,11 @@ _FURTHER = {
     *("run_name", "project", "logging_first_step"),
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
+_SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
+_DDP_ONLY = (
+    "several processes train by DistributedDataParallel (DDP) only, each with the whole model; start with"
+    " torchrun, and save memory by run.chunk, --lora or lora.four_bit"
+)
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
 
 
@@ -32,12 +39,15 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """The arguments without those that need the data; joins the process group where there is one.
 
     Raises:
-        ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses.
+        ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses;
+            sharding asked for by `accelerate launch`; somewhere to report to that is not there.
     """
     from transformers import TrainingArguments
 
     optim, run, log = settings.optim, settings.run, settings.log
+    _check_launch()
     _check_further(run.trainer)
+    _check_reports(log.report_to)
     try:
         args = TrainingArguments(
             **{
@@ -105,12 +115,26 @@ def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: in
         args.metric_for_best_model, args.greater_is_better = METRIC, True
 
 
+def _check_launch() -> None:
+    for name in _SHARDING_LAUNCHED:
+        if os.environ.get(name, "").lower() in ("1", "true", "yes"):
+            raise ConfigError(f"{name} is set: {_DDP_ONLY}")
+
+
+def _check_reports(names: Sequence[str]) -> None:
+    from transformers.integrations.integration_utils import get_reporting_integration_callbacks
+
+    for name in names:
+        try:
+            for callback in get_reporting_integration_callbacks([name]):  # type: ignore[no-untyped-call]
+                callback()
+        except (ValueError, RuntimeError, ImportError) as error:  # an unknown name; its package is not there
+            raise ConfigError(f"log.report_to {name!r}: {error}") from error
+
+
 def _check_further(given: dict[str, Any]) -> None:
     if sharding := sorted(given.keys() & _SHARDING):
-        raise ConfigError(
-            f"run.trainer.{sharding[0]}: several processes train by DistributedDataParallel (DDP) only, each "
-            "with the whole model; start with torchrun, and save memory by run.chunk, --lora or lora.four_bit"
-        )
+        raise ConfigError(f"run.trainer.{sharding[0]}: {_DDP_ONLY}")
     if unknown := sorted(given.keys() - _FURTHER):
         raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_FURTHER))}")
     optimiser = str(given.get("optim", _OPTIMISERS[0]))

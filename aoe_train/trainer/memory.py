@@ -1,40 +1,20 @@
-"""Memory: how much was used at most, and what to say when there is not enough."""
+"""Memory: how much a forward pass keeps, and how much was used at most."""
 
 from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import torch
 
 from aoe_train.trainer.pair_model import split_texts
-from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train.trainer.pair_model import PairModel
-
-_REFUSED = (
-    *("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc"),
-    *("could not create a memory", "CUBLAS_STATUS_ALLOC_FAILED"),  # oneDNN, cuBLAS
-)
-
-
-@contextmanager
-def memory_errors(advice: str) -> Iterator[None]:
-    """Turn a refused allocation, on the host or a device, into a ConfigError that says what to lower."""
-    try:
-        yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise ConfigError(f"out of memory: {advice}") from error
-    except RuntimeError as error:  # what torch raises for the host and for libraries
-        if any(words in str(error) for words in _REFUSED):
-            raise ConfigError(f"out of memory: {advice}") from error
-        raise
 
 
 def saved_bytes(model: PairModel, batch: Mapping[str, Tensor]) -> int:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from aoe_train.backbones.decoder import (
 from aoe_train.encoder import Encoder
 from aoe_train.lora_settings import LoraSettings
 from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
 IDS = torch.tensor([[10, 11, 12, 13], [10, 11, 12, 99]])
@@ -136,6 +139,39 @@ def test_adapters_reload_to_the_same_vectors(tuned: Encoder, tmp_path: Path) -> 
     assert abs(again.encode(TEXTS) - expected).max() < 1e-5
     theirs = SentenceTransformer(str(tmp_path / "adapters"), device="cpu").encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
+
+
+def test_adapters_name_a_base_of_the_hub_by_its_commit(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    kept = tmp_path / "hub" / "models--org--llama"
+    commits = {"a" * 40: llama, "b" * 40: save_llama(tmp_path / "other", seed=1)}
+    for commit, folder in commits.items():
+        shutil.copytree(folder, kept / "snapshots" / commit)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("a" * 40)
+    encoder = Encoder.load("org/llama", device="cpu")
+    add_lora(encoder.model.backbone, LoraSettings(rank=2))
+    encoder.save(tmp_path / "adapters")
+    about = json.loads((tmp_path / "adapters" / "adapter_config.json").read_text())
+    assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
+    (kept / "refs" / "main").write_text("b" * 40)  # the hub's model goes on, the adapters stay where they are
+    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
+    assert abs(Encoder.load("org/llama", device="cpu").encode(TEXTS) - encoder.encode(TEXTS)).max() > 1e-3
+
+
+def test_adapters_name_a_folder_that_any_other_can_find(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(llama.parent)
+    encoder = Encoder.load(f"./{llama.name}", device="cpu")
+    add_lora(encoder.model.backbone, LoraSettings(rank=2))
+    encoder.save(tmp_path / "adapters")
+    monkeypatch.chdir(tmp_path)
+    Encoder.load(tmp_path / "adapters", device="cpu")
 
 
 def test_causal_hides_later_tokens_and_bidirectional_shows_them(llama: Path) -> None:

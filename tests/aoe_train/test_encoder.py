@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from aoe_train import Encoder
 from aoe_train.encoder import _batches
+from aoe_train.text_model import TextModel
 from pairkit.errors import ConfigError, DataError
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
@@ -149,6 +151,47 @@ def test_many_batches_take_time_in_proportion() -> None:
     lengths = np.full(1000, 4).view(Counted)
     assert len(list(_batches(lengths, 8))) == 500
     assert sum(counted) <= 4 * 8 * 500  # the budget's worth a batch, sliced a few times
+
+
+def test_too_little_memory_halves_the_batches_from_then_on(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(bert)
+    texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
+    expected, sizes = encoder.encode(texts), []
+
+    def short_of_memory(model: TextModel, *args: torch.Tensor, forward: Any = TextModel.forward) -> Any:
+        sizes.append(len(args[1]))
+        if len(args[1]) > 6:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return forward(model, *args)
+
+    monkeypatch.setattr(TextModel, "forward", short_of_memory)
+    np.testing.assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
+    too_many = [size for size in sizes if size > 6]
+    assert too_many
+    assert len(too_many) <= 4  # not again for each batch
+    assert sum(size for size in sizes if size <= 6) == 40
+
+
+def test_too_little_memory_for_one_text_says_what_to_lower(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder.load(bert)
+
+    def too_much(*_: Any) -> Any:
+        return torch.empty(1 << 60)
+
+    monkeypatch.setattr(TextModel, "forward", too_much)
+    with pytest.raises(ConfigError, match=r"out of memory: not enough for one text of \d+ tokens"):
+        encoder.encode(TEXTS)
+
+    def other(*_: Any) -> Any:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(TextModel, "forward", other)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        encoder.encode(TEXTS)
 
 
 def test_what_is_no_text_is_named_by_its_position(bert: Path) -> None:

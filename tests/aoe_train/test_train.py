@@ -290,6 +290,7 @@ def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_pat
     [
         ({"run__trainer": {"max_steps": 3}}, "run.trainer.max_steps: expected one of adam_beta1"),
         *(({"run__trainer": {name: True}}, f"run.trainer.{name}.*DDP") for name in SHARDING),
+        ({"log__report_to": ["tensorbord"]}, "log.report_to 'tensorbord': .*only .*tensorboard"),
         ({"run__trainer": {"optim": "schedule_free_adamw"}}, "begins with adamw"),
         ({"run__trainer": {"optim": "sgdd"}}, "transformers refuses"),
         ({"optim__scheduler": "bent"}, "transformers refuses"),
@@ -406,6 +407,25 @@ def test_tensorboard_files_outlive_the_working_folder(
     run(data, bert, tmp_path / "m", log__report_to=["tensorboard"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
     assert len(list((tmp_path / "m.runs").iterdir())) == 1
+
+
+def test_a_report_needs_its_package(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.integrations import integration_utils
+
+    monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: False)
+    with pytest.raises(ConfigError, match=r"log.report_to 'tensorboard': .*requires tensorboard"):
+        run(data, bert, tmp_path / "m", log__report_to="tensorboard")
+
+
+@pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
+def test_sharding_by_accelerate_launch_is_refused(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "true")
+    with pytest.raises(ConfigError, match=f"{name} is set: .*DDP"):
+        run(data, bert, tmp_path / "m")
 
 
 @pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
