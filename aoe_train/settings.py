@@ -64,6 +64,7 @@ class OptimSettings(Settings):
     warmup: float = Field(default=0.1, ge=0)  # a share of the steps, or so many steps from 1 on
     weight_decay: float = Field(default=0.0, ge=0)  # 0: embeddings of words that never occur stay as they are
     max_grad_norm: float = Field(default=1.0, ge=0)  # 0: no clipping
+    average: float = Field(default=0.0, ge=0, le=1)  # keep the weights' mean over this last share
     evaluations: int = Field(default=4, ge=1)  # on the dev data, in each epoch
     patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
 

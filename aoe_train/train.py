@@ -23,6 +23,7 @@ from aoe_train.out_of_memory import memory_errors
 from aoe_train.packing.rows import train_all_rows
 from aoe_train.preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
 from aoe_train.trainer.arguments import idle_gpus, set_evaluation, set_precision, start_processes
+from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.trainer.gather import is_distributed
@@ -150,6 +151,7 @@ class _Run:
             prepared.loader,
             work=self.work,
             evaluate_dev=score and (lambda: score().value),
+            average=WeightAverage(share) if (share := self.settings.optim.average) else None,
             callbacks=[PaceCallback(self.settings.log), bar, *self._stopping(score)],
         )
         resume = newest_checkpoint(self.work)

@@ -3,6 +3,7 @@
 ```
 step-120/checkpoint-120/     transformers' own: trained weights, optimiser, scheduler, random states, history
 step-120/best.safetensors    the best weights so far, where there is dev data
+step-120/average.safetensors the mean of the weights so far, where one is asked for
 step-120/clock.json          how long training took up to here
 ```
 """
@@ -26,6 +27,7 @@ from pairkit.files import whole_folder, write_json
 
 _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
+AVERAGE_FILE = "average.safetensors"
 CLOCK_FILE = "clock.json"
 
 
@@ -47,8 +49,11 @@ class Checkpoint:
 
     def best(self) -> dict[str, Tensor] | None:
         """The best weights so far; None where nothing was evaluated."""
-        path = self.folder / BEST_FILE
-        return load_file(path) if path.exists() else None
+        return _load(self.folder / BEST_FILE)
+
+    def average(self) -> dict[str, Tensor] | None:
+        """The mean of the weights so far; None where there is none yet."""
+        return _load(self.folder / AVERAGE_FILE)
 
     def seconds(self) -> float:
         """How long training took up to here."""
@@ -82,11 +87,18 @@ def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
-def write_extras(folder: Path, best: dict[str, Tensor] | None, seconds: float) -> None:
+def write_extras(
+    folder: Path, best: dict[str, Tensor] | None, average: dict[str, Tensor] | None, seconds: float
+) -> None:
     """Put what transformers doesn't keep beside its checkpoint."""
     write_json(folder / CLOCK_FILE, {"seconds": seconds})
-    if best is not None:
-        save_file(best, folder / BEST_FILE)
+    for weights, name in ((best, BEST_FILE), (average, AVERAGE_FILE)):
+        if weights is not None:
+            save_file(weights, folder / name)
+
+
+def _load(path: Path) -> dict[str, Tensor] | None:
+    return load_file(path) if path.exists() else None
 
 
 def wait_for_all() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
     from transformers.trainer_utils import TrainOutput
 
+    from aoe_train.trainer.average import WeightAverage
     from aoe_train.trainer.pair_model import PairModel
 
 Evaluate = Callable[[], float]
@@ -39,6 +41,8 @@ _WEIGHTS = "model.safetensors"
 
 class PairTrainer(Trainer):
     """Trains a PairModel on batches that are already planned, and remembers the best weights.
+
+    With an `average`, it is the mean of the weights so far that is evaluated and kept.
 
     What differs from Trainer:
 
@@ -60,12 +64,17 @@ class PairTrainer(Trainer):
         *,
         work: Path,
         evaluate_dev: Evaluate | None = None,
+        average: WeightAverage | None = None,
         callbacks: list[TrainerCallback] | None = None,
     ) -> None:
         # Trainer insists on a dataset to evaluate; it only has to be there.
         dev = torch.utils.data.TensorDataset() if evaluate_dev else None
         super().__init__(
-            model=model, args=args, train_dataset=batches.dataset, eval_dataset=dev, callbacks=callbacks
+            model=model,
+            args=args,
+            train_dataset=batches.dataset,
+            eval_dataset=dev,
+            callbacks=[*([average] if average else []), *(callbacks or [])],
         )
         self.remove_callback(PrinterCallback)  # it prints to stdout
         for callback in self.callback_handler.callbacks:
@@ -76,6 +85,7 @@ class PairTrainer(Trainer):
         self.batches = batches
         self.work = work
         self.evaluate_dev = evaluate_dev
+        self.average = average
         self.ledger = Ledger()
         self.best: dict[str, Tensor] | None = None
         self.clock = Stopwatch()
@@ -85,12 +95,15 @@ class PairTrainer(Trainer):
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
+            if self.average is not None and (mean := resume.average()) is not None:
+                self.average.mean = {name: weight.to(self.args.device) for name, weight in mean.items()}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self.ledger.check()
-        if self.best is not None:
-            restore_weights(self.pair_model, self.best, self.work)
+        average = None if self.average is None else self.average.mean
+        if (kept := self.best or average) is not None:
+            restore_weights(self.pair_model, kept, self.work)
         return output
 
     # What a step does
@@ -133,7 +146,8 @@ class PairTrainer(Trainer):
             self.pair_model.eval()
             score = torch.zeros((), dtype=torch.float64)
             if self.is_world_process_zero():
-                score += self.evaluate_dev()
+                with self._averaged():
+                    score += self.evaluate_dev()
             metrics = {f"eval_{METRIC}": float(self._from_main(score))}
             self.log(metrics)
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -150,10 +164,15 @@ class PairTrainer(Trainer):
         better: bool = super()._determine_best_metric(metrics, trial)
         if better:
             self.state.best_global_step = self.state.global_step
-            self.best = {
-                name: weight.cpu().clone() for name, weight in trained_weights(self.pair_model).items()
-            }
+            with self._averaged():
+                self.best = {
+                    name: weight.cpu().clone() for name, weight in trained_weights(self.pair_model).items()
+                }
         return better
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The model has the mean's weights within, where there is one."""
+        return nullcontext() if self.average is None else self.average.applied(self.pair_model)
 
     # What it keeps
 
@@ -166,7 +185,8 @@ class PairTrainer(Trainer):
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
                 if main:
-                    write_extras(self._partial, self.best, self.clock.seconds)
+                    average = None if self.average is None else self.average.mean
+                    write_extras(self._partial, self.best, average, self.clock.seconds)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
         return str(self._partial or self.args.output_dir)

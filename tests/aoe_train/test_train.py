@@ -17,10 +17,13 @@ from safetensors.torch import load_file
 
 from aoe_train import Encoder
 from aoe_train.dry_run import dry_run
+from aoe_train.evaluate.dev import dev_metric
+from aoe_train.examples import read_examples
 from aoe_train.preparation import Sources, load_encoder, prepare, read_data
 from aoe_train.settings import TrainSettings
 from aoe_train.train import train
 from aoe_train.trainer.arguments import idle_gpus, start_processes
+from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.trainer import PairTrainer
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
@@ -114,9 +117,6 @@ def test_leaves_a_model_that_loads(data: dict[str, str], bert: Path, tmp_path: P
 
 
 def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    from aoe_train.evaluate.dev import dev_metric
-    from aoe_train.examples import read_examples
-
     # So high a rate makes it worse and worse.
     record = run(data, bert, tmp_path / "m", optim__lr=0.05, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
@@ -133,6 +133,7 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
         ({"optim__accumulation": 2}, 7),
         ({"run__chunk": 20}, 5),
         ({"batches__strategy": "shuffle", "optim__patience": 9}, 8),
+        ({"optim__average": 0.9}, 8),
     ],
     ids=str,
 )
@@ -151,6 +152,31 @@ def test_goes_on_to_the_same_weights(
     assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
     assert resumed["dev_history"] == undisturbed["dev_history"]
     assert not (tmp_path / "b.work").exists()
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_the_mean_of_the_weights_is_scored_and_kept(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, held_out: bool
+) -> None:
+    passed: list[dict[str, torch.Tensor]] = []
+    original = WeightAverage.on_step_end
+
+    def on_step_end(self: WeightAverage, *arguments: Any, **seen: Any) -> None:
+        passed.append({name: w.clone() for name, w in seen["model"].text_model.backbone.state_dict().items()})
+        original(self, *arguments, **seen)
+
+    monkeypatch.setattr(WeightAverage, "on_step_end", on_step_end)
+    sources = data if held_out else {"data": data["data"]}
+    record = run(sources, bert, tmp_path / "m", optim__average=0.5, optim__evaluations=1)
+    assert len(passed) == 6
+    found = weights(tmp_path / "m")
+    for name in found:
+        mean = torch.stack([step[name] for step in passed[3:]]).mean(0)
+        torch.testing.assert_close(found[name], mean, atol=1e-6, rtol=1e-5)
+    assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
+    if held_out:
+        scored = dev_metric(Encoder.load(tmp_path / "m").encode, read_examples(data["dev_data"]))
+        assert scored.value == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
 def test_ways_of_doing_the_same_work(data: dict[str, str], tmp_path: Path) -> None:
