@@ -10,7 +10,8 @@
 `–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
-label range (4 of 0 to 5: "mostly equivalent" in STS-B). Nothing here imports torch, so a command can refuse
+label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole label
+range (0 to 1 for labels that are not graded), and cosine alone has it. Nothing here imports torch, so a command can refuse
 before it loads a model.
 """  # noqa: E501 - a table
 
@@ -59,6 +60,12 @@ def check_objective(
         )
     if kind == "graded" and "sbert" in wanted:
         _bounds(label_range, "objective sbert")
+    if settings.margin and "cosine" not in wanted:
+        raise ConfigError(
+            f"margin = {settings.margin:g}: only the part cosine has one; give it a weight, or leave it out"
+        )
+    if settings.margin and kind == "graded":
+        _bounds(label_range, "margin")
     if IN_BATCH & wanted.keys():
         positive_threshold(settings, kind, label_range)
 

@@ -50,6 +50,8 @@ class Objective(nn.Module):
         self.settings = settings
         wanted = settings.weights.wanted
         self.label_range = label_range or (0.0, 1.0)
+        low, high = self.label_range if kind == "graded" else (0.0, 1.0)
+        self.margin = settings.margin and settings.margin / (high - low)  # for each unit of the labels
         self.positive_from = 0.0
         if IN_BATCH & wanted.keys():
             self.positive_from = positive_threshold(settings, kind, label_range)
@@ -83,7 +85,7 @@ class Objective(nn.Module):
         first, second, labels, texts = pairs
         match part:
             case "cosine":
-                return ranking_loss(cosine(first, second), labels, 1 / tau.cosine)
+                return ranking_loss(cosine(first, second), labels, 1 / tau.cosine, self.margin)
             case "angle":
                 measure = angle_phase if settings.angle_form == "phase" else angle_reference
                 return ranking_loss(measure(first, second), labels, 1 / tau.angle)

@@ -9,11 +9,14 @@ from torch import Tensor
 
 
 def ranking_loss(
-    scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"], scale: float
+    scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"], scale: float, margin: float = 0.0
 ) -> Float[Tensor, ""]:
     """Penalise every pair that scores above, or not far below, a pair of a larger label.
 
     log(1 + sum over label_i > label_j of exp(scale * (score_j - score_i))): arXiv Eq. 1 and 7, ACL Eq. 3.
+    With a margin m, which is ours, scores shall also differ as labels do: m * (label_i - label_j) is added to
+    the difference, so a ranking that holds by less still costs.
+
     The sum over j depends on i only by how many labels are smaller. So with the pairs in order of their
     labels it is a running sum, and B^2 terms take O(B log B) time and O(B) memory, exactly. Computed in
     logarithms, in float32 or wider.
@@ -23,9 +26,12 @@ def ranking_loss(
         labels: Any scale, only their order counts; pairs of equal labels are not compared. All labels equal
             gives 0 with gradient 0.
         scale: 1 / tau.
+        margin: By how much scores shall differ for each unit of the labels.
     """
     ordered, order = labels.sort()
-    scaled = scale * scores.to(torch.promote_types(scores.dtype, torch.float32))[order]
+    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))[order]
+    # The margin parts into what belongs to i and what belongs to j, so the running sum stays one.
+    scaled = scale * (wide - margin * ordered.to(wide.dtype))
     smaller = torch.searchsorted(ordered, ordered)  # how many labels are strictly smaller
     below = F.pad(scaled.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
     terms = below[smaller] - scaled

@@ -54,6 +54,8 @@ class ObjectiveSettings(Settings):
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
     angle_form: Literal["reference", "phase"] = "reference"
+    # cosine: by how much the highest and the lowest label's pairs shall differ, those between in proportion
+    margin: float = Field(default=0.0, ge=0, le=2)
     positive_from: float | None = (
         None  # graded labels: the lowest that counts as positive in ibn, contrastive
     )

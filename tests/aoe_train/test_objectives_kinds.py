@@ -45,6 +45,15 @@ def test_graded_labels_need_their_range_where_it_decides_something(part):
     check_objective(only("cosine"), dim=8, kind="graded")
 
 
+def test_a_margin_is_of_cosines_over_a_known_range():
+    with pytest.raises(ConfigError, match=r"margin = 0.5: only the part cosine has one"):
+        check_objective(only("angle", margin=0.5), dim=8, kind="binary")
+    with pytest.raises(ConfigError, match="margin: the range of graded labels is not known"):
+        check_objective(only("cosine", margin=0.5), dim=8, kind="graded")
+    check_objective(only("cosine", margin=0.5), dim=8, kind="graded", label_range=(0.0, 5.0))
+    check_objective(only("cosine", margin=0.5), dim=8, kind="triplet")
+
+
 def test_which_labels_are_positive():
     assert positive_threshold(only("ibn"), "binary", None) == 0.5
     assert positive_threshold(only("ibn"), "graded", (0.0, 5.0)) == 4

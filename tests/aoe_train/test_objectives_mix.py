@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
 from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.pairs import as_pairs
 from aoe_train.objectives.ranking import ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
@@ -69,6 +70,16 @@ def test_angle_form_is_chosen():
     vectors, labels, texts = draw(2, "binary")
     value = objective("aoe", "binary", angle_form="phase")(vectors, labels, texts)["angle"]
     torch.testing.assert_close(value, ranking_loss(angle_phase(*vectors.unbind(1)), labels, 1.0))
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
+def test_the_margin_is_of_the_whole_label_range(kind, unit):
+    vectors, labels, texts = draw(3, kind)
+    first, second, labels, _ = as_pairs(vectors, labels, texts)
+    expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
+    found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
+    torch.testing.assert_close(found["loss"], expected)
+    assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
 def test_contrastive_options_are_passed_on():

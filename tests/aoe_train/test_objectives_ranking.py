@@ -49,6 +49,23 @@ def test_three_levels_by_hand():
     assert loss.item() == pytest.approx(math.log(4))
 
 
+def test_a_margin_by_hand():
+    # Labels 2 apart shall be 0.6 apart and are 0.5: log(1 + exp(10 (0.6 - 0.5)))
+    loss = ranking_loss(torch.tensor([0.7, 0.2]), torch.tensor([3.0, 1.0]), 10.0, margin=0.3)
+    assert loss.item() == pytest.approx(math.log1p(math.e), abs=1e-6)
+
+
+@quick
+@given(seeds, st.integers(1, 200), st.sampled_from([2, 6, 1000]), scales, st.floats(0, 2))
+def test_a_margin_asks_for_differences_in_proportion(seed, size, levels, scale, margin):
+    scores, labels = draw(seed, size, levels)
+    apart = margin * (labels[:, None] - labels[None, :])
+    terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
+    expected = torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
+    found = ranking_loss(scores, labels, scale, margin)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
 @quick
 @given(seeds, st.integers(1, 512), st.sampled_from([2, 3, 6, 1000]), scales)
 def test_equals_plain_form(seed, size, levels, scale):
