@@ -180,7 +180,7 @@ class _Run:
         return [EarlyStoppingCallback(patience)]
 
     def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevMetric | None) -> dict[str, Any]:
-        steps, history = trainer.state.global_step, trainer.state.log_history
+        steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
         pairs = rows_trained(prepared.batches, steps, self.settings.optim.accumulation)
         sources, seconds = self.sources, trainer.clock.seconds
         return {
@@ -222,6 +222,14 @@ class _Run:
                 write_digests(folder, prepared.data.train.texts)
             write_text(folder / "README.md", model_card(self.sources.out.name, record, prepared.encoder.dim))
             write_json(folder / RUN_FILE, record)
+
+
+def _finite(entry: dict[str, Any]) -> dict[str, Any]:
+    """A log entry as JSON can hold it: a gradient norm that overflowed, as in fp16's first steps, is None."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in entry.items()
+    }
 
 
 def rows_trained(batches: Batches, steps: int, accumulation: int) -> int:

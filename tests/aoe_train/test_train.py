@@ -154,6 +154,16 @@ def test_goes_on_to_the_same_weights(
     assert not (tmp_path / "b.work").exists()
 
 
+def test_an_overflow_in_the_log_leaves_valid_json(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PairTrainer, "_get_grad_norm", lambda *_, **__: torch.tensor(torch.inf))
+    record = run(data, bert, tmp_path / "m")
+    assert [entry["grad_norm"] for entry in record["history"]] == [None] * 3
+    text = (tmp_path / "m" / "run.json").read_text()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
 @pytest.mark.parametrize("held_out", [True, False])
 def test_the_mean_of_the_weights_is_scored_and_kept(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, held_out: bool
