@@ -231,7 +231,7 @@ class Encoder:
             self.model.backbone.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
-            name_base(folder)
+            name_base(folder, self.model.backbone)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
         write_sentence_transformers(folder, self.settings, self.dim)
 

@@ -116,11 +116,13 @@ def load_backbone(
                 output_loading_info=True,
                 **options,
             )
+            _check_weights(base, backbone, report)
             if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
-                backbone.load_adapter(str(folder))
+                _check_weights(folder, backbone, backbone.load_adapter(str(folder)).to_dict())
+    except (ConfigError, DataError):
+        raise
     except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise
         raise _explained(folder, error) from error
-    _check_weights(folder, backbone, report)
     return Loaded(backbone, cast("Any", tokenizer), folder)
 
 

@@ -10,9 +10,9 @@
 `–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
-label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole label
-range (0 to 1 for labels that are not graded), and cosine alone has it. Nothing here imports torch, so a command can refuse
-before it loads a model.
+label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
+label range (0 to 1 for labels that are not graded); the part cosine alone has it. Nothing here imports torch,
+so a command can refuse before it loads a model.
 """  # noqa: E501 - a table
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
@@ -22,7 +23,7 @@ from aoe_train.backbones.decoder import (
 )
 from aoe_train.encoder import Encoder
 from aoe_train.lora_settings import LoraSettings
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
@@ -160,7 +161,20 @@ def test_adapters_name_a_base_of_the_hub_by_its_commit(
     (kept / "refs" / "main").write_text("b" * 40)  # the hub's model goes on, the adapters stay where they are
     again = Encoder.load(tmp_path / "adapters", device="cpu")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
+    again.save(tmp_path / "copied")
+    copied = json.loads((tmp_path / "copied" / "adapter_config.json").read_text())
+    assert {**copied, "inference_mode": False} == about
     assert abs(Encoder.load("org/llama", device="cpu").encode(TEXTS) - encoder.encode(TEXTS)).max() > 1e-3
+
+
+def test_adapters_that_are_incomplete_are_refused(tuned: Encoder, tmp_path: Path) -> None:
+    tuned.save(tmp_path / "adapters")
+    path = tmp_path / "adapters" / "adapter_model.safetensors"
+    weights = load_file(path)
+    del weights[sorted(weights)[0]]
+    save_file(weights, path)
+    with pytest.raises(DataError, match="weights lack 1 of what"):
+        Encoder.load(tmp_path / "adapters", device="cpu")
 
 
 def test_adapters_name_a_folder_that_any_other_can_find(
