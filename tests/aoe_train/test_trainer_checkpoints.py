@@ -17,10 +17,24 @@ from aoe_train.trainer.checkpoints import (
 )
 from pairkit.errors import DataError
 
+Weights = dict[str, torch.Tensor]
 
-def write(work: Path, step: int, best: dict[str, torch.Tensor] | None = None) -> None:
+
+def write(work: Path, step: int, best: Weights | None = None, average: Weights | None = None) -> None:
     with checkpoint_folder(work, step, main=True) as folder:
-        write_extras(folder, best, 1.5 * step)
+        write_extras(folder, best, average, 1.5 * step)
+
+
+def test_the_mean_of_the_weights_is_kept_where_there_is_one(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    found = newest_checkpoint(tmp_path)
+    assert found is not None
+    assert (found.best(), found.average()) == (None, None)
+    write(tmp_path, 4, average={"w": torch.arange(3.0)})
+    found = newest_checkpoint(tmp_path)
+    assert found is not None
+    assert found.best() is None
+    assert torch.equal((found.average() or {})["w"], torch.arange(3.0))
 
 
 def test_only_the_newest_stays(tmp_path: Path) -> None:
