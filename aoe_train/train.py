@@ -18,6 +18,7 @@ from aoe_train.batch_plan import describe
 from aoe_train.card import model_card
 from aoe_train.evaluate.dev import DevMetric, dev_metric
 from aoe_train.evaluate.overlap import write_digests
+from aoe_train.evaluate.tasks import defined
 from aoe_train.origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train.out_of_memory import memory_errors
 from aoe_train.packing.rows import train_all_rows
@@ -151,7 +152,7 @@ class _Run:
             prepared.loader,
             work=self.work,
             evaluate_dev=score and (lambda: score().value),
-            average=WeightAverage(share) if (share := self.settings.optim.average) else None,
+            average=WeightAverage(self.settings.optim.average),
             callbacks=[PaceCallback(self.settings.log), bar, *self._stopping(score)],
         )
         resume = newest_checkpoint(self.work)
@@ -226,10 +227,7 @@ class _Run:
 
 def _finite(entry: dict[str, Any]) -> dict[str, Any]:
     """A log entry as JSON can hold it: a gradient norm that overflowed, as in fp16's first steps, is None."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in entry.items()
-    }
+    return {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
 
 
 def rows_trained(batches: Batches, steps: int, accumulation: int) -> int:

@@ -116,13 +116,13 @@ def load_backbone(
                 output_loading_info=True,
                 **options,
             )
-            _check_weights(base, backbone, report)
+            reports = {base: report}
             if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
-                _check_weights(folder, backbone, backbone.load_adapter(str(folder)).to_dict())
-    except (ConfigError, DataError):
-        raise
+                reports[folder] = backbone.load_adapter(str(folder)).to_dict()
     except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise
         raise _explained(folder, error) from error
+    for part, found in reports.items():
+        _check_weights(part, backbone, found)
     return Loaded(backbone, cast("Any", tokenizer), folder)
 
 

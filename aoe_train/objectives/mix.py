@@ -49,8 +49,8 @@ class Objective(nn.Module):
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
         self.settings = settings
         wanted = settings.weights.wanted
-        self.label_range = label_range or (0.0, 1.0)
-        low, high = self.label_range if kind == "graded" else (0.0, 1.0)
+        self.label_range = (label_range if kind == "graded" else None) or (0.0, 1.0)
+        low, high = self.label_range
         self.margin = settings.margin and settings.margin / (high - low)  # for each unit of the labels
         self.positive_from = 0.0
         if IN_BATCH & wanted.keys():

@@ -25,6 +25,8 @@ _SAMPLES = 100  # of a run at most: more would say the same and take time
 class WeightAverage(TrainerCallback):
     """The mean over the last `share` of a run's steps, in as many samples as pay; the last is at its end.
 
+    A share of 0 takes none.
+
     Attributes:
         mean: By name; None before the first sample.
     """
@@ -35,6 +37,8 @@ class WeightAverage(TrainerCallback):
 
     def samples(self, step: int, steps: int) -> int:
         """How many have been taken after `step` of `steps` steps."""
+        if not self._share:
+            return 0
         window = max(1, round(self._share * steps))
         every = math.ceil(window / _SAMPLES)
         first = steps - (window - 1) // every * every

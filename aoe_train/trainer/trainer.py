@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ _WEIGHTS = "model.safetensors"
 class PairTrainer(Trainer):
     """Trains a PairModel on batches that are already planned, and remembers the best weights.
 
-    With an `average`, it is the mean of the weights so far that is evaluated and kept.
+    Where `average` takes samples, it is the mean of the weights so far that is evaluated and kept.
 
     What differs from Trainer:
 
@@ -64,7 +63,7 @@ class PairTrainer(Trainer):
         *,
         work: Path,
         evaluate_dev: Evaluate | None = None,
-        average: WeightAverage | None = None,
+        average: WeightAverage,
         callbacks: list[TrainerCallback] | None = None,
     ) -> None:
         # Trainer insists on a dataset to evaluate; it only has to be there.
@@ -74,7 +73,7 @@ class PairTrainer(Trainer):
             args=args,
             train_dataset=batches.dataset,
             eval_dataset=dev,
-            callbacks=[*([average] if average else []), *(callbacks or [])],
+            callbacks=[average, *(callbacks or [])],
         )
         self.remove_callback(PrinterCallback)  # it prints to stdout
         for callback in self.callback_handler.callbacks:
@@ -95,14 +94,13 @@ class PairTrainer(Trainer):
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
-            if self.average is not None and (mean := resume.average()) is not None:
+            if (mean := resume.average()) is not None:
                 self.average.mean = {name: weight.to(self.args.device) for name, weight in mean.items()}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self.ledger.check()
-        average = None if self.average is None else self.average.mean
-        if (kept := self.best or average) is not None:
+        if (kept := self.best or self.average.mean) is not None:
             restore_weights(self.pair_model, kept, self.work)
         return output
 
@@ -146,7 +144,7 @@ class PairTrainer(Trainer):
             self.pair_model.eval()
             score = torch.zeros((), dtype=torch.float64)
             if self.is_world_process_zero():
-                with self._averaged():
+                with self.average.applied(self.pair_model):
                     score += self.evaluate_dev()
             metrics = {f"eval_{METRIC}": float(self._from_main(score))}
             self.log(metrics)
@@ -164,15 +162,11 @@ class PairTrainer(Trainer):
         better: bool = super()._determine_best_metric(metrics, trial)
         if better:
             self.state.best_global_step = self.state.global_step
-            with self._averaged():
+            with self.average.applied(self.pair_model):
                 self.best = {
                     name: weight.cpu().clone() for name, weight in trained_weights(self.pair_model).items()
                 }
         return better
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        """The model has the mean's weights within, where there is one."""
-        return nullcontext() if self.average is None else self.average.applied(self.pair_model)
 
     # What it keeps
 
@@ -185,8 +179,7 @@ class PairTrainer(Trainer):
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
                 if main:
-                    average = None if self.average is None else self.average.mean
-                    write_extras(self._partial, self.best, average, self.clock.seconds)
+                    write_extras(self._partial, self.best, self.average.mean, self.clock.seconds)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
         return str(self._partial or self.args.output_dir)
