@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.functional import normalize as unit
 
 from aoe_train.backbones.decoder import (
@@ -23,6 +24,7 @@ from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quie
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
 from aoe_train.out_of_memory import is_out_of_memory
+from aoe_train.packing.memory import keep_freed_memory
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train.prompts import generic_tokenizer, with_prompt
 from aoe_train.settings import EncoderSettings
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-# Tokens that run at once: on a CPU few enough that a layer's activations stay in its cache.
-_TOKENS_CPU, _TOKENS_ACCELERATOR = 1_024, 65_536
+# Tokens that run at once. On a CPU their widest activation stays below the size from which the C library has
+# the kernel zero fresh pages each time (`keep_freed_memory`).
+_TOKENS_CPU, _TOKENS_ACCELERATOR = 8_192, 65_536
+_ACTIVATION_BYTES = 24 << 20
 _LONGEST = 512  # where neither model nor tokenizer knows a limit
 
 
@@ -180,6 +184,8 @@ class Encoder:
     ) -> np.ndarray:
         """Vectors of texts.
 
+        On a CPU under Linux the process keeps its freed memory from then on (`keep_freed_memory`).
+
         Args:
             texts: A text, or any number of them in any order.
             normalize: Scale to length 1; None does as the model's settings say.
@@ -202,7 +208,9 @@ class Encoder:
         vectors = np.empty((len(texts), self.dim), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         store = self.tokens(texts)
-        budget = batch_tokens or (_TOKENS_CPU if self.device.type == "cpu" else _TOKENS_ACCELERATOR)
+        budget = batch_tokens or _tokens_at_once(self.model)
+        if self.device.type == "cpu":
+            keep_freed_memory()
         training = self.model.training
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
@@ -274,6 +282,15 @@ class Encoder:
             batch["input_ids"].to(device), batch["lengths"].to(device), batch["pieces"].to(device)
         )
         return found
+
+
+def _tokens_at_once(model: nn.Module) -> int:
+    """As many as run fastest; memory is hardly ever the limit."""
+    parameter = next(model.parameters())
+    if parameter.device.type != "cpu":
+        return _TOKENS_ACCELERATOR
+    widest = max((layer.out_features for layer in model.modules() if isinstance(layer, nn.Linear)), default=1)
+    return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * parameter.element_size())))
 
 
 def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:

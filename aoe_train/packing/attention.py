@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from aoe_train.packing.sequences import Bucket, Sequences
 
 NAME = "aoe_packed"
-# Scores whose exponential neither overflows nor vanishes, nor does a row's sum of them.
-_HARMLESS = 40.0
+# How far, as a logarithm, a row's sum of exponentials stays from the largest number: it multiplies values.
+_ROOM = 8.0
+# Tokens from which on torch's CPU kernel is the faster one where nothing learns; in bfloat16 it never is.
+_LONG_IN_FLOAT32 = 96
 # What some models' attention does besides: capped scores, sinks, biases by position.
 _UNKNOWN = ("softcap", "s_aux", "position_bias")
 
@@ -58,8 +60,16 @@ def packed_attention(
     kind = query.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
-    attend = cast("Attend", _Attention.apply if query.device.type == "cpu" else _by_bucket)
+    attend = cast("Attend", _by_bucket if _is_for_torch(q, packed) else _Attention.apply)
     return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
+
+
+def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
+    """Whether torch's attention is the better one."""
+    if query.device.type != "cpu" or query.dtype == torch.float16:  # a sum of exponentials is beyond float16
+        return True
+    long = packed.lengths[0] >= _LONG_IN_FLOAT32 and query.dtype == torch.float32
+    return long and torch.is_inference_mode_enabled()
 
 
 def _by_bucket(
@@ -117,7 +127,8 @@ class _Attention(torch.autograd.Function):
                 keep, share = keep_mask(weights.shape, dropout, seed + number)
                 weights.mul_(keep)
                 total.mul_(share)
-            bucket.put(_grid(bucket, torch.bmm(weights.div_(total), v)), out)
+            # Divided afterwards, as there are fewer results than weights.
+            bucket.put(_grid(bucket, torch.bmm(weights, v).div_(total)), out)
         ctx.save_for_backward(query, key, value, out, *normalisers)
         ctx.meta = packed, scaling, dropout, causal, window, seed
         return out
@@ -154,10 +165,11 @@ def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Usually scores are so small that they need not be brought down to their row's maximum first, which saves
     two passes that are slow on short rows.
     """
-    if scores.max() <= _HARMLESS:
+    harmless = math.log(torch.finfo(scores.dtype).max) - math.log(scores.shape[-1]) - _ROOM
+    if scores.max() <= harmless:
         weights = scores.exp()
         total = weights.sum(-1, keepdim=True)
-        if total.min() >= math.exp(-_HARMLESS):
+        if total.min() >= math.exp(-harmless):
             return weights, total, total.to(_wide(total)).log()
     top = scores.amax(-1, keepdim=True)
     weights = scores.sub_(top).exp_()

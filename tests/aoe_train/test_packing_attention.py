@@ -94,6 +94,35 @@ def test_large_scores_stay_finite(dtype: torch.dtype) -> None:
     assert torch.isfinite(_attend(*parts, [3, 4])).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("largest", [5, 30, 60, 75, 85])
+def test_scores_near_the_largest_exponential_give_the_softmax(dtype: torch.dtype, largest: int) -> None:
+    q, k, v = (part.detach() for part in _parts(64, dtype=torch.float32))
+    q = q * largest / (q[0] @ k[0].transpose(1, 2)).amax()
+    parts = [part.to(dtype) for part in (q, k, 20 * v)]
+    exact = functional.scaled_dot_product_attention(*(part[0].double() for part in parts), scale=1.0)
+    assert (_attend(*parts, [64], scaling=1.0) - exact).norm() < 0.02 * exact.norm()
+
+
+def test_long_float32_texts_are_attended_by_torch_where_nothing_learns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts, lengths = [part.detach() for part in _parts(300, dtype=torch.float32)], [100, 200]
+    expected = _attend(*parts, lengths)
+    used = []
+    by_bucket = attention._by_bucket
+    monkeypatch.setattr(attention, "_by_bucket", lambda *given: used.append(1) or by_bucket(*given))
+    with torch.no_grad():  # a step's first of two passes has to round as the second
+        _attend(*parts, lengths)
+    assert not used
+    with torch.inference_mode():
+        assert torch.allclose(_attend(*parts, lengths), expected, atol=1e-6)
+        assert used
+        _attend(*parts, [50, 250])
+        _attend(*(part.bfloat16() for part in parts), lengths)
+    assert len(used) == 1
+
+
 def test_values_of_another_type_decide() -> None:
     q, k, v = _parts(7, dtype=torch.float32)
     mixed = _attend(q, k, v.detach().bfloat16().requires_grad_(), [3, 4])
