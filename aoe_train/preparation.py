@@ -206,6 +206,11 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
         DataError: too few rows, or a text without tokens.
     """
     backbone = encoder.model.backbone
+    if settings.run.shard and hasattr(backbone, "forward_packed"):
+        raise ConfigError(
+            "run.shard: a Recurrent Attention Network runs its layers as often as its texts have windows, in"
+            " each process differently; leave it out"
+        )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
@@ -219,7 +224,8 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
             "pairs"
         )
     store = encoder.tokens(examples.texts, cache_dir=default_cache_dir())
-    if settings.optim.weight_decay == 0 and args.optim.startswith("adamw"):
+    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
+    if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
         train_used_rows(backbone, _used_tokens(backbone, store))
     keep_freed_memory()
     # RAN passes its memory on only where a text has a second window.

@@ -76,6 +76,7 @@ class RunSettings(Settings):
     packing: bool = True  # no padding where the backbone's attention allows; False: padded batches
     compile: bool = False  # torch.compile; pays on long runs on a GPU
     chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time: batches larger than memory
+    shard: bool = False  # several processes share out weights, gradients and optimiser state: FSDP
     gradient_checkpointing: bool = False  # recompute each layer in the backward pass instead of keeping it
     deterministic: bool = False  # only deterministic kernels; slower on a GPU, the CPU's are anyway
     trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim

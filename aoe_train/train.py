@@ -29,6 +29,7 @@ from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.trainer.gather import is_distributed
 from aoe_train.trainer.memory import peak_rss_mb
+from aoe_train.trainer.sharding import shard
 from aoe_train.trainer.trainer import PairTrainer
 from aoe_train.workplace import RUN_FILE, begin_or_go_on, clear, work_beside, working_folder
 from pairkit import __version__
@@ -145,6 +146,8 @@ class _Run:
         score = self._scorer(prepared)
         before: DevMetric | None = self._on_main(score) if score else None
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
+        if self.settings.run.shard:
+            shard(prepared.model)
         bar = ProgressCallback(quiet=self.quiet)
         trainer = PairTrainer(
             prepared.model,

@@ -3,7 +3,8 @@
 ```
 trainer ──┬──► pair_model ──► gather        loss inside the wrapped module, over the rows of all ranks
           ├──► ledger                       loss by parts, without a wait at each step
-          └──► checkpoints, stopwatch       whole or absent; the time of training alone
+          ├──► checkpoints, stopwatch       whole or absent; the time of training alone
+          └──► sharding                     a model shared out among the processes, and put together again
 arguments, callbacks, memory                what Trainer is told, and what it tells
 ```
 """

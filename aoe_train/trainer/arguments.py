@@ -28,9 +28,9 @@ _FURTHER = {
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
 _SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
-_DDP_ONLY = (
-    "several processes train by DistributedDataParallel (DDP) only, each with the whole model; start with"
-    " torchrun, and save memory by run.chunk, --lora or lora.four_bit"
+_BY_SHARD = (
+    "FSDP is asked for by --set run.shard=true, under torchrun; DeepSpeed and other ways to share a model out"
+    " are not there"
 )
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
 
@@ -40,7 +40,8 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
 
     Raises:
         ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses;
-            sharding asked for by `accelerate launch`; somewhere to report to that is not there.
+            sharding that is not there or doesn't go with other settings; somewhere to report to that is
+            not there.
     """
     from transformers import TrainingArguments
 
@@ -80,6 +81,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
         )
     except (ValueError, ImportError) as error:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
+    _check_shard(settings, args)
     args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't share out packed batches
     return args
 
@@ -118,7 +120,27 @@ def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: in
 def _check_launch() -> None:
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
-            raise ConfigError(f"{name} is set: {_DDP_ONLY}")
+            raise ConfigError(f"{name} is set: {_BY_SHARD}")
+
+
+def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
+    """What goes with shared-out weights: all processes have to gather each layer's equally often."""
+    run, lora = settings.run, settings.lora
+    if not run.shard:
+        return
+    if args.world_size == 1:
+        raise ConfigError(
+            "run.shard: one process has nobody to share with; start with torchrun --nproc-per-node 2"
+        )
+    for hindrance, is_there in {
+        "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk
+        is not None,
+        "run.compile": run.compile,
+        "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
+        f"the optimiser {args.optim}": not args.optim.startswith("adamw"),
+    }.items():
+        if is_there:
+            raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
 
 
 def _check_reports(names: Sequence[str]) -> None:
@@ -134,7 +156,7 @@ def _check_reports(names: Sequence[str]) -> None:
 
 def _check_further(given: dict[str, Any]) -> None:
     if sharding := sorted(given.keys() & _SHARDING):
-        raise ConfigError(f"run.trainer.{sharding[0]}: {_DDP_ONLY}")
+        raise ConfigError(f"run.trainer.{sharding[0]}: {_BY_SHARD}")
     if unknown := sorted(given.keys() - _FURTHER):
         raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_FURTHER))}")
     optimiser = str(given.get("optim", _OPTIMISERS[0]))

@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from aoe_train.trainer.gather import is_distributed
+from aoe_train.trainer.sharding import share_of
 from pairkit.errors import DataError
 from pairkit.files import whole_folder, write_json
 
@@ -123,4 +124,4 @@ def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path |
     if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
         raise DataError("weights of another model; run again with --fresh to begin anew", path=source)
     for name, weight in own.items():
-        weight.copy_(weights[name])
+        weight.copy_(share_of(weights[name], weight))

@@ -33,6 +33,9 @@ class PairModel(nn.Module):
             activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
     """
 
+    # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
+    is_distributed_loading_by_transformers: bool
+
     def __init__(self, text_model: TextModel, objective: Objective, *, chunk: int | None = None) -> None:
         super().__init__()
         self.text_model = text_model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,16 @@ from aoe_train.trainer.checkpoints import (
 )
 from aoe_train.trainer.gather import is_distributed
 from aoe_train.trainer.ledger import Ledger
+from aoe_train.trainer.sharding import (
+    check_support,
+    is_sharded,
+    load_optimiser,
+    ready_in_parts,
+    save_optimiser,
+    share_of,
+    unshard_for_good,
+    whole,
+)
 from aoe_train.trainer.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -51,7 +62,8 @@ class PairTrainer(Trainer):
     * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
     * The best weights are kept in host memory and written with each checkpoint. So evaluating costs no
       writing, and one folder holds all that a killed run needs.
-    * A checkpoint holds the weights that learn and is whole or absent.
+    * A checkpoint holds the weights that learn and is whole or absent. It is the same for a model that is
+      shared out (`sharding.shard`), which is evaluated by all ranks together.
     * Time spent on evaluation and checkpoints is not counted as training.
     """
 
@@ -66,6 +78,7 @@ class PairTrainer(Trainer):
         average: WeightAverage,
         callbacks: list[TrainerCallback] | None = None,
     ) -> None:
+        model.is_distributed_loading_by_transformers = is_sharded(model)
         # Trainer insists on a dataset to evaluate; it only has to be there.
         dev = torch.utils.data.TensorDataset() if evaluate_dev else None
         super().__init__(
@@ -75,6 +88,8 @@ class PairTrainer(Trainer):
             eval_dataset=dev,
             callbacks=[average, *(callbacks or [])],
         )
+        if is_sharded(model):
+            check_support(self)
         self.remove_callback(PrinterCallback)  # it prints to stdout
         for callback in self.callback_handler.callbacks:
             if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
@@ -95,13 +110,15 @@ class PairTrainer(Trainer):
         if resume is not None:
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
             if (mean := resume.average()) is not None:
-                self.average.mean = {name: weight.to(self.args.device) for name, weight in mean.items()}
+                own = trained_weights(self.pair_model)
+                self.average.mean = {name: share_of(weight, own[name]) for name, weight in mean.items()}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self.ledger.check()
         if (kept := self.best or self.average.mean) is not None:
             restore_weights(self.pair_model, kept, self.work)
+        unshard_for_good(self.pair_model)
         return output
 
     # What a step does
@@ -125,7 +142,12 @@ class PairTrainer(Trainer):
 
     def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
         """The norm where clipping needed it anyway; Trainer would compute it for the log alone."""
-        return grad_norm
+        return grad_norm.full_tensor() if hasattr(grad_norm, "full_tensor") else grad_norm
+
+    @contextmanager
+    def _defer_fsdp_gradient_reduction(self) -> Iterator[None]:
+        """Add up accumulated gradients as shares: whole ones would take a whole model's memory."""
+        yield
 
     # What it tells
 
@@ -136,15 +158,15 @@ class PairTrainer(Trainer):
         super().log(logs, start_time)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Score the dev data on rank 0; every rank gets the score."""
+        """Score the dev data on rank 0, or, where no rank has the whole model, on all; all get the score."""
         if self.evaluate_dev is None:
             return {}
         self.ledger.check()
         with self.clock.paused():
             self.pair_model.eval()
             score = torch.zeros((), dtype=torch.float64)
-            if self.is_world_process_zero():
-                with self.average.applied(self.pair_model):
+            if self.is_world_process_zero() or is_sharded(self.pair_model):
+                with self.average.applied(self.pair_model), ready_in_parts(self.pair_model):
                     score += self.evaluate_dev()
             metrics = {f"eval_{METRIC}": float(self._from_main(score))}
             self.log(metrics)
@@ -163,9 +185,8 @@ class PairTrainer(Trainer):
         if better:
             self.state.best_global_step = self.state.global_step
             with self.average.applied(self.pair_model):
-                self.best = {
-                    name: weight.cpu().clone() for name, weight in trained_weights(self.pair_model).items()
-                }
+                now = whole(trained_weights(self.pair_model))
+                self.best = {name: weight.clone() for name, weight in now.items()}
         return better
 
     # What it keeps
@@ -178,8 +199,9 @@ class PairTrainer(Trainer):
             main = self.is_world_process_zero()
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
+                mean = self.average.mean and whole(self.average.mean)
                 if main:
-                    write_extras(self._partial, self.best, self.average.mean, self.clock.seconds)
+                    write_extras(self._partial, self.best, mean, self.clock.seconds)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
         return str(self._partial or self.args.output_dir)
@@ -187,9 +209,22 @@ class PairTrainer(Trainer):
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Tensor] | None = None) -> None:
         folder = Path(output_dir or self.work)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = state_dict or trained_weights(self.pair_model)
+        weights = state_dict or whole(trained_weights(self.pair_model))
         if self.args.should_save:
             save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if is_sharded(self.pair_model):
+            parts, folder = (self.pair_model, self.optimizer, self.lr_scheduler), Path(output_dir)
+            save_optimiser(*parts, folder, main=self.args.should_save)
+        else:
+            super()._save_optimizer_and_scheduler(output_dir)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and is_sharded(self.pair_model):
+            load_optimiser(self.pair_model, self.optimizer, self.lr_scheduler, Path(checkpoint))
+        else:
+            super()._load_optimizer_and_scheduler(checkpoint)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
         path = Path(resume_from_checkpoint) / _WEIGHTS

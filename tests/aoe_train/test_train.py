@@ -22,7 +22,7 @@ from aoe_train.examples import read_examples
 from aoe_train.preparation import Sources, load_encoder, prepare, read_data
 from aoe_train.settings import TrainSettings
 from aoe_train.train import train
-from aoe_train.trainer.arguments import idle_gpus, start_processes
+from aoe_train.trainer.arguments import _check_shard, idle_gpus, start_processes
 from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.trainer import PairTrainer
 from pairkit.config import load_settings
@@ -325,7 +325,7 @@ def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_pat
     ("flags", "words"),
     [
         ({"run__trainer": {"max_steps": 3}}, "run.trainer.max_steps: expected one of adam_beta1"),
-        *(({"run__trainer": {name: True}}, f"run.trainer.{name}.*DDP") for name in SHARDING),
+        *(({"run__trainer": {name: True}}, f"run.trainer.{name}.*run.shard") for name in SHARDING),
         ({"log__report_to": ["tensorbord"]}, "log.report_to 'tensorbord': .*only .*tensorboard"),
         ({"run__trainer": {"optim": "schedule_free_adamw"}}, "begins with adamw"),
         ({"run__trainer": {"optim": "sgdd"}}, "transformers refuses"),
@@ -460,8 +460,39 @@ def test_sharding_by_accelerate_launch_is_refused(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "true")
-    with pytest.raises(ConfigError, match=f"{name} is set: .*DDP"):
+    with pytest.raises(ConfigError, match=f"{name} is set: .*run.shard"):
         run(data, bert, tmp_path / "m")
+
+
+def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"run.shard: one process .* torchrun"):
+        run(data, bert, tmp_path / "m", run__shard=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "optimiser", "words"),
+    [
+        ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),
+        ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),
+        ({"lora.four_bit": True}, "adamw_torch_fused", "lora.four_bit"),
+        ({}, "adafactor", "the optimiser adafactor"),
+    ],
+    ids=str,
+)
+def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str, words: str) -> None:
+    args: Any = SimpleNamespace(world_size=2, optim=optimiser)
+    with pytest.raises(ConfigError, match=f"does not go with {words}"):
+        _check_shard(settings(**given, **{"run.shard": True}), args)
+    _check_shard(settings(**given), args)
+
+
+def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
+    given = settings(**{"run.shard": True})
+    sources = Sources(data["data"], str(ran), tmp_path / "m")
+    encoder = load_encoder(sources, given, torch.device("cpu"))
+    args: Any = SimpleNamespace(optim="adamw")
+    with pytest.raises(ConfigError, match=r"run.shard: a Recurrent Attention Network"):
+        prepare(encoder, read_data(sources, given, print), given, args)
 
 
 @pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])

@@ -21,9 +21,10 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def test_two_ranks_are_one_with_the_doubled_batch() -> None:
+def test_two_ranks_are_one_with_the_doubled_batch(tmp_path: Path) -> None:
     environ = {
         **os.environ,
+        "KEEP": str(tmp_path),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),
         "WORLD_SIZE": "2",

@@ -1,30 +1,47 @@
-"""Run by test_trainer_gather in two processes: trains under DDP and compares with one process, in float64."""
+"""Run by test_trainer_gather in two processes: DDP and shared-out weights against one process, in float64."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from aoe_train.trainer.checkpoints import restore_weights, trained_weights
 from aoe_train.trainer.ledger import Ledger
 from aoe_train.trainer.pair_model import PairModel
+from aoe_train.trainer.sharding import (
+    load_optimiser,
+    ready_in_parts,
+    save_optimiser,
+    shard,
+    unshard_for_good,
+    whole,
+)
 from pairkit.errors import DataError
 
 ROWS, DIM, WORDS = 8, 6, 40
 
 
 class Bag(nn.Module):
-    """A text model: the mean of its tokens' embeddings, through a layer."""
+    """A text model: the mean of its tokens' embeddings, through two layers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(WORDS, DIM)
-        self.layer = nn.Linear(DIM, DIM)
+        self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
     def forward(self, input_ids: Tensor, lengths: Tensor, pieces: Tensor) -> Tensor:
         parts = self.embedding(input_ids).split(lengths.tolist())
-        return torch.tanh(self.layer(torch.stack([part.mean(0) for part in parts])))
+        states = torch.stack([part.mean(0) for part in parts])
+        for layer in self.layers:
+            states = torch.tanh(layer(states))
+        return states
 
 
 class AllPairs(nn.Module):
@@ -32,7 +49,7 @@ class AllPairs(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(()))
+        self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
     def forward(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
@@ -73,8 +90,12 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
         wrapped(**batch(step, rank, world))["loss"].backward()
         optimiser.step()
         optimiser.zero_grad()
-        history.append(torch.cat([weight.detach().flatten() for weight in wrapped.parameters()]))
+        history.append(flat(whole(dict(wrapped.named_parameters()))))
     return history
+
+
+def flat(weights: dict[str, Tensor]) -> Tensor:
+    return torch.cat([weight.flatten() for weight in weights.values()])
 
 
 def name_the_rows_of_all_ranks() -> None:
@@ -86,6 +107,56 @@ def name_the_rows_of_all_ranks() -> None:
         if "rows 0, 1, 6, 7 " in str(error):
             return
     raise SystemExit("the rows of a bad batch are not those of both ranks")
+
+
+def share_out(alone: list[Tensor]) -> None:
+    """Shares of the weights take the steps of whole ones, and are put together again."""
+    rank = dist.get_rank()
+    shared = model(None)
+    shard(shared)
+    held = sum(weight.to_local().numel() for weight in shared.parameters())
+    if abs(held - len(alone[0]) / 2) > 10:
+        raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
+    for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
+        torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+    weights = whole(trained_weights(shared))
+    restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
+    restore_weights(shared, weights, "a checkpoint")
+    keep_optimiser(shared)
+    with torch.inference_mode(), ready_in_parts(shared):  # a part by itself, as dev data are scored
+        vectors = shared.text_model(**text_batch(9))
+    unshard_for_good(shared)
+    if any(isinstance(weight, DTensor) for weight in shared.parameters()):
+        raise SystemExit("a weight is still shared out")
+    torch.testing.assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
+
+
+def keep_optimiser(shared: PairModel) -> None:
+    """The optimiser's state is written whole and shared out again."""
+    folder, main = Path(os.environ["KEEP"]), dist.get_rank() == 0
+    found = []
+    for _ in range(2):
+        optimiser = torch.optim.AdamW(shared.parameters(), lr=0.0)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 / (step + 1))
+        wrapped = SimpleNamespace(optimizer=optimiser)  # as accelerate has it
+        if found:
+            load_optimiser(shared, wrapped, schedule, folder)
+        else:
+            shared(**batch(7, dist.get_rank(), 2))["loss"].backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            schedule.step()
+            save_optimiser(shared, wrapped, schedule, folder, main=main)
+            dist.barrier()
+        moments = [optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()]
+        found.append((schedule.last_epoch, torch.cat([moment.flatten() for moment in moments])))
+    if found[0][0] != found[1][0] or not torch.equal(found[0][1], found[1][1]) or not found[0][1].any():
+        raise SystemExit("the optimiser's state is not what it was")
+
+
+def text_batch(step: int) -> dict[str, Tensor]:
+    return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
 
 
 def main() -> None:
@@ -101,6 +172,7 @@ def main() -> None:
             dist.all_gather(everyone, weights)
             torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
             torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+    share_out(alone)
     dist.destroy_process_group()
 
 

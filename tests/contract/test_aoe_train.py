@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -159,6 +160,52 @@ def test_killed_again_and_again(place: Path, trained: Done) -> None:
         process.wait()
     assert run(place, *arguments, out="often").code == 0
     assert difference(place, "often", "model") == 0
+
+
+def start_ranks(place: Path, *arguments: str, out: str) -> list[subprocess.Popen[str]]:
+    """Two processes that train together, each to be killed by itself, as torchrun's are not."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    return [
+        subprocess.Popen(
+            [sys.executable, *command(*arguments, out=out)],
+            env={**environ(), **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            cwd=place,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def run_ranks(place: Path, *arguments: str, out: str) -> None:
+    ranks = start_ranks(place, *arguments, out=out)
+    errors = [rank.communicate(timeout=200)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], errors
+
+
+@pytest.mark.slow
+def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Path) -> None:
+    flags = (*DEV, "--lr", "1e-3", "--set", "optim.average=0.5", "--set", "log.checkpoint_steps=2")
+    shard = ("--set", "run.shard=true")
+    run_ranks(place, *flags, out="copies")
+    run_ranks(place, *flags, *shard, out="shares")
+    assert difference(place, "copies", "shares") < 1e-5
+    assert difference(place, "shares", "bert") > 1e-4
+
+    ranks = start_ranks(place, *flags, *shard, out="cut")
+    deadline = time.monotonic() + 100
+    while not list(place.glob("cut.work/step-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for rank in ranks:
+        rank.kill()
+        rank.communicate()
+    assert list(place.glob("cut.work/step-*"))
+    run_ranks(place, *flags, *shard, out="cut")
+    assert difference(place, "shares", "cut") == 0
 
 
 @pytest.mark.slow

@@ -1,0 +1,136 @@
+"""Weights, gradients and optimiser state shared out among the processes: PyTorch's FSDP, one unit a layer.
+
+PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel (Zhao et al., VLDB 2023); here its second
+version, `fully_shard`, in which a shared weight is a DTensor and keeps its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
+
+from pairkit.errors import ConfigError
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_FROM_MAIN = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+
+
+def shard(model: nn.Module) -> None:
+    """Leave each process its share of every weight, in place; each layer's are gathered while it runs.
+
+    All processes must call it, with the same weights.
+    """
+    device = next(model.parameters()).device
+    mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
+    for layer in repeated_layers(model):
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def repeated_layers(model: nn.Module) -> list[nn.Module]:
+    """The members of the outermost lists of modules: what a model has many of."""
+    found: list[nn.Module] = []
+    for child in model.children():
+        found += list(child) if isinstance(child, nn.ModuleList) else repeated_layers(child)
+    return found
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether `shard` was called."""
+    return isinstance(model, FSDPModule)
+
+
+def check_support(trainer: object) -> None:
+    """See that transformers leaves a model as `shard` made it.
+
+    Raises:
+        ConfigError: It is a release that would wrap it once more.
+    """
+    if not getattr(trainer, "is_distributed_loading_by_transformers", False):
+        raise ConfigError("run.shard needs a newer transformers: pip install --upgrade transformers")
+
+
+@contextmanager
+def ready_in_parts(model: nn.Module) -> Iterator[None]:
+    """Parts of the model may be called here by themselves, by all processes together, once the whole has run.
+
+    A part's layers gather their weights; those that belong to no layer are gathered when the whole is called,
+    or here.
+    """
+    if not isinstance(model, FSDPModule):
+        yield
+        return
+    model.unshard()
+    try:
+        yield
+    finally:
+        model.reshard()
+
+
+def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights in host memory, put together again; all processes must call it, and all get them."""
+    return {name: _whole(weight).detach().cpu() for name, weight in weights.items()}
+
+
+def share_of(value: Tensor, weight: Tensor) -> Tensor:
+    """`value` where `weight` is, and this process's share of it where `weight` is shared out."""
+    value = value.to(weight.device)
+    if isinstance(weight, DTensor) and not isinstance(value, DTensor):
+        return distribute_tensor(value, weight.device_mesh, weight.placements, src_data_rank=None)
+    return value
+
+
+@torch.no_grad()
+def unshard_for_good(model: nn.Module) -> None:
+    """Give every process the whole weights again, in host memory; the model is only to be saved after it."""
+    again: dict[int, nn.Parameter] = {}  # a weight that two modules share stays one
+    for module in model.modules():
+        for name, weight in module.named_parameters(recurse=False):
+            if isinstance(weight, DTensor):
+                if id(weight) not in again:
+                    again[id(weight)] = nn.Parameter(_whole(weight).cpu(), requires_grad=weight.requires_grad)
+                setattr(module, name, again[id(weight)])
+
+
+def save_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path, *, main: bool) -> None:
+    """Write the whole state, under the names that transformers has for it; all processes must call it.
+
+    Args:
+        model: What `shard` was called with.
+        optimiser: Accelerate's wrapper of a torch optimiser.
+        schedule: Of the learning rate.
+        folder: Exists.
+        main: Whether this is the process that writes.
+    """
+    state = get_optimizer_state_dict(model, optimiser.optimizer, options=_WHOLE)
+    if main:
+        torch.save(state, folder / OPTIMIZER_NAME)
+        torch.save(schedule.state_dict(), folder / SCHEDULER_NAME)
+
+
+def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path) -> None:
+    """Give each process its share of what `save_optimiser` wrote; all processes must call it."""
+    state, steps = (
+        torch.load(folder / name, map_location="cpu", weights_only=True, mmap=True)
+        for name in (OPTIMIZER_NAME, SCHEDULER_NAME)
+    )
+    set_optimizer_state_dict(model, optimiser.optimizer, state, options=_FROM_MAIN)
+    schedule.load_state_dict(steps)
+
+
+def _whole(weight: Tensor) -> Tensor:
+    return weight.full_tensor() if isinstance(weight, DTensor) else weight

@@ -1,0 +1,52 @@
+"""Shared-out weights; what needs two processes is in two_ranks.py, which test_trainer_gather runs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from aoe_train.trainer.sharding import (
+    check_support,
+    is_sharded,
+    ready_in_parts,
+    repeated_layers,
+    share_of,
+    unshard_for_good,
+    whole,
+)
+from pairkit.errors import ConfigError
+
+
+def stack(*members: nn.Module) -> nn.Module:
+    holder = nn.Module()
+    holder.layers = nn.ModuleList(members)
+    return holder
+
+
+def test_layers_are_the_members_of_the_outermost_lists() -> None:
+    experts = stack(nn.Linear(2, 2), nn.Linear(2, 2))
+    inner = stack(experts, nn.ReLU())
+    found = repeated_layers(nn.Sequential(nn.Embedding(3, 2), inner))
+    assert found == [experts, inner.layers[1]]
+    assert repeated_layers(nn.Linear(2, 2)) == []
+
+
+def test_a_whole_model_is_left_as_it_is() -> None:
+    model = nn.Linear(3, 2)
+    before = model.weight
+    assert not is_sharded(model)
+    with ready_in_parts(model):
+        pass
+    unshard_for_good(model)
+    assert model.weight is before
+    assert whole({"weight": before})["weight"].data_ptr() == before.data_ptr()
+    assert torch.equal(share_of(torch.ones(2, 3), before), torch.ones(2, 3))
+
+
+def test_an_older_transformers_is_refused() -> None:
+    check_support(SimpleNamespace(is_distributed_loading_by_transformers=True))
+    with pytest.raises(ConfigError, match="newer transformers"):
+        check_support(object())
