@@ -20,6 +20,7 @@ from aoe_train.out_of_memory import memory_errors
 from aoe_train.preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train.trainer.arguments import set_precision, start_processes
 from aoe_train.trainer.memory import saved_bytes
+from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,6 +42,11 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
     Raises:
         ConfigError, DataError, RemoteError: as training would.
     """
+    if settings.run.shard:
+        raise ConfigError(
+            "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
+            " of weights, gradients and optimiser by the number of processes"
+        )
     advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
     with memory_errors(advice), TemporaryDirectory() as scratch:
         args = start_processes(settings, Path(scratch))

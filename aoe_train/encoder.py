@@ -180,6 +180,7 @@ class Encoder:
         *,
         normalize: bool | None = None,
         batch_tokens: int | None = None,
+        halve: bool = True,
         progress: bool = False,
     ) -> np.ndarray:
         """Vectors of texts.
@@ -189,7 +190,8 @@ class Encoder:
         Args:
             texts: A text, or any number of them in any order.
             normalize: Scale to length 1; None does as the model's settings say.
-            batch_tokens: Tokens that run at once; less needs less memory. Where memory is short it is halved.
+            batch_tokens: Tokens that run at once; less needs less memory.
+            halve: Go on with half as many texts at once where memory is short.
             progress: Show a bar on the terminal.
 
         Returns:
@@ -197,6 +199,7 @@ class Encoder:
 
         Raises:
             ConfigError: Not enough memory for a single text.
+            RuntimeError, MemoryError: Not enough memory, and not `halve`.
             DataError: A text that is no string, or that the tokenizer makes no token of.
         """
         if isinstance(texts, str):
@@ -215,7 +218,7 @@ class Encoder:
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
             task = bar.add_task("encode", total=len(texts), note="")
-            for batch, found in self._embedded(store, _batches(store.lengths, budget)):
+            for batch, found in self._embedded(store, _batches(store.lengths, budget), halve=halve):
                 vectors[batch] = (unit(found) if scale else found).cpu().numpy()
                 bar.advance(task, len(batch))
         self.model.train(training)
@@ -244,7 +247,7 @@ class Encoder:
         write_sentence_transformers(folder, self.settings, self.dim)
 
     def _embedded(
-        self, store: TokenStore, batches: Iterable[np.ndarray]
+        self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
     ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """Texts and their vectors, a batch at a time; where memory is short in halves, from then on."""
         parts = 1
@@ -252,7 +255,7 @@ class Encoder:
             waiting = np.array_split(batch, min(parts, len(batch)))
             while waiting:
                 texts = waiting.pop()
-                found = self._vectors_if_memory(store, texts)
+                found = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
                 if found is not None:
                     yield texts, found
                     continue
@@ -289,7 +292,16 @@ def _tokens_at_once(model: nn.Module) -> int:
     parameter = next(model.parameters())
     if parameter.device.type != "cpu":
         return _TOKENS_ACCELERATOR
-    widest = max((layer.out_features for layer in model.modules() if isinstance(layer, nn.Linear)), default=1)
+    widest = max(
+        (
+            max(weight.shape[-2:])
+            for layer in model.modules()
+            if not isinstance(layer, nn.Embedding)
+            for weight in layer.parameters(recurse=False)
+            if weight.ndim > 1
+        ),
+        default=1,
+    )
     return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * parameter.element_size())))
 
 

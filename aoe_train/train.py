@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +81,10 @@ def train(
 
 def _less_memory(settings: TrainSettings) -> str:
     optim, run = settings.optim, settings.run
-    return (
-        f"lower --batch-size (now {optim.batch_size}) or --max-length, or embed fewer texts at once with "
-        f"the same result: --set run.chunk=16 (now {run.chunk or 'all'}), or, slower, "
-        "--set run.gradient_checkpointing=true"
-    )
+    chunk = f"embed fewer texts at once with the same result: --set run.chunk=16 (now {run.chunk or 'all'})"
+    slower = "slower, --set run.gradient_checkpointing=true"
+    ways = slower if run.shard else f"{chunk}, or, {slower}"
+    return f"lower --batch-size (now {optim.batch_size}) or --max-length, or {ways}"
 
 
 class _Run:
@@ -172,8 +172,12 @@ class _Run:
         return record
 
     def _scorer(self, prepared: Prepared) -> Callable[[], DevMetric] | None:
-        dev = prepared.data.dev
-        return None if dev is None else lambda: dev_metric(prepared.encoder.encode, dev)
+        dev, encoder = prepared.data.dev, prepared.encoder
+        if dev is None:
+            return None
+        # A process that begins a batch anew would take part in what others do later.
+        encode = partial(encoder.encode, halve=not self.settings.run.shard)
+        return lambda: dev_metric(encode, dev)
 
     def _stopping(self, score: object) -> list[TrainerCallback]:
         patience = self.settings.optim.patience

@@ -32,6 +32,7 @@ _BY_SHARD = (
     "FSDP is asked for by --set run.shard=true, under torchrun; DeepSpeed and other ways to share a model out"
     " are not there"
 )
+_SHARE_OUT = ("adamw_torch", "adamw_torch_fused")  # what takes weights that are shared out
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
 
 
@@ -137,7 +138,7 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
         is not None,
         "run.compile": run.compile,
         "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
-        f"the optimiser {args.optim}": not args.optim.startswith("adamw"),
+        f"the optimiser {args.optim}": args.optim not in _SHARE_OUT,
     }.items():
         if is_there:
             raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")

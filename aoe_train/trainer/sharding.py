@@ -2,6 +2,9 @@
 
 PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel (Zhao et al., VLDB 2023); here its second
 version, `fully_shard`, in which a shared weight is a DTensor and keeps its name.
+
+What it does not save: each process loads the whole model before it is cut, and under autocast the backward
+pass keeps a layer's weights in half precision, unless layers are recomputed (`run.gradient_checkpointing`).
 """
 
 from __future__ import annotations
@@ -32,20 +35,34 @@ _FROM_MAIN = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 def shard(model: nn.Module) -> None:
     """Leave each process its share of every weight, in place; each layer's are gathered while it runs.
 
-    All processes must call it, with the same weights.
+    All processes must call it; they all get rank 0's weights.
+
+    Raises:
+        ConfigError: The model can't be cut, such as where two layers share a weight.
     """
+    for weight in model.parameters():
+        if weight.requires_grad:  # the others came from the same file
+            torch.distributed.broadcast(weight.data, src=0)
     device = next(model.parameters()).device
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
-    for layer in repeated_layers(model):
-        fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+    try:
+        for layer in repeated_layers(model):
+            fully_shard(layer, mesh=mesh)
+        whole_model = fully_shard(model, mesh=mesh)
+    except ValueError as error:
+        raise ConfigError(f"run.shard: this model can't be shared out ({error}); leave it out") from error
+    # A weight that only some processes used this time, such as an expert's, is reduced by all of them.
+    whole_model.set_reduce_scatter_unused_params(True)
 
 
 def repeated_layers(model: nn.Module) -> list[nn.Module]:
-    """The members of the outermost lists of modules: what a model has many of."""
+    """The members of the outermost lists of modules, and of lists within them: what a model has many of."""
     found: list[nn.Module] = []
     for child in model.children():
-        found += list(child) if isinstance(child, nn.ModuleList) else repeated_layers(child)
+        if not isinstance(model, nn.ModuleList) or isinstance(child, nn.ModuleList):
+            found += repeated_layers(child)
+        else:
+            found.append(child)
     return found
 
 
@@ -81,9 +98,26 @@ def ready_in_parts(model: nn.Module) -> Iterator[None]:
         model.reshard()
 
 
-def whole(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights in host memory, put together again; all processes must call it, and all get them."""
-    return {name: _whole(weight).detach().cpu() for name, weight in weights.items()}
+def kept(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy: of shares where they are, of whole weights in host memory."""
+    return {
+        name: weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
+        for name, weight in weights.items()
+    }
+
+
+def whole(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
+    """The weights in host memory, put together again.
+
+    All processes must call it; `main` ones get the weights, and the others nothing.
+    """
+    found = {}
+    for name, weight in weights.items():
+        if isinstance(weight, DTensor) or main:
+            together = _whole(weight).detach()
+            if main:
+                found[name] = together.cpu()
+    return found
 
 
 def share_of(value: Tensor, weight: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ from aoe_train.trainer.ledger import Ledger
 from aoe_train.trainer.sharding import (
     check_support,
     is_sharded,
+    kept,
     load_optimiser,
     ready_in_parts,
     save_optimiser,
@@ -60,8 +61,8 @@ class PairTrainer(Trainer):
       its look-ahead draws random numbers that a resumed run would draw twice.
     * A non-finite loss ends the run instead of being left out of the log.
     * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
-    * The best weights are kept in host memory and written with each checkpoint. So evaluating costs no
-      writing, and one folder holds all that a killed run needs.
+    * The best weights are kept (whole ones in host memory) and written with each checkpoint. So evaluating
+      costs no writing, and one folder holds all that a killed run needs.
     * A checkpoint holds the weights that learn and is whole or absent. It is the same for a model that is
       shared out (`sharding.shard`), which is evaluated by all ranks together.
     * Time spent on evaluation and checkpoints is not counted as training.
@@ -109,15 +110,17 @@ class PairTrainer(Trainer):
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
+            own = trained_weights(self.pair_model)
+            if self.best is not None and is_sharded(self.pair_model):
+                self.best = {name: share_of(weight, own[name]) for name, weight in self.best.items()}
             if (mean := resume.average()) is not None:
-                own = trained_weights(self.pair_model)
                 self.average.mean = {name: share_of(weight, own[name]) for name, weight in mean.items()}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self.ledger.check()
-        if (kept := self.best or self.average.mean) is not None:
-            restore_weights(self.pair_model, kept, self.work)
+        if (chosen := self.best or self.average.mean) is not None:
+            restore_weights(self.pair_model, chosen, self.work)
         unshard_for_good(self.pair_model)
         return output
 
@@ -185,8 +188,7 @@ class PairTrainer(Trainer):
         if better:
             self.state.best_global_step = self.state.global_step
             with self.average.applied(self.pair_model):
-                now = whole(trained_weights(self.pair_model))
-                self.best = {name: weight.clone() for name, weight in now.items()}
+                self.best = kept(trained_weights(self.pair_model))
         return better
 
     # What it keeps
@@ -199,9 +201,11 @@ class PairTrainer(Trainer):
             main = self.is_world_process_zero()
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
-                mean = self.average.mean and whole(self.average.mean)
+                best, mean = (
+                    weights and whole(weights, main=main) for weights in (self.best, self.average.mean)
+                )
                 if main:
-                    write_extras(self._partial, self.best, mean, self.clock.seconds)
+                    write_extras(self._partial, best, mean, self.clock.seconds)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
         return str(self._partial or self.args.output_dir)
@@ -209,7 +213,7 @@ class PairTrainer(Trainer):
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Tensor] | None = None) -> None:
         folder = Path(output_dir or self.work)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = state_dict or whole(trained_weights(self.pair_model))
+        weights = state_dict or whole(trained_weights(self.pair_model), main=self.args.should_save)
         if self.args.should_save:
             save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
 

@@ -170,6 +170,8 @@ def test_a_cpu_runs_as_many_tokens_as_their_widest_activation_allows() -> None:
     assert tokens(1_536, torch.bfloat16) == 8_192
     assert tokens(3_072) == 2_048
     assert tokens(16) == 8_192
+    expert = nn.ParameterList([nn.Parameter(torch.zeros(4, 8, 3_072))])  # no nn.Linear
+    assert _tokens_at_once(nn.Sequential(nn.Embedding(50_000, 8), expert)) == 2_048
 
 
 def test_too_little_memory_halves_the_batches_from_then_on(
@@ -191,6 +193,8 @@ def test_too_little_memory_halves_the_batches_from_then_on(
     assert too_many
     assert len(too_many) <= 4  # not again for each batch
     assert sum(size for size in sizes if size <= 6) == 40
+    with pytest.raises(torch.OutOfMemoryError):
+        encoder.encode(texts, halve=False)
 
 
 def test_too_little_memory_for_one_text_says_what_to_lower(

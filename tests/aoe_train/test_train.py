@@ -21,7 +21,7 @@ from aoe_train.evaluate.dev import dev_metric
 from aoe_train.examples import read_examples
 from aoe_train.preparation import Sources, load_encoder, prepare, read_data
 from aoe_train.settings import TrainSettings
-from aoe_train.train import train
+from aoe_train.train import _less_memory, train
 from aoe_train.trainer.arguments import _check_shard, idle_gpus, start_processes
 from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.trainer import PairTrainer
@@ -469,6 +469,17 @@ def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, 
         run(data, bert, tmp_path / "m", run__shard=True)
 
 
+def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--dry-run with run.shard"):
+        dry_run(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
+
+
+def test_advice_where_memory_is_short_goes_with_the_settings() -> None:
+    assert "--set run.chunk=16 (now all), or, slower, --set run.grad" in _less_memory(settings())
+    advice = _less_memory(settings(**{"run.shard": True}))
+    assert advice.endswith("or --max-length, or slower, --set run.gradient_checkpointing=true")
+
+
 @pytest.mark.parametrize(
     ("given", "optimiser", "words"),
     [
@@ -476,6 +487,7 @@ def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, 
         ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),
         ({"lora.four_bit": True}, "adamw_torch_fused", "lora.four_bit"),
         ({}, "adafactor", "the optimiser adafactor"),
+        ({}, "adamw_bnb_8bit", "the optimiser adamw_bnb_8bit"),
     ],
     ids=str,
 )

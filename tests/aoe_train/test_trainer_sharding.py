@@ -11,6 +11,7 @@ from torch import nn
 from aoe_train.trainer.sharding import (
     check_support,
     is_sharded,
+    kept,
     ready_in_parts,
     repeated_layers,
     share_of,
@@ -32,6 +33,8 @@ def test_layers_are_the_members_of_the_outermost_lists() -> None:
     found = repeated_layers(nn.Sequential(nn.Embedding(3, 2), inner))
     assert found == [experts, inner.layers[1]]
     assert repeated_layers(nn.Linear(2, 2)) == []
+    blocks = [nn.ModuleList([nn.ReLU(), nn.Tanh()]), nn.ModuleList([nn.GELU()])]
+    assert repeated_layers(stack(*blocks)) == [*blocks[0], *blocks[1]]
 
 
 def test_a_whole_model_is_left_as_it_is() -> None:
@@ -42,7 +45,9 @@ def test_a_whole_model_is_left_as_it_is() -> None:
         pass
     unshard_for_good(model)
     assert model.weight is before
-    assert whole({"weight": before})["weight"].data_ptr() == before.data_ptr()
+    assert whole({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
+    assert not whole({"weight": before}, main=False)
+    assert kept({"weight": before})["weight"].data_ptr() != before.data_ptr()
     assert torch.equal(share_of(torch.ones(2, 3), before), torch.ones(2, 3))
 
 

@@ -16,6 +16,7 @@ from aoe_train.trainer.checkpoints import restore_weights, trained_weights
 from aoe_train.trainer.ledger import Ledger
 from aoe_train.trainer.pair_model import PairModel
 from aoe_train.trainer.sharding import (
+    kept,
     load_optimiser,
     ready_in_parts,
     save_optimiser,
@@ -90,7 +91,7 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
         wrapped(**batch(step, rank, world))["loss"].backward()
         optimiser.step()
         optimiser.zero_grad()
-        history.append(flat(whole(dict(wrapped.named_parameters()))))
+        history.append(flat(whole(dict(wrapped.named_parameters()), main=True)))
     return history
 
 
@@ -113,13 +114,21 @@ def share_out(alone: list[Tensor]) -> None:
     """Shares of the weights take the steps of whole ones, and are put together again."""
     rank = dist.get_rank()
     shared = model(None)
-    shard(shared)
+    if rank:
+        restore_weights(shared, {name: weight + 1 for name, weight in trained_weights(shared).items()}, "")
+    shard(shared)  # takes rank 0's
     held = sum(weight.to_local().numel() for weight in shared.parameters())
     if abs(held - len(alone[0]) / 2) > 10:
         raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
     for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
         torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
-    weights = whole(trained_weights(shared))
+    weights = whole(trained_weights(shared), main=True)
+    if whole(trained_weights(shared), main=False):
+        raise SystemExit("weights where none are wanted")
+    before = kept(trained_weights(shared))
+    restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
+    restore_weights(shared, before, "memory")
+    torch.testing.assert_close(whole(trained_weights(shared), main=True), weights, rtol=0, atol=0)
     restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
     restore_weights(shared, weights, "a checkpoint")
     keep_optimiser(shared)
