@@ -133,15 +133,14 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
         raise ConfigError(
             "run.shard: one process has nobody to share with; start with torchrun --nproc-per-node 2"
         )
-    for hindrance, is_there in {
-        "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk
-        is not None,
+    hindrances = {
+        "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk,
         "run.compile": run.compile,
         "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
         f"the optimiser {args.optim}": args.optim not in _SHARE_OUT,
-    }.items():
-        if is_there:
-            raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
+    }
+    for hindrance in (name for name, is_there in hindrances.items() if is_there):
+        raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
 
 
 def _check_reports(names: Sequence[str]) -> None:
