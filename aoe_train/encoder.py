@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -211,9 +212,10 @@ class Encoder:
         vectors = np.empty((len(texts), self.dim), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         store = self.tokens(texts)
-        budget = batch_tokens or _tokens_at_once(self.model)
+        budget = batch_tokens or _TOKENS_ACCELERATOR
         if self.device.type == "cpu":
             keep_freed_memory()
+            budget = batch_tokens or self._tokens_on_cpu
         training = self.model.training
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
@@ -245,6 +247,10 @@ class Encoder:
             name_base(folder, self.model.backbone)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
         write_sentence_transformers(folder, self.settings, self.dim)
+
+    @cached_property  # asked for with each call, be it for one text
+    def _tokens_on_cpu(self) -> int:
+        return _tokens_at_once(self.model)
 
     def _embedded(
         self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
@@ -288,10 +294,7 @@ class Encoder:
 
 
 def _tokens_at_once(model: nn.Module) -> int:
-    """As many as run fastest; memory is hardly ever the limit."""
-    parameter = next(model.parameters())
-    if parameter.device.type != "cpu":
-        return _TOKENS_ACCELERATOR
+    """As many as run fastest on a CPU; memory is hardly ever the limit."""
     widest = max(
         (
             max(weight.shape[-2:])
@@ -302,7 +305,8 @@ def _tokens_at_once(model: nn.Module) -> int:
         ),
         default=1,
     )
-    return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * parameter.element_size())))
+    size = next(model.parameters()).element_size()
+    return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * size)))
 
 
 def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:

@@ -114,10 +114,9 @@ def whole(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
     """
     found = {}
     for name, weight in weights.items():
-        if isinstance(weight, DTensor) or main:
-            together = _whole(weight).detach()
-            if main:
-                found[name] = together.cpu()
+        together = weight.full_tensor() if isinstance(weight, DTensor) else weight
+        if main:
+            found[name] = together.detach().cpu()
     return found
 
 
@@ -137,7 +136,9 @@ def unshard_for_good(model: nn.Module) -> None:
         for name, weight in module.named_parameters(recurse=False):
             if isinstance(weight, DTensor):
                 if id(weight) not in again:
-                    again[id(weight)] = nn.Parameter(_whole(weight).cpu(), requires_grad=weight.requires_grad)
+                    again[id(weight)] = nn.Parameter(
+                        weight.full_tensor().cpu(), requires_grad=weight.requires_grad
+                    )
                 setattr(module, name, again[id(weight)])
 
 
@@ -165,7 +166,3 @@ def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path
     )
     set_optimizer_state_dict(model, optimiser.optimizer, state, options=_FROM_MAIN)
     schedule.load_state_dict(steps)
-
-
-def _whole(weight: Tensor) -> Tensor:
-    return weight.full_tensor() if isinstance(weight, DTensor) else weight

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 from safetensors.torch import load_file
 
 from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.test_trainer_gather import free_port
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import ROOT, Done
 
@@ -164,10 +164,7 @@ def test_killed_again_and_again(place: Path, trained: Done) -> None:
 
 def start_ranks(place: Path, *arguments: str, out: str) -> list[subprocess.Popen[str]]:
     """Two processes that train together, each to be killed by itself, as torchrun's are not."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     return [
         subprocess.Popen(
             [sys.executable, *command(*arguments, out=out)],
