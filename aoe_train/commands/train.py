@@ -102,11 +102,12 @@ def train(
         _show_plan(sources, settings, json=json)
         return
     from aoe_train import train as use_case
-    from aoe_train.trainer.gather import is_main
+    from aoe_train.trainer.gather import is_main, leave_group
 
     record = use_case.train(sources, settings, fresh=fresh, say=partial(say, quiet=quiet), quiet=quiet)
     if is_main():
         _show(record["result"], json=json, quiet=quiet)
+    leave_group()
 
 
 def _settings(

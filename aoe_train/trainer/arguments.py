@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from aoe_train.precision import choose_precision
+from aoe_train.trainer.gather import exit_cleanly
 from aoe_train.trainer.trainer import METRIC
 from pairkit.errors import ConfigError
 
@@ -84,6 +85,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
     _check_shard(settings, args)
     args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't share out packed batches
+    exit_cleanly()  # asking for its GPUs, it has joined the others
     return args
 
 

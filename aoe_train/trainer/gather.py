@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,15 +12,37 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
+_LET_GO_S = 0.2  # long for a thread, short for a run
+
 
 def is_distributed() -> bool:
     """Whether this process is one of several that train together."""
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return _is_in_group() and dist.get_world_size() > 1
 
 
 def is_main() -> bool:
     """Whether this process is the one that writes and tells."""
     return not is_distributed() or dist.get_rank() == 0
+
+
+def exit_cleanly() -> None:
+    """Leave the threads of the process group, where there is one, time to finish once this process ends.
+
+    One of gloo's lets go of an exchange's tensors a moment after the exchange, for which it needs the
+    interpreter; where that is ending already, the whole process aborts (PyTorch pull request 179291).
+    """
+    if _is_in_group():
+        atexit.unregister(_let_go)  # once is enough
+        atexit.register(_let_go)
+
+
+def leave_group() -> None:
+    """Part from the other processes, at the end of what went well; each must call it.
+
+    After an error nobody should: it would wait for exchanges that the others never join.
+    """
+    if _is_in_group():
+        dist.destroy_process_group()
 
 
 def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *rest"]:  # noqa: F821, UP037
@@ -55,3 +79,11 @@ class _Gather(torch.autograd.Function):
         (gradient,) = gradients
         own = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
         return own * dist.get_world_size()
+
+
+def _is_in_group() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
+def _let_go() -> None:
+    time.sleep(_LET_GO_S)  # the interpreter is free meanwhile

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
-from aoe_train.trainer.gather import gather_rows, is_main
+from aoe_train.trainer.gather import gather_rows, is_main, leave_group
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,3 +46,32 @@ def test_alone_nothing_changes() -> None:
     values = torch.ones(3, 2)
     assert gather_rows(values) is values
     assert is_main()
+    leave_group()
+
+
+LATE = """
+import sys, threading, time
+from pathlib import Path
+import torch.distributed as dist
+from aoe_train.trainer.gather import exit_cleanly, leave_group
+
+def late():  # as one of gloo's threads
+    ready.set()
+    time.sleep(0.05)
+    Path(sys.argv[1]).write_text("done")
+
+if sys.argv[2] == "group":
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+exit_cleanly()
+exit_cleanly()
+leave_group()
+ready = threading.Event()
+threading.Thread(target=late, daemon=True).start()
+ready.wait()
+"""
+
+
+@pytest.mark.parametrize("how", ["group", "alone"])
+def test_threads_finish_before_a_process_ends(tmp_path: Path, how: str) -> None:
+    subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found"), how], cwd=ROOT, check=True)
+    assert (tmp_path / "found").exists() == (how == "group")

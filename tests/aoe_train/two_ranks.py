@@ -13,6 +13,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from aoe_train.trainer.checkpoints import restore_weights, trained_weights
+from aoe_train.trainer.gather import exit_cleanly, leave_group
 from aoe_train.trainer.ledger import Ledger
 from aoe_train.trainer.pair_model import PairModel
 from aoe_train.trainer.sharding import (
@@ -173,6 +174,7 @@ def main() -> None:
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
         raise SystemExit("nothing was learned: the comparison says nothing")
     dist.init_process_group("gloo")
+    exit_cleanly()
     name_the_rows_of_all_ranks()
     for chunk in (None, 3):
         together = steps(DistributedDataParallel(model(chunk)), dist.get_rank(), 2)
@@ -182,7 +184,7 @@ def main() -> None:
             torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
             torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     share_out(alone)
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":
