@@ -11,7 +11,7 @@ from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_json
-from pairkit.folders import LOCK_FILE, held_folder
+from pairkit.folders import LOCK_FILE, check_place, held_folder
 
 RUN_FILE = "run.json"
 _MADE_BY = "aoe "
@@ -23,10 +23,7 @@ def work_beside(out: Path) -> Path:
     Raises:
         ConfigError: `out` has no name of its own, is a file, or holds what is no model of ours.
     """
-    if out.name in ("", ".."):
-        raise ConfigError(f"{out}: a model needs a folder of its own; give --out a name, such as model")
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
+    check_place(out, "a model", "model")
     if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
         raise ConfigError(f"{out}: holds files that are no model of `aoe train`; choose another --out")
     return out.with_name(out.name + ".work")

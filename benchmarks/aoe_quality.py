@@ -116,7 +116,7 @@ def main() -> None:
     ]
     options.out.mkdir(parents=True, exist_ok=True)
     results = options.out / "results.jsonl"
-    python = pythons(options, ST, ANGLE)
+    python = pythons(options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in wanted)))
     with tempfile.TemporaryDirectory() as folder:
         files = lay_out(options.data, Path(folder), options.limit)
         for seed in options.seeds.split(","):

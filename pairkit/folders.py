@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,44 @@ def work_beside(out: Path) -> Path:
     """The working folder of a run that is given none: `OUT.work`.
 
     Raises:
-        ConfigError: `out` has no name of its own.
+        ConfigError: `out` has no name of its own, or is a file.
     """
-    check_name(out)
+    check_place(out)
     return out.with_name(out.name + ".work")
 
 
-def check_name(out: Path) -> None:
-    """Refuse a folder without a name of its own.
+def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
+    """Refuse a place where no folder of ours can stand.
+
+    Args:
+        out: The folder to be.
+        what: It will be, such as "a report".
+        such_as: A good name for it.
 
     Raises:
-        ConfigError: `out` is one.
+        ConfigError: `out` has no name of its own, or is a file.
     """
     if out.name in ("", ".."):
-        raise ConfigError(f"{out}: a dataset needs a folder of its own; give --out a name, such as pairs")
+        raise ConfigError(f"{out}: {what} needs a folder of its own; give --out a name, such as {such_as}")
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; choose another --out")
+
+
+def check_only(out: Path, ours: Collection[str], what: str) -> None:
+    """Refuse a folder that holds other files than `ours`: what replaces the folder would delete them.
+
+    Args:
+        out: The folder, which may be absent.
+        ours: Names of the files that may go.
+        what: They are part of, such as "a report".
+
+    Raises:
+        ConfigError: names the first of the others.
+    """
+    if out.is_dir() and (others := sorted({path.name for path in out.iterdir()}.difference(ours))):
+        raise ConfigError(
+            f"{out}: holds {others[0]}, which is no part of {what} and would be lost; choose another --out"
+        )
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
@@ -46,13 +70,11 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
     Raises:
         ConfigError: `out` has no name of its own, can't be made, is a file, or holds something else.
     """
-    check_name(out)
+    check_place(out)
     if not out.exists():
         with write_errors(out):
             out.parent.mkdir(parents=True, exist_ok=True)
         return None
-    if not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
     if not any(out.iterdir()):
         return None
     run: dict[str, Any] | None

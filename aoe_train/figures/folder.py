@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pairkit.errors import ConfigError
+from pairkit.folders import check_only, check_place
 
 RECORD_FILE = "figures.json"
 
@@ -22,14 +22,8 @@ def check_folder(out: Path) -> None:
     Raises:
         ConfigError: `out` has no name of its own, is a file, or holds other files.
     """
-    if out.name in ("", ".."):
-        raise ConfigError(f"{out}: figures need a folder of their own; give --out a name, such as figures")
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
-    if out.is_dir() and (others := sorted({path.name for path in out.iterdir()} - _ours(out))):
-        raise ConfigError(
-            f"{out}: holds {others[0]}, which is no figure of ours and would be deleted; choose another --out"
-        )
+    check_place(out, "a set of figures", "figures")
+    check_only(out, _ours(out), "a set of figures")
 
 
 def _ours(out: Path) -> set[str]:

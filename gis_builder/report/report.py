@@ -24,7 +24,7 @@ from gis_builder.report.samples import choose_samples
 from gis_builder.report.shared_words import common_words
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
-from pairkit.folders import check_name
+from pairkit.folders import check_only, check_place
 from pairkit.records import PairDataset
 from pairkit.terminal import progress
 
@@ -103,26 +103,16 @@ def report_beside(source: str) -> Path:
 
 
 def check_out(out: Path, source: str) -> None:
-    """Refuse a folder that holds anything but an earlier report: the new one would delete it.
+    """Refuse a folder that holds anything but an earlier report.
 
     Raises:
         ConfigError: says what is there.
     """
-    check_name(out)
+    check_place(out, "a report", "report")
     home = Path(source).resolve()
     if out.resolve() in (home, *home.parents):
         raise ConfigError(f"{out}: the report would replace the dataset {source}; choose another --out")
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
-    if not out.is_dir():
-        return
-    names = {path.name for path in out.iterdir()}
-    if names and not _is_report(out / COUNTS_FILE):
-        raise ConfigError(f"{out}: holds files that are no report of `gis report`; choose another --out")
-    if others := sorted(names - _FILES):
-        raise ConfigError(
-            f"{out}: holds {others[0]}, which is no file of a report and would be lost; choose another --out"
-        )
+    check_only(out, _FILES if _is_report(out / COUNTS_FILE) else (), "a report of `gis report`")
 
 
 def _is_report(counts: Path) -> bool:

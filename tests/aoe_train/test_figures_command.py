@@ -113,9 +113,9 @@ def test_curves_need_no_pairs_and_a_folder_of_other_things_is_kept(tmp_path: Pat
     assert aoe(*flags, out).split() == [str(out / "curves.png"), str(out / "curves.svg")]
     assert list(json.loads((out / "figures.json").read_text())["curves"]) == ["one", "two"]
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"figures: holds notes\.txt, which is no figure of ours"):
+    with pytest.raises(ConfigError, match=r"figures: holds notes\.txt, which is no part of a set of figures"):
         aoe(*flags, out)
-    with pytest.raises(ConfigError, match="a folder of their own"):
+    with pytest.raises(ConfigError, match="a set of figures needs a folder of its own"):
         aoe(*flags, "..")
     with pytest.raises(ConfigError, match="is a file"):
         aoe(*flags, out / "notes.txt")

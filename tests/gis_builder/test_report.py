@@ -153,7 +153,7 @@ def test_what_stands_at_out_is_not_replaced(tmp_path: Path) -> None:
         (source.parent, "would replace the dataset"),
         (tmp_path / "file", "is a file"),
         (tmp_path, "would replace the dataset"),
-        (written(tmp_path / "other"), "no report of `gis report`"),
+        (written(tmp_path / "other"), "no part of a report of `gis report`"),
     ):
         with pytest.raises(ConfigError, match=why):
             make_report(pairs, target, quiet=True)
@@ -165,7 +165,7 @@ def test_a_file_of_the_same_name_makes_no_report(tmp_path: Path) -> None:
     mine.mkdir()
     for text in ('{"total": 3}', "[]", "{"):
         (mine / "report.json").write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match="no report of `gis report`"):
+        with pytest.raises(ConfigError, match=r"holds report\.json, which is no part of a report"):
             make_report(pairs, mine, quiet=True)
     assert (mine / "report.json").read_text(encoding="utf-8") == "{"
 
@@ -176,7 +176,7 @@ def test_a_report_with_a_file_of_mine_in_it_is_kept(tmp_path: Path) -> None:
     for _ in range(2):
         make_report(pairs, home, quiet=True)
     (home / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no file of a report"):
+    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no part of a report"):
         make_report(pairs, home, quiet=True)
     assert (home / "notes.txt").is_file()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairkit.errors import ConfigError
-from pairkit.folders import check_apart, check_name, held_folder, work_beside
+from pairkit.folders import check_apart, check_only, check_place, held_folder, work_beside
 
 
 def test_the_working_folder_stands_beside_the_dataset() -> None:
@@ -16,8 +16,25 @@ def test_the_working_folder_stands_beside_the_dataset() -> None:
 
 @pytest.mark.parametrize("out", [".", "..", "/"])
 def test_a_dataset_has_a_name_of_its_own(out: str) -> None:
-    with pytest.raises(ConfigError, match="folder of its own"):
-        check_name(Path(out))
+    with pytest.raises(ConfigError, match="a dataset needs a folder of its own"):
+        check_place(Path(out))
+
+
+def test_a_file_is_no_place_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(ConfigError, match="mine: is a file"):
+        check_place(tmp_path / "mine")
+    check_place(tmp_path / "absent")
+
+
+def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:
+    check_only(tmp_path / "absent", (), "a report")
+    (tmp_path / "a").touch()
+    check_only(tmp_path, {"a", "b"}, "a report")
+    (tmp_path / "z").touch()
+    (tmp_path / "c").touch()
+    with pytest.raises(ConfigError, match=r"holds c, which is no part of a report and would be lost"):
+        check_only(tmp_path, {"a", "b"}, "a report")
 
 
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
