@@ -24,7 +24,7 @@ from aoe_train.backbones.decoder import (
 from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
-from aoe_train.out_of_memory import is_out_of_memory
+from aoe_train.origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train.packing.memory import keep_freed_memory
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train.prompts import generic_tokenizer, with_prompt
@@ -34,6 +34,7 @@ from aoe_train.tokens import TokenStore
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
+from pairkit.memory import is_out_of_memory
 from pairkit.terminal import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -236,6 +237,17 @@ class Encoder:
             overlap=self.settings.overlap,
             cache_dir=cache_dir,
         )
+
+    def identity(self) -> dict[str, str | dict[str, Any]]:
+        """What tells this model's vectors from another's: hashes, settings, precision and device, as JSON."""
+        return {
+            "weights": hash_weights(self.model),
+            "tokenizer": hash_tokenizer(self.tokenizer),
+            "config": hash_config(self.model.backbone.config),
+            "settings": self.settings.model_dump(mode="json"),
+            "precision": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "device": self.device.type,
+        }
 
     def save(self, folder: Path) -> None:
         """Write a model folder, which sentence-transformers loads too."""

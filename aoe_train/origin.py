@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -16,10 +17,13 @@ from pairkit.tables import is_table
 
 if TYPE_CHECKING:
     from torch import nn
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PretrainedConfig, PreTrainedTokenizerFast
 
     from aoe_train.records import Examples
     from aoe_train.settings import TrainSettings
+
+# Of a configuration, what says where it came from.
+_ABOUT = ("_name_or_path", "transformers_version", "architectures")
 
 
 def origin(
@@ -67,6 +71,12 @@ def hash_weights(model: nn.Module) -> str:
 def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
     """SHA-256 of all that says how a text becomes tokens."""
     return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+
+
+def hash_config(config: PretrainedConfig) -> str:
+    """SHA-256 of what says how a backbone computes, and not of where it came from."""
+    parts = {key: value for key, value in config.to_dict().items() if key not in _ABOUT}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def hash_files(source: str | Path | None) -> dict[str, str]:

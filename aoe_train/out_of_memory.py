@@ -1,26 +1,12 @@
-"""Memory that the host or a device refused: how to tell, and what to say."""
+"""What to say where the host or a device refuses memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from pairkit.errors import ConfigError
-
-# What torch says in a RuntimeError, for the host and for libraries.
-_REFUSED = (
-    *("DefaultCPUAllocator", "can't allocate memory", "std::bad_alloc"),
-    *("could not create a memory", "CUBLAS_STATUS_ALLOC_FAILED"),  # oneDNN, cuBLAS
-)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether less work at a time might do."""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in _REFUSED)
+from pairkit.memory import is_out_of_memory
 
 
 @contextmanager

@@ -56,11 +56,10 @@ def encode(
     To go on with a pipe, send the same text again: what is done is not encoded twice.
     """
     from aoe_train.encode import encode_file
-    from aoe_train.encode.model import model_origin
 
     encoder = load_encoder(model, precision)
     settings = {
-        "model": model_origin(encoder),
+        "model": encoder.identity(),
         "normalize": encoder.settings.normalize if normalize is None else normalize,
         "batch tokens": batch_tokens,
     }

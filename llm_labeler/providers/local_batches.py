@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pairkit.errors import ConfigError
+from pairkit.memory import is_out_of_memory
 
 _GATHER_S = 0.01  # how long a first question waits for others, against seconds that an answer takes
 
@@ -141,11 +142,3 @@ class Batches:
                 f"llm.{self._name}: not enough memory for one question of {len(part[0].ids)} tokens; lower "
                 "max_tokens or input.max_chars, set load_in_4bit, or take a smaller model"
             ) from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a smaller batch might do; torch says so in words, on a GPU and off it."""
-    if isinstance(error, MemoryError):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)

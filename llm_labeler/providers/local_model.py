@@ -13,11 +13,12 @@ import transformers
 from jinja2 import TemplateError
 from transformers import StoppingCriteria
 
-from llm_labeler.providers.local_batches import Completion, Prompt, is_out_of_memory
+from llm_labeler.providers.local_batches import Completion, Prompt
 from llm_labeler.providers.local_sampling import sampling
 from llm_labeler.records import Message
 from llm_labeler.settings import LlmSettings
 from pairkit.errors import ConfigError, DataError
+from pairkit.memory import is_out_of_memory
 
 # Untyped, or typed more narrowly than they are.
 _hf: Any = transformers

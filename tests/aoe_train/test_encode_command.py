@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from aoe_train import cli  # noqa: F401 - registers the commands
 from aoe_train.commands.app import app
 from aoe_train.encode import encode_file
-from aoe_train.encode.model import model_origin
 from aoe_train.encode.record import record_path
 from aoe_train.encoder import Encoder
 from aoe_train.evaluate.suites import sts
@@ -83,16 +82,18 @@ def test_a_pipe(bert: Path, tmp_path: Path) -> None:
 def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
     from tests.aoe_train.tiny import save_bert
 
-    same, again = model_origin(Encoder.load(bert)), model_origin(Encoder.load(bert))
+    same, again = Encoder.load(bert).identity(), Encoder.load(bert).identity()
     assert same == again
     others = [
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
         Encoder.load(bert, pooling="max"),
         Encoder.load(bert, precision="bf16"),
         Encoder.load(bert, prompt="the {text} of"),
+        Encoder.load(bert),
     ]
-    origins = [json.dumps(model_origin(other), sort_keys=True) for other in others]
-    assert len({json.dumps(same, sort_keys=True), *origins}) == 5
+    others[-1].model.backbone.config.layer_norm_eps *= 2
+    origins = [json.dumps(other.identity(), sort_keys=True) for other in others]
+    assert len({json.dumps(same, sort_keys=True), *origins}) == 6
 
 
 def test_a_precision_there_is_not(bert: Path, tmp_path: Path) -> None:
@@ -157,7 +158,6 @@ from pathlib import Path
 import torch
 from aoe_train.encode import encode_file
 from aoe_train.encode import encode_file
-from aoe_train.encode.model import model_origin
 from aoe_train.encoder import Encoder
 from aoe_train.evaluate.suites import sts
 torch.set_num_threads(1)
@@ -166,7 +166,7 @@ def encode(texts):
     time.sleep(0.02)
     return encoder.encode(texts)
 encode_file(
-    sys.argv[2], Path(sys.argv[3]), encode, encoder.dim, {"model": model_origin(encoder)}, shard_texts=20,
+    sys.argv[2], Path(sys.argv[3]), encode, encoder.dim, {"model": encoder.identity()}, shard_texts=20,
     advance=lambda done, texts: print(done, flush=True),
 )
 """
@@ -178,7 +178,7 @@ def test_a_killed_process_leaves_what_another_goes_on_with_to_the_same_bytes(
     texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
     write_texts(texts, 500)
     encoder = Encoder.load(bert)
-    settings = {"model": model_origin(encoder)}
+    settings = {"model": encoder.identity()}
     encode_file(texts, whole, encoder.encode, encoder.dim, settings, shard_texts=20)
 
     command = [sys.executable, "-c", SCRIPT, str(bert), str(texts), str(out)]

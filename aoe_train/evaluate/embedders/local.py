@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train.origin import hash_tokenizer, hash_weights, versions
+from aoe_train.origin import versions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from aoe_train.encoder import Encoder
-
-# Of a configuration, what says where it came from and not how it computes.
-_ABOUT = ("_name_or_path", "transformers_version", "architectures")
 
 
 class LocalEmbedder:
@@ -56,14 +53,5 @@ def find_separator(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _identity(encoder: Encoder) -> str:
-    config = encoder.model.backbone.config.to_dict()
-    parts = {
-        "weights": hash_weights(encoder.model),
-        "tokenizer": hash_tokenizer(encoder.tokenizer),
-        "config": {key: value for key, value in config.items() if key not in _ABOUT},
-        "settings": encoder.settings.model_dump(mode="json"),
-        "precision": str(next(encoder.model.parameters()).dtype),
-        "device": encoder.device.type,
-        "versions": versions(),
-    }
+    parts = {**encoder.identity(), "versions": versions()}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
