@@ -23,7 +23,6 @@ from aoe_train.trainer.memory import saved_bytes
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import TrainingArguments
 
     from aoe_train.settings import TrainSettings
@@ -153,10 +152,13 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
     return sum(took[1:]) / _PROBES
 
 
-def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict[str, Tensor]:
+def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
     batch: dict[str, Any] = prepared.loader.collate_fn(rows)
     batch.pop("numbers")
-    return {name: value.to(args.device) for name, value in batch.items()}
+    return {
+        name: value.to(args.device) if isinstance(value, torch.Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def _autocast(args: TrainingArguments) -> Any:

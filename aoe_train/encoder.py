@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +27,8 @@ from aoe_train.interchange import read_sentence_transformers, write_sentence_tra
 from aoe_train.origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train.packing.memory import keep_freed_memory
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
+from aoe_train.packing.transfer import download, upload
+from aoe_train.precision import has_bf16
 from aoe_train.prompts import generic_tokenizer, with_prompt
 from aoe_train.settings import EncoderSettings
 from aoe_train.text_model import TextModel
@@ -221,8 +223,9 @@ class Encoder:
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
             task = bar.add_task("encode", total=len(texts), note="")
-            for batch, found in self._embedded(store, _batches(store.lengths, budget), halve=halve):
-                vectors[batch] = (unit(found) if scale else found).cpu().numpy()
+            coming = self._embedded(store, _batches(store.lengths, budget), halve=halve)
+            for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
+                vectors[batch] = found
                 bar.advance(task, len(batch))
         self.model.train(training)
         return vectors
@@ -298,11 +301,22 @@ class Encoder:
 
     def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
         batch = store.batch(texts)
-        device = self.device
-        found: torch.Tensor = self.model(
-            batch["input_ids"].to(device), batch["lengths"].to(device), batch["pieces"].to(device)
-        )
+        tokens = upload(batch["input_ids"], self.device)
+        found: torch.Tensor = self.model(tokens, batch["lengths"], batch["pieces"])
         return found
+
+
+def _arrived(
+    coming: Iterable[tuple[np.ndarray, torch.Tensor]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Texts and their vectors on the host, each once the device has the next batch to work on."""
+    before: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    for texts, vectors in coming:
+        before.append((texts, download(vectors)))
+        if len(before) > 1:
+            done, wait = before.pop(0)
+            yield done, wait()
+    yield from ((texts, wait()) for texts, wait in before)
 
 
 def _tokens_at_once(model: nn.Module) -> int:
@@ -340,8 +354,7 @@ def _best_device() -> torch.device:
 
 def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
     if precision == "auto":
-        brain = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        return torch.bfloat16 if brain else torch.float32
+        return torch.bfloat16 if has_bf16(device) else torch.float32
     if precision not in _DTYPES:
         raise ConfigError(f"precision {precision!r}: expected auto, {', '.join(_DTYPES)}")
     return _DTYPES[precision]

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 Computed = Literal["fp32", "bf16", "fp16"]
 
 
+def has_bf16(device: torch.device) -> bool:
+    """Whether this is a CUDA device that computes in bf16; older ones would emulate it, slowly."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 def choose_precision(wanted: Precision, device: torch.device) -> Computed:
     """What to compute with on `device`; weights and optimiser stay in float32 whatever it is.
 
@@ -23,7 +28,7 @@ def choose_precision(wanted: Precision, device: torch.device) -> Computed:
         ConfigError: fp16 on a CPU, where it is slower than fp32 and overflows.
     """
     if wanted == "auto":
-        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+        return "bf16" if has_bf16(device) else "fp32"
     if wanted == "fp16" and device.type == "cpu":
         raise ConfigError("precision fp16: not on a CPU; use bf16 or fp32")
     return wanted

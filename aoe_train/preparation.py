@@ -232,7 +232,7 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
     args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
     objective = Objective(
         settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples)
-    )
+    ).to(args.device)  # Trainer would move it, but a dry run has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(
         encoder,

@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
@@ -66,11 +66,12 @@ def pretrain(settings: PretrainSettings, *, quiet: bool = False) -> dict[str, An
         trained = trainer.train(resume_from_checkpoint=_newest_checkpoint(work))
     finally:
         bar.close()
+    steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     result = {
         "out": str(settings.out),
-        "steps": trainer.state.global_step,
-        "tokens": int(trainer.state.num_input_tokens_seen),
+        "steps": steps,
+        "tokens": sequences.tokens(min(steps * _batch(trainer.args), len(sequences))),
         "seconds": round(trained.metrics["train_runtime"], 1),
         "loss_first": losses[0],
         "loss_last": losses[-1],
@@ -160,19 +161,27 @@ def _trainer(
     work: Path,
 ) -> Trainer:
     args = _arguments(settings, work)
-    batch = args.train_batch_size * args.world_size * args.gradient_accumulation_steps
-    examples = math.ceil(settings.epochs * len(corpus)) if settings.steps is None else settings.steps * batch
+    examples = settings.steps and settings.steps * _batch(args)
     trainer = Trainer(
         model=model,
         args=args,
         train_dataset=MaskedSequences(
-            corpus, vocabulary, settings.mask, seed=settings.seed, examples=examples
+            corpus,
+            vocabulary,
+            settings.mask,
+            seed=settings.seed,
+            examples=examples or math.ceil(settings.epochs * len(corpus)),
         ),
         data_collator=pad_examples,
         callbacks=[_FiniteLoss()],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+def _batch(args: TrainingArguments) -> int:
+    """Examples of a step."""
+    return int(args.train_batch_size * args.world_size * args.gradient_accumulation_steps)
 
 
 def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
@@ -192,7 +201,6 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         logging_steps=settings.log_steps,
         logging_first_step=True,
         logging_nan_inf_filter=False,
-        include_num_input_tokens_seen="non_padding",
         save_steps=settings.checkpoint_steps,
         save_total_limit=2,
         report_to="none",
@@ -201,6 +209,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         disable_tqdm=True,
         log_level="error",
     )
+    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, and a batch for each
     precision = choose_precision(settings.precision, args.device)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision

@@ -39,13 +39,13 @@ class TokenBatch(TypedDict):
 
     Attributes:
         input_ids: Special tokens and prompt included.
-        lengths: Tokens of each piece.
-        pieces: Pieces of each text; 1 but for long texts that are read window by window.
+        lengths: Tokens of each piece; on the host, which plans by them and must not wait for a device.
+        pieces: Pieces of each text, on the host; 1 but for long texts that are read window by window.
     """
 
     input_ids: Int[Tensor, " token"]
-    lengths: Int[Tensor, " piece"]
-    pieces: Int[Tensor, " text"]
+    lengths: Int[np.ndarray, " piece"]
+    pieces: Int[np.ndarray, " text"]
 
 
 class Batch(TokenBatch):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 
 from aoe_train.packing.run import run_packed
+from aoe_train.packing.transfer import upload
 from aoe_train.pooling import mean, pool
+from aoe_train.tokens import ranges
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -40,44 +42,43 @@ class TextModel(nn.Module):
     def forward(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[Tensor, " piece"],
-        pieces: Int[Tensor, " text"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
     ) -> Float[Tensor, "text dim"]:
         """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
+        tokens, counts = (_upload(numbers, input_ids.device) for numbers in (lengths, pieces))
         if hasattr(self.backbone, "forward_packed"):
-            return self._recurrent(input_ids, lengths, pieces)
-        sizes = lengths.tolist()
-        if self.packed and sizes != sorted(sizes):
-            ordered, order = _sorted(input_ids, lengths)
-            states = run_packed(self.backbone, ordered, sorted(sizes), layers=self._all_layers)
-            back = torch.argsort(order)
-            states = tuple(state[back] for state in states)
-        elif self.packed:
-            states = run_packed(self.backbone, input_ids, sizes, layers=self._all_layers)
-        else:
-            states = self._padded(input_ids, sizes)
-        return pool(states, lengths, pieces, self.pooling)
+            found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
+            if self.pooling == "cells":
+                return mean(found.cells.float(), counts)
+            return pool((found.hidden,), tokens, counts, self.pooling)
+        return pool(self._states(input_ids, lengths), tokens, counts, self.pooling)
+
+    def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+        if not self.packed:
+            return self._padded(input_ids, lengths)
+        if (np.diff(lengths) >= 0).all():
+            return run_packed(self.backbone, input_ids, lengths.tolist(), layers=self._all_layers)
+        ascending = np.argsort(lengths, kind="stable")
+        order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
+        there, back = (_upload(places, input_ids.device) for places in (order, np.argsort(order)))
+        states = self._states(input_ids[there], lengths[ascending])
+        return tuple(state[back] for state in states)
 
     @property
     def _all_layers(self) -> bool:
         return self.pooling == "first-last-avg"
 
-    def _recurrent(self, input_ids: Tensor, lengths: Tensor, pieces: Tensor) -> Tensor:
-        found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
-        if self.pooling == "cells":
-            return mean(found.cells.float(), pieces)
-        return pool((found.hidden,), lengths, pieces, self.pooling)
-
-    def _padded(self, input_ids: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
-        parts = torch.split(input_ids, sizes)
-        mask = pad_sequence([torch.ones_like(part) for part in parts], batch_first=True)
-        found = self.backbone(
-            input_ids=pad_sequence(list(parts), batch_first=True, padding_value=self._padding),
-            attention_mask=mask,
-            output_hidden_states=self._all_layers,
-        )
+    def _padded(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+        shape = len(lengths), int(lengths.max())
+        slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
+        ids = input_ids.new_full(shape, self._padding)
+        ids.view(-1).index_copy_(0, slots, input_ids)
+        mask = input_ids.new_zeros(shape)
+        mask.view(-1).index_fill_(0, slots, 1)
+        found = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=self._all_layers)
         states = found.hidden_states if self._all_layers else (found.last_hidden_state,)
-        return tuple(state[mask.bool()] for state in states)
+        return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
 
     @property
     def _padding(self) -> int:
@@ -85,13 +86,5 @@ class TextModel(nn.Module):
         return int(getattr(self.backbone.config, "pad_token_id", None) or 0)
 
 
-def _sorted(
-    input_ids: Int[Tensor, " token"], lengths: Int[Tensor, " piece"]
-) -> tuple[Int[Tensor, " token"], Int[Tensor, " token"]]:
-    """Tokens with their pieces ascending by length, and where each of them stood before."""
-    new = torch.argsort(lengths, stable=True)
-    starts = torch.cumsum(lengths, 0) - lengths
-    sizes = lengths[new]
-    shift = starts[new] - (torch.cumsum(sizes, 0) - sizes)
-    order = torch.arange(len(input_ids), device=input_ids.device) + torch.repeat_interleave(shift, sizes)
-    return input_ids[order], order
+def _upload(numbers: np.ndarray, device: torch.device) -> Tensor:
+    return upload(torch.from_numpy(numbers), device)

@@ -104,17 +104,17 @@ class TokenStore:
         texts = np.asarray(texts, dtype=np.int64)
         first = self.text_ends[texts]
         counts = self.text_ends[texts + 1] - first
-        own = _ranges(first, counts)
+        own = ranges(first, counts)
         starts = self.piece_ends[own]
         lengths = self.piece_ends[own + 1] - starts
         return TokenBatch(
-            input_ids=torch.from_numpy(self.ids[_ranges(starts, lengths)].astype(np.int64)),
-            lengths=torch.from_numpy(lengths),
-            pieces=torch.from_numpy(counts),
+            input_ids=torch.from_numpy(self.ids[ranges(starts, lengths)].astype(np.int64)),
+            lengths=lengths,
+            pieces=counts,
         )
 
 
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """All of `starts[i] … starts[i] + counts[i] - 1` for each i in turn."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0

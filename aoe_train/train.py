@@ -24,7 +24,13 @@ from aoe_train.origin import hash_files, hash_tokenizer, hash_weights, origin, v
 from aoe_train.out_of_memory import memory_errors
 from aoe_train.packing.rows import train_all_rows
 from aoe_train.preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
-from aoe_train.trainer.arguments import idle_gpus, set_evaluation, set_precision, start_processes
+from aoe_train.trainer.arguments import (
+    evaluation_precision,
+    idle_gpus,
+    set_evaluation,
+    set_precision,
+    start_processes,
+)
 from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
@@ -177,7 +183,12 @@ class _Run:
             return None
         # A process that begins a batch anew would take part in what others do later.
         encode = partial(encoder.encode, halve=not self.settings.run.shard)
-        return lambda: dev_metric(encode, dev)
+
+        def score() -> DevMetric:
+            with evaluation_precision(self.args):
+                return dev_metric(encode, dev)
+
+        return score
 
     def _stopping(self, score: object) -> list[TrainerCallback]:
         patience = self.settings.optim.patience

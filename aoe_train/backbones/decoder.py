@@ -108,11 +108,12 @@ def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
         raise ConfigError("lora.four_bit needs bitsandbytes; install it with `pip install bitsandbytes`")
     from transformers import BitsAndBytesConfig
 
+    brain = torch.cuda.is_bf16_supported(including_emulation=False)
     return BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=torch.bfloat16,
+        bnb_4bit_compute_dtype=torch.bfloat16 if brain else torch.float16,
     )
 
 

@@ -75,11 +75,19 @@ def no_negatives(texts: Int[Tensor, "pair 2"], positive: Bool[Tensor, " pair"]) 
     So it is if both are one text, or if a positive pair of the batch, in either order, holds the two. This
     covers copies of i's partner as well as i's text with another partner. The diagonal is left to the caller.
     """
-    distinct, numbers = torch.unique(texts, return_inverse=True)
-    alike = torch.eye(len(distinct), dtype=torch.bool, device=texts.device)
-    first, second = numbers.unbind(1)
-    alike[first[positive], second[positive]] = True
+    first, second = _numbered(texts).unbind(1)
+    alike = torch.eye(texts.numel(), dtype=torch.bool, device=texts.device)
+    # Negative pairs mark that a text is like itself, as picking out the others would wait for the device.
+    alike[first * positive, second * positive] = True
     return (alike | alike.T)[first][:, second]
+
+
+def _numbered(texts: Int[Tensor, "pair 2"]) -> Int[Tensor, "pair 2"]:
+    """Equal texts as equal numbers from 0 on; torch.unique waits to learn how many there are."""
+    ascending, order = texts.flatten().sort()
+    ranks = torch.zeros_like(order)
+    ranks[1:] = (ascending[1:] != ascending[:-1]).cumsum(0)
+    return torch.empty_like(order).scatter_(0, order, ranks).view_as(texts)
 
 
 def _partner_loss(

@@ -86,9 +86,11 @@ def _by_bucket(
     found = []
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
-        bias = bucket.bias(causal=causal, window=window, dtype=query.dtype)
+        # Padding comes last, where a causal query never looks; without a mask the fastest kernels can do it.
+        plain = causal and (window is None or bucket.length <= window)
+        bias = None if plain else bucket.bias(causal=causal, window=window, dtype=query.dtype)
         out = functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=bias, dropout_p=dropout, scale=scaling
+            q, k, v, attn_mask=bias, dropout_p=dropout, is_causal=plain, scale=scaling
         ).transpose(1, 2)
         out = out.reshape(-1, *out.shape[2:])
         found.append(out if bucket.even else out.index_select(0, bucket.slots))
@@ -200,16 +202,14 @@ def _grid(bucket: Bucket, heads: Tensor) -> Float[Tensor, "sequence position hea
     return heads.view(bucket.size, -1, *heads.shape[1:]).transpose(1, 2)
 
 
-def _no_mask(*_: Any, **__: Any) -> None:
-    """Packed sequences need no mask tensor: which tokens see one another follows from their lengths."""
-
-
 def register() -> None:
-    """Make the function known to transformers under `NAME`."""
-    from transformers import AttentionInterface, AttentionMaskInterface
+    """Make the function known to transformers under `NAME`.
+
+    It has no function for masks: transformers makes none then, and looks at no positions to make one.
+    """
+    from transformers import AttentionInterface
 
     AttentionInterface.register(NAME, packed_attention)
-    AttentionMaskInterface.register(NAME, _no_mask)
 
 
 __all__ = ["NAME", "packed_attention", "register"]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from aoe_train.packing.transfer import upload
+
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
@@ -17,6 +19,8 @@ _BUCKET_COST = 6_000
 # Most scores of a bucket and head: all heads' then stay within the last-level cache, and below the size from
 # which the C library asks the kernel for fresh, zeroed pages at every allocation.
 _BUCKET_LIMIT = 262_144
+# An accelerator's kernels copy a mask whose rows don't begin at multiples of this, in every layer.
+_ALIGNED = 16
 # On an accelerator a kernel's start costs far more, and nothing has to stay in a cache.
 _ACCELERATOR_COST, _ACCELERATOR_LIMIT = 4_000_000, 1 << 26
 
@@ -29,16 +33,21 @@ class Bucket:
         first: The first token.
         tokens: Tokens of all its sequences.
         lengths: Ascending lengths of its sequences.
-        device: Where masks are made.
+        sizes: The same where the tokens are.
     """
 
     first: int
     tokens: int
     lengths: tuple[int, ...]
-    device: torch.device
+    sizes: Int[Tensor, " sequence"]
     _biases: dict[tuple[bool, int | None, torch.dtype], Tensor | None] = field(
         default_factory=dict, repr=False
     )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tokens are."""
+        return self.sizes.device
 
     @property
     def size(self) -> int:
@@ -58,10 +67,9 @@ class Bucket:
     @cached_property
     def slots(self) -> Int[Tensor, " token"]:
         """Each token's place in the padded (sequence, position) grid, flattened."""
-        sizes = torch.tensor(self.lengths)
-        starts = torch.cumsum(sizes, 0) - sizes
-        shift = torch.arange(self.size) * self.length - starts
-        return (torch.arange(self.tokens) + torch.repeat_interleave(shift, sizes)).to(self.device)
+        starts = torch.cumsum(self.sizes, 0) - self.sizes
+        shift = torch.arange(self.size, device=self.device) * self.length - starts
+        return _from_starts(shift, self.sizes, self.tokens)
 
     def grid(self, packed: Float[Tensor, "token head dim"]) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
@@ -98,7 +106,7 @@ class Bucket:
         if self.even and not causal and (window is None or self.length <= window):
             return None
         at = torch.arange(self.length, device=self.device)
-        sizes = torch.tensor(self.lengths, device=self.device)[:, None, None]
+        sizes = self.sizes[:, None, None]
         distance = at[:, None] - at[None, :]
         seen = at[None, None, :] < sizes
         if causal:
@@ -106,9 +114,9 @@ class Bucket:
         if window is not None:
             seen = seen & (distance.abs() < window)
         seen = seen | (at[None, :, None] >= sizes)
-        return torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill_(~seen, -torch.inf)[
-            :, None
-        ]
+        room = self.length if self.device.type == "cpu" else -(-self.length // _ALIGNED) * _ALIGNED
+        bias = torch.zeros(*seen.shape[:-1], room, dtype=dtype, device=self.device)[..., : self.length]
+        return bias.masked_fill_(~seen, -torch.inf)[:, None]
 
 
 class Sequences:
@@ -122,11 +130,9 @@ class Sequences:
     def __init__(self, lengths: list[int], device: torch.device) -> None:
         self.lengths = lengths
         self.device = device
-        sizes = torch.tensor(lengths)
-        starts = torch.cumsum(sizes, 0) - sizes
-        self.positions: Int[Tensor, " token"] = (
-            torch.arange(sum(lengths)) - torch.repeat_interleave(starts, sizes)
-        ).to(device)
+        self.sizes: Int[Tensor, " sequence"] = upload(torch.tensor(lengths), device)
+        starts = torch.cumsum(self.sizes, 0) - self.sizes
+        self.positions: Int[Tensor, " token"] = _from_starts(-starts, self.sizes, sum(lengths))
 
     @cached_property
     def buckets(self) -> list[Bucket]:
@@ -139,9 +145,18 @@ class Sequences:
         )
         for last in best_cuts(self.lengths, cost, limit):
             own = tuple(self.lengths[first:last])
-            found.append(Bucket(token, sum(own), own, self.device))
+            found.append(Bucket(token, sum(own), own, self.sizes[first:last]))
             first, token = last, token + sum(own)
         return found
+
+
+def _from_starts(
+    shift: Int[Tensor, " sequence"], sizes: Int[Tensor, " sequence"], tokens: int
+) -> Int[Tensor, " token"]:
+    """Each token's number, plus its sequence's shift; nothing is asked of the device."""
+    return torch.arange(tokens, device=sizes.device) + torch.repeat_interleave(
+        shift, sizes, output_size=tokens
+    )
 
 
 def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _BUCKET_LIMIT) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     _check_launch()
     _check_further(run.trainer)
     _check_reports(log.report_to)
+    if run.deterministic:  # cuBLAS reads it at its first product, which is before Trainer would set it
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
         args = TrainingArguments(
             **{
@@ -102,6 +105,16 @@ def set_precision(args: TrainingArguments, settings: TrainSettings) -> None:
     precision = choose_precision(settings.run.precision, args.device)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
+
+
+def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
+    """Held-out texts are embedded in the run's precision on an accelerator, where the model will be used so.
+
+    On a CPU it is float32 there, and so it is here.
+    """
+    if args.device.type == "cpu" or not (args.bf16 or args.fp16):
+        return nullcontext()
+    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
 
 
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:

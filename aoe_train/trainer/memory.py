@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aoe_train.trainer.pair_model import PairModel
 
 
-def saved_bytes(model: PairModel, batch: Mapping[str, Tensor]) -> int:
+def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     """What a forward pass keeps for the backward pass, weights left out.
 
     With chunks it keeps only each chunk's input; what one chunk needs when it is embedded again is added.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -45,8 +46,8 @@ class PairModel(nn.Module):
     def forward(
         self,
         input_ids: Int[Tensor, " token"],
-        lengths: Int[Tensor, " piece"],
-        pieces: Int[Tensor, " text"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
         rows: Int[Tensor, "row column"],
         texts: Int[Tensor, " text"],
         labels: Float[Tensor, " row"] | None = None,
@@ -58,7 +59,10 @@ class PairModel(nn.Module):
         )
 
     def embed(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[Tensor, " piece"], pieces: Int[Tensor, " text"]
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
     ) -> Float[Tensor, "text dim"]:
         """One vector a text, chunk by chunk where a chunk is set."""
         if self.chunk is None or len(pieces) <= self.chunk:
@@ -73,12 +77,14 @@ class PairModel(nn.Module):
 
 def split_texts(
     input_ids: Int[Tensor, " token"],
-    lengths: Int[Tensor, " piece"],
-    pieces: Int[Tensor, " text"],
+    lengths: Int[np.ndarray, " piece"],
+    pieces: Int[np.ndarray, " text"],
     size: int,
-) -> Iterator[tuple[Int[Tensor, " token"], Int[Tensor, " piece"], Int[Tensor, " text"]]]:
+) -> Iterator[tuple[Int[Tensor, " token"], Int[np.ndarray, " piece"], Int[np.ndarray, " text"]]]:
     """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
-    piece_parts = torch.split(pieces, size)
-    length_parts = torch.split(lengths, [int(part.sum()) for part in piece_parts])
-    token_parts = torch.split(input_ids, [int(part.sum()) for part in length_parts])
-    yield from zip(token_parts, length_parts, piece_parts, strict=True)
+    token = piece = 0
+    for first in range(0, len(pieces), size):
+        counts = pieces[first : first + size]
+        sizes = lengths[piece : piece + counts.sum()]
+        yield input_ids[token : token + sizes.sum()], sizes, counts
+        token, piece = token + sizes.sum(), piece + counts.sum()

@@ -134,6 +134,13 @@ class PairTrainer(Trainer):
         """The planned batches of this rank."""
         return self.batches
 
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The batch on the device, sent from pinned memory while the device still computes."""
+        return {
+            name: value.to(self.args.device, non_blocking=True) if isinstance(value, Tensor) else value
+            for name, value in inputs.items()
+        }
+
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, *_: Any, **__: Any
     ) -> Any:

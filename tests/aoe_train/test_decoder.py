@@ -279,8 +279,8 @@ def test_qlora_learns(llama: Path) -> None:
     encoder = Encoder.load(llama, device="cuda", pooling="last", quantization=four_bit_config(settings))
     add_lora(encoder.model.backbone, settings)
     model = encoder.model.train()
-    batch = {name: part.cuda() for name, part in encoder.tokens(TEXTS).batch([0, 1]).items()}
-    model(**batch).square().sum().backward()
+    batch = encoder.tokens(TEXTS).batch([0, 1])
+    model(batch["input_ids"].cuda(), batch["lengths"], batch["pieces"]).square().sum().backward()
     assert any(w.grad is not None and w.grad.abs().sum() > 0 for w in model.parameters())
 
 

@@ -79,13 +79,36 @@ def test_dropout_keeps_the_mean() -> None:
     assert abs(dropped.mean() - 1) < 0.02
 
 
-def test_the_accelerators_route_is_the_same() -> None:
+@pytest.mark.parametrize("window", [None, 2, 4])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("lengths", [[2, 3, 4], [3, 3, 3]])
+def test_the_accelerators_route_is_the_same(lengths: list[int], window: int | None, *, causal: bool) -> None:
     parts = _parts(9, dtype=torch.float32)
-    rows, causal = [part[0].transpose(0, 1) for part in parts], True
-    found = attention._by_bucket(*rows, Sequences([2, 3, 4], CPU), 5**-0.5, 0.0, causal, None)
-    assert torch.allclose(
-        found.transpose(0, 1), _alone(*parts, [2, 3, 4], causal=True, window=None), atol=1e-6
-    )
+    rows = [part[0].transpose(0, 1) for part in parts]
+    found = attention._by_bucket(*rows, Sequences(lengths, CPU), 5**-0.5, 0.0, causal, window)
+    expected = _alone(*parts, lengths, causal=causal, window=window)
+    assert torch.allclose(found.transpose(0, 1), expected, atol=1e-6)
+    for mine, theirs in zip(
+        torch.autograd.grad(found.sin().sum(), parts),
+        torch.autograd.grad(expected.sin().sum(), parts),
+        strict=True,
+    ):
+        assert torch.allclose(mine, theirs, atol=1e-6)
+
+
+def test_causal_attention_on_an_accelerator_gets_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = []
+    real = functional.scaled_dot_product_attention
+
+    def attend(*parts: torch.Tensor, attn_mask: torch.Tensor | None, **more: Any) -> torch.Tensor:
+        masks.append(attn_mask)
+        return real(*parts, attn_mask=attn_mask, **more)
+
+    monkeypatch.setattr(attention.functional, "scaled_dot_product_attention", attend)
+    rows = [torch.randn(9, 2, 4) for _ in range(3)]
+    for window in (None, 4, 3):
+        attention._by_bucket(*rows, Sequences([2, 3, 4], CPU), 1.0, 0.0, True, window)  # noqa: FBT003
+    assert [mask is None for mask in masks] == [True, True, False]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

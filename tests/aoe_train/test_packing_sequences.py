@@ -82,6 +82,14 @@ def test_bias_hides_padding_later_and_distant_keys(causal: bool, window: int | N
     assert (bias[0, 0] == 0).int().tolist() == seen
 
 
+def test_an_accelerators_bias_has_aligned_rows() -> None:
+    (bucket,) = Sequences([17, 19], torch.device("meta")).buckets
+    bias = bucket.bias(causal=False, window=None, dtype=torch.bfloat16)
+    assert bias is not None
+    assert bias.shape == (2, 1, 19, 19)
+    assert bias.stride() == (19 * 32, 19 * 32, 32, 1)
+
+
 def test_equal_lengths_need_no_bias() -> None:
     (bucket,) = Sequences([4, 4], torch.device("cpu")).buckets
     assert bucket.bias(causal=False, window=None, dtype=torch.float32) is None

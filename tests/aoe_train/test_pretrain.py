@@ -4,14 +4,20 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer, TrainingArguments
 
+from aoe_train.backbones.ran.corpus import Corpus
 from aoe_train.backbones.ran.initialise import read_embeddings
-from aoe_train.pretrain import pretrain
+from aoe_train.backbones.ran.masking import Vocabulary
+from aoe_train.backbones.ran.sequences import MaskedSequences
+from aoe_train.pretrain import _arguments, _batch, pretrain
 from aoe_train.pretrain_settings import MaskSettings, PretrainSettings, RanSizes
 from pairkit.errors import ConfigError, DataError
 
@@ -80,6 +86,21 @@ def test_epochs_read_every_sequence(texts: Path, bert: Path):
     tokens = sum(len(tokenizer(line).input_ids) for line in texts.read_text().split("\n"))
     assert result["tokens"] == 2 * tokens
     assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
+
+
+@given(st.integers(0, 40))
+def test_tokens_are_those_of_the_examples(examples: int):
+    corpus = Corpus(np.arange(30), np.array([0, 4, 9, 10, 30]), 3, 0, 0)
+    vocabulary = Vocabulary(1, np.zeros(30, bool), np.arange(30) < 2)
+    sequences = MaskedSequences(corpus, vocabulary, MaskSettings(), seed=1, examples=40)
+    assert sequences.tokens(examples) == sum(len(sequences[n]["input_ids"]) for n in range(examples))
+
+
+def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda self: getattr(self, "_n_gpu", 4) or 4))
+    args = _arguments(settings(texts, bert), tmp_path)
+    assert args._n_gpu == 1
+    assert _batch(args) == 8
 
 
 class Killed(BaseException):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,10 +21,11 @@ from aoe_train import Encoder
 from aoe_train.dry_run import dry_run
 from aoe_train.evaluate.dev import dev_metric
 from aoe_train.examples import read_examples
+from aoe_train.precision import choose_precision
 from aoe_train.preparation import Sources, load_encoder, prepare, read_data
 from aoe_train.settings import TrainSettings
 from aoe_train.train import _less_memory, train
-from aoe_train.trainer.arguments import _check_shard, idle_gpus, start_processes
+from aoe_train.trainer.arguments import _check_shard, evaluation_precision, idle_gpus, start_processes
 from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.trainer import PairTrainer
 from pairkit.config import load_settings
@@ -423,6 +426,60 @@ def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert idle_gpus(args) is None
     assert args.ddp_broadcast_buffers is False
+
+
+def test_cublas_is_told_in_time_to_be_deterministic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    start_processes(settings(), tmp_path)
+    assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
+    start_processes(settings(**{"run.deterministic": True}), tmp_path)
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    start_processes(settings(**{"run.deterministic": True}), tmp_path)
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
+
+
+def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, native = torch.device("cuda"), False
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation
+    )
+    assert choose_precision("auto", gpu) == "fp32"
+    native = True
+    assert choose_precision("auto", gpu) == "bf16"
+    assert choose_precision("auto", torch.device("cpu")) == "fp32"
+
+
+def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None:
+    rows = [{"text1": "the dog", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:9])]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    given = settings(preset="sbert")
+    sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
+    encoder = load_encoder(sources, given, torch.device("cpu"))
+    args = start_processes(given, tmp_path)
+    elsewhere: Any = SimpleNamespace(
+        device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
+    )
+    prepared = prepare(encoder, read_data(sources, given, print), given, elsewhere)
+    assert {weight.device.type for weight in prepared.model.objective.parameters()} == {"meta"}
+
+
+@pytest.mark.parametrize(
+    ("bf16", "fp16", "kind", "inside"),
+    [
+        (True, False, "cuda", torch.bfloat16),
+        (False, True, "cuda", torch.float16),
+        (False, False, "cuda", None),
+        (True, False, "cpu", None),
+    ],
+)
+def test_held_out_texts_are_embedded_as_the_model_will_be_used(
+    monkeypatch: pytest.MonkeyPatch, *, bf16: bool, fp16: bool, kind: str, inside: torch.dtype | None
+) -> None:
+    monkeypatch.setattr(torch, "autocast", lambda *given: nullcontext(given))
+    args: Any = SimpleNamespace(device=torch.device(kind), bf16=bf16, fp16=fp16)
+    with evaluation_precision(args) as given:
+        assert given == (inside and (kind, inside))
 
 
 def test_tensorboard_files_outlive_the_working_folder(

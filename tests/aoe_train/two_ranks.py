@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -38,7 +40,7 @@ class Bag(nn.Module):
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(self, input_ids: Tensor, lengths: Tensor, pieces: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
         parts = self.embedding(input_ids).split(lengths.tolist())
         states = torch.stack([part.mean(0) for part in parts])
         for layer in self.layers:
@@ -65,7 +67,7 @@ def model(chunk: int | None) -> PairModel:
     return PairModel(Bag(), AllPairs(), chunk=chunk).double()
 
 
-def batch(step: int, rank: int, world: int) -> dict[str, Tensor]:
+def batch(step: int, rank: int, world: int) -> dict[str, Any]:
     """A rank's slice of a step's batch."""
     random = torch.Generator().manual_seed(step)
     share = ROWS // world
@@ -77,8 +79,8 @@ def batch(step: int, rank: int, world: int) -> dict[str, Tensor]:
     numbers = torch.arange(2 * ROWS)[mine.start : mine.stop]
     return {
         "input_ids": torch.cat([ids[i] for i in mine]),
-        "lengths": torch.tensor([len(ids[i]) for i in mine]),
-        "pieces": torch.ones(len(mine), dtype=torch.int64),
+        "lengths": np.array([len(ids[i]) for i in mine]),
+        "pieces": np.ones(len(mine), dtype=np.int64),
         "rows": rows,
         "texts": numbers,
         "labels": labels[rank * share : (rank + 1) * share],
@@ -165,7 +167,7 @@ def keep_optimiser(shared: PairModel) -> None:
         raise SystemExit("the optimiser's state is not what it was")
 
 
-def text_batch(step: int) -> dict[str, Tensor]:
+def text_batch(step: int) -> dict[str, Any]:
     return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
 
 

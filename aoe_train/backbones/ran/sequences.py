@@ -31,6 +31,13 @@ class MaskedSequences(Dataset[dict[str, Tensor]]):
     def __len__(self) -> int:
         return self.examples
 
+    def tokens(self, examples: int) -> int:
+        """Of the first so many examples together."""
+        lengths = np.diff(self.corpus.starts)
+        epochs, rest = divmod(examples, len(self.corpus))
+        begun = _shuffled(self.seed, epochs, len(self.corpus))[:rest]
+        return epochs * int(lengths.sum()) + int(lengths[begun].sum())
+
     def __getitem__(self, number: int) -> dict[str, Tensor]:
         epoch, place = divmod(number, len(self.corpus))
         row = int(_shuffled(self.seed, epoch, len(self.corpus))[place])

@@ -14,6 +14,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from aoe_train.packing.transfer import upload
+
 
 def count_windows(length: int, window_size: int, min_window_size: int) -> int:
     """Windows of a sequence; a tail below `min_window_size` joins its predecessor, none is one window."""
@@ -89,9 +91,9 @@ class Layout:
         return cls(
             steps=steps,
             sizes=[len(source) for source in order],
-            order=torch.cat(order).to(device),
-            rank=rank.to(device),
-            windows=windows.to(device),
+            order=upload(torch.cat(order), device),
+            rank=upload(rank, device),
+            windows=upload(windows, device),
             seen=_filled(windows, device),
         )
 
@@ -107,11 +109,11 @@ def _step(
     row = torch.arange(rows).repeat_interleave(sizes)
     within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
     place = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
-    return Step(rows, width, place.to(device), _filled(sizes + 1, device)), begins[row] + within
+    return Step(rows, width, upload(place, device), _filled(sizes + 1, device)), begins[row] + within
 
 
 def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
     """The first so many slots of each row; None when that is all of them."""
     if len(counts) == 0 or bool((counts == counts[0]).all()):
         return None
-    return (torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :].to(device)
+    return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)

@@ -1,0 +1,35 @@
+"""Between the host and the device without waiting for each other.
+
+A plain copy to or from a GPU waits for all that was asked of it before; with pinned memory it queues up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def upload(values: Tensor, device: torch.device) -> Tensor:
+    """`values`, made on the host, on `device`."""
+    if device.type != "cuda":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
+
+
+def download(values: Tensor) -> Callable[[], np.ndarray]:
+    """Send `values` to the host; what is returned waits until they are there."""
+    if values.device.type != "cuda":
+        return values.cpu().numpy
+    found = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    found.copy_(values, non_blocking=True)
+    sent = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    sent.record()
+
+    def arrived() -> np.ndarray:
+        sent.synchronize()
+        return found.numpy()
+
+    return arrived

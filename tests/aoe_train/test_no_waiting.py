@@ -1,0 +1,101 @@
+"""A training step asks nothing of the device that holds the tensors, so that a GPU never waits for the host.
+
+There are no GPUs where these tests run. Tensors on torch's `meta` device have no numbers, so whatever would
+wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) is an error there.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
+
+from aoe_train.backbones.ran import RanConfig, RanModel
+from aoe_train.objectives.mix import Objective
+from aoe_train.packing.run import register, use_fast_layers
+from aoe_train.settings import TrainSettings
+from aoe_train.text_model import TextModel
+from aoe_train.trainer.pair_model import PairModel
+
+
+@pytest.fixture(autouse=True)
+def no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which `meta` doesn't even know that it is off."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+
+
+META = torch.device("meta")
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+BACKBONES = {
+    "bert": lambda: BertModel(BertConfig(vocab_size=90, **SIZES)),
+    "ran": lambda: RanModel(
+        RanConfig(
+            vocab_size=90,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            window_size=4,
+            min_window_size=2,
+        )
+    ),
+    "llama": lambda: LlamaModel(LlamaConfig(vocab_size=90, **SIZES, num_key_value_heads=2)),
+}
+
+
+def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any) -> PairModel:
+    register()
+    network = BACKBONES[backbone]()
+    use_fast_layers(network)
+    objective = Objective(
+        TrainSettings.model_validate({"preset": preset}).objective, dim=32, kind="pair", label_range=(0, 1)
+    )
+    text_model = TextModel(network, pooling, packed=True)
+    return PairModel(text_model, objective, **more).to(META).train()
+
+
+def batch(lengths: list[int]) -> dict[str, Any]:
+    return {
+        "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
+        "lengths": np.array(lengths),
+        "pieces": np.ones(len(lengths), dtype=np.int64),
+        "rows": torch.empty(8, 2, dtype=torch.int64, device=META),
+        "texts": torch.empty(len(lengths), dtype=torch.int64, device=META),
+        "labels": torch.empty(8, device=META),
+    }
+
+
+def step(trained: PairModel, lengths: list[int]) -> None:
+    trained(**batch(lengths))["loss"].backward()
+    assert any(weight.grad is not None for weight in trained.text_model.parameters())
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("lengths", [[5, 5, 5], [3, 5, 5, 14], [14, 3, 5]])
+def test_backbones(backbone: str, lengths: list[int]) -> None:
+    step(model(backbone), lengths)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "last", "max", "cls-avg", "first-last-avg"])
+def test_poolings(pooling: str) -> None:
+    step(model(pooling=pooling), [3, 5, 9])
+
+
+@pytest.mark.parametrize("preset", ["aoe", "cosent", "sbert", "simcse"])
+def test_objectives(preset: str) -> None:
+    step(model(preset=preset), [3, 5, 9])
+
+
+def test_chunks() -> None:
+    step(model(chunk=2), [3, 5, 5, 9, 12])
+
+
+def test_what_waits_is_seen() -> None:
+    numbers = torch.ones(3, device=META)
+    for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique):
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            waits()
