@@ -26,7 +26,7 @@ def download(values: Tensor) -> Callable[[], np.ndarray]:
     found = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
     found.copy_(values, non_blocking=True)
     sent = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    sent.record()
+    sent.record(torch.cuda.current_stream(values.device))
 
     def arrived() -> np.ndarray:
         sent.synchronize()
