@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from aoe_train.packing.compiling import only_callees_compiled, uncompiled
 from aoe_train.packing.run import run_packed
 from aoe_train.packing.transfer import upload
 from aoe_train.pooling import mean, pool
@@ -39,6 +40,7 @@ class TextModel(nn.Module):
         """Numbers in a vector."""
         return int(self.backbone.config.hidden_size)
 
+    @only_callees_compiled  # plans by numbers that differ with each batch
     def forward(
         self,
         input_ids: Int[Tensor, " token"],
@@ -54,6 +56,7 @@ class TextModel(nn.Module):
             return pool((found.hidden,), tokens, counts, self.pooling)
         return pool(self._states(input_ids, lengths), tokens, counts, self.pooling)
 
+    @only_callees_compiled
     def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
         if not self.packed:
             return self._padded(input_ids, lengths)
@@ -69,6 +72,7 @@ class TextModel(nn.Module):
     def _all_layers(self) -> bool:
         return self.pooling == "first-last-avg"
 
+    @only_callees_compiled
     def _padded(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
         shape = len(lengths), int(lengths.max())
         slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
@@ -86,5 +90,6 @@ class TextModel(nn.Module):
         return int(getattr(self.backbone.config, "pad_token_id", None) or 0)
 
 
+@uncompiled
 def _upload(numbers: np.ndarray, device: torch.device) -> Tensor:
     return upload(torch.from_numpy(numbers), device)

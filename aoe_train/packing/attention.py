@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from aoe_train.packing.compiling import uncompiled
 from aoe_train.packing.randomness import draw_seed, keep_mask
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _UNKNOWN = ("softcap", "s_aux", "position_bias")
 Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
 
 
+@uncompiled  # it would be compiled anew for each batch's lengths
 def packed_attention(
     module: nn.Module,
     query: Float[Tensor, "1 head token dim"],

@@ -49,12 +49,17 @@ class _Linear(torch.autograd.Function):
         return to_x, to_weight, to_bias, None
 
 
+def _is_ours(values: Tensor) -> bool:
+    """On a CPU, unless torch.compile reads along, which fuses torch's own and can't read ours."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 class FastLinear(nn.Linear):
     """`nn.Linear` whose products oneDNN computes; under autocast in autocast's type, as torch does."""
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer; on another device than a CPU, or for other types, as torch does."""
-        if input.device.type != "cpu" or not torch.backends.mkldnn.enabled:
+        if not _is_ours(input) or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         casts = torch.is_autocast_enabled("cpu")
         dtype = torch.get_autocast_dtype("cpu") if casts else self.weight.dtype
@@ -84,6 +89,6 @@ class FastDropout(nn.Dropout):
         """Apply dropout; on another device than a CPU as torch does."""
         if not self.training or self.p == 0:
             return input
-        if input.device.type != "cpu" or self.p >= 1 or self.inplace:
+        if not _is_ours(input) or self.p >= 1 or self.inplace:
             return super().forward(input)
         return cast("Tensor", _Dropout.apply(input, self.p))  # type: ignore[no-untyped-call]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from aoe_train.packing.compiling import uncompiled
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+
+@uncompiled
 def draw_seed() -> int:
     """A seed from torch's generator, so that whoever seeds or restores that covers dropout too."""
     return int(torch.randint(2**62, ()).item())
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@uncompiled
 def keep_mask(shape: torch.Size | tuple[int, ...], p: float, seed: int) -> tuple[torch.Tensor, float]:
     """Which elements stay (bool), and the share that stays in the mean: `1 - p` to within 1/512.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from aoe_train.packing.compiling import only_callees_compiled, uncompiled
 from aoe_train.trainer.gather import gather_rows
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class PairModel(nn.Module):
         self.objective = objective
         self.chunk = chunk
 
+    @only_callees_compiled
     def forward(
         self,
         input_ids: Int[Tensor, " token"],
@@ -53,9 +55,12 @@ class PairModel(nn.Module):
         labels: Float[Tensor, " row"] | None = None,
     ) -> dict[str, Tensor]:
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
-        vectors = self.embed(input_ids, lengths, pieces)[rows]
+        return self._loss(self.embed(input_ids, lengths, pieces)[rows], labels, texts[rows])
+
+    @uncompiled  # little work, which differs with the batch and between processes
+    def _loss(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
         return self.objective(  # type: ignore[no-any-return]
-            gather_rows(vectors), None if labels is None else gather_rows(labels), gather_rows(texts[rows])
+            gather_rows(vectors), None if labels is None else gather_rows(labels), gather_rows(texts)
         )
 
     def embed(

@@ -206,6 +206,15 @@ def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Pa
 
 
 @pytest.mark.slow
+def test_a_compiled_model_trains_to_the_same_weights(place: Path) -> None:
+    for out, flags in (("eager", ()), ("compiled", ("--set", "run.compile=true"))):
+        done = run(place, *flags, "--epochs", "1", out=out)
+        assert done.code == 0, done.err
+    assert difference(place, "eager", "compiled") < 1e-5
+    assert difference(place, "eager", "bert") > 1e-4
+
+
+@pytest.mark.slow
 def test_two_processes_train_the_model_of_one(place: Path) -> None:
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json")
     one = run(place, *flags, "--batch-size", "16", out="one")

@@ -1,0 +1,46 @@
+"""`run.compile`: compiled once for batches of all lengths, and the same figures."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+from transformers import AutoModel
+
+from aoe_train.objectives.mix import Objective
+from aoe_train.packing.run import register, use_fast_layers
+from aoe_train.settings import TrainSettings
+from aoe_train.text_model import TextModel
+from aoe_train.trainer.pair_model import PairModel
+from tests.aoe_train.test_no_waiting import batch
+
+LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [5, 5, 8], [2, 7, 11, 12, 12], [3, 4, 6])
+
+
+@pytest.mark.parametrize("which", ["bert", "llama"])
+def test_batches_of_other_lengths_are_not_compiled_anew(which: str, request: pytest.FixtureRequest) -> None:
+    register()
+    backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()  # without dropout
+    use_fast_layers(backbone)
+    objective = Objective(
+        TrainSettings.model_validate({"preset": "aoe"}).objective, dim=32, kind="pair", label_range=(0, 1)
+    )
+    model = PairModel(TextModel(backbone, "avg", packed=True), objective)
+    counter = CompileCounter()
+    compiled = torch.compile(model, backend=counter)
+    counts = []
+    for number, lengths in enumerate(LENGTHS):
+        generator = torch.Generator().manual_seed(number)
+        given = batch(lengths) | {
+            "input_ids": torch.randint(5, 30, (sum(lengths),), generator=generator),
+            "rows": torch.randint(0, len(lengths), (8, 2), generator=generator),
+            "texts": torch.arange(len(lengths)),
+            "labels": torch.arange(8) / 8,
+        }
+        losses = [each(**given)["loss"] for each in (compiled, model)]
+        gradients = [torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses]
+        torch.testing.assert_close(losses[0], losses[1])
+        torch.testing.assert_close(gradients[0], gradients[1])
+        counts.append(counter.frame_count)
+    assert counts[0] > 0
+    assert counts[1] == counts[-1]  # the second batch shows that lengths differ
