@@ -23,6 +23,7 @@ from aoe_train.backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train.backbones.ran.tokenizer import load_tokenizer
 from aoe_train.precision import choose_precision
 from aoe_train.trainer.callbacks import ProgressCallback
+from aoe_train.trainer.gather import exit_cleanly
 from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256, whole_folder, write_json
@@ -210,6 +211,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         log_level="error",
     )
     args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, and a batch for each
+    exit_cleanly()
     precision = choose_precision(settings.precision, args.device)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -70,11 +70,15 @@ def pretrain(
         },
     )
     from aoe_train import pretrain as use_case
-    from aoe_train.trainer.gather import is_main
+    from aoe_train.trainer.gather import is_main, leave_group
 
     result = use_case.pretrain(settings, quiet=quiet)
-    if not is_main():
-        return
+    if is_main():
+        _show(result, json=json, quiet=quiet)
+    leave_group()
+
+
+def _show(result: dict[str, Any], *, json: bool, quiet: bool) -> None:
     if json:
         print_json(result)
     else:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -222,13 +223,14 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward_packed(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[Tensor, " piece"]
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
     ) -> RanPackedOutput:
         """Encode sequences that lie one after the other without padding.
 
         Args:
             input_ids: The tokens of all sequences.
-            lengths: Tokens of each sequence, which sum to the number of tokens.
+            lengths: Tokens of each sequence, which sum to the number of tokens; an array saves waiting for
+                the device to tell them.
         """
         layout = Layout.of(
             lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
