@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,9 @@ from transformers import set_seed
 
 from aoe_train.batch_plan import describe
 from aoe_train.out_of_memory import memory_errors
+from aoe_train.packing.transfer import upload_batch
 from aoe_train.preparation import Prepared, Sources, load_encoder, prepare, read_data
-from aoe_train.trainer.arguments import set_precision, start_processes
+from aoe_train.trainer.arguments import autocast, set_precision, start_processes
 from aoe_train.trainer.memory import saved_bytes
 from pairkit.errors import ConfigError
 
@@ -52,7 +52,7 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
         set_seed(settings.seed)
         data = read_data(sources, settings)
         encoder = load_encoder(sources, settings, args.device)
-        set_precision(args, settings)
+        set_precision(args, settings.run.precision)
         prepared = prepare(encoder, data, settings, args)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
@@ -121,7 +121,7 @@ def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
     largest = max(prepared.batches, key=lambda rows: _tokens(prepared, rows))
     batch = _batch(prepared, largest, args)
     model.train()
-    with _autocast(args):
+    with autocast(args):
         kept = saved_bytes(model, batch)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "activations": kept}
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
@@ -141,7 +141,7 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
     took = []
     for rows in [picked[-1], *picked[:-1]]:
         begun = time.perf_counter()
-        with _autocast(args):
+        with autocast(args):
             loss = model(**_batch(prepared, rows, args))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learned, max_norm=1.0)
@@ -155,14 +155,4 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
 def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
     batch: dict[str, Any] = prepared.loader.collate_fn(rows)
     batch.pop("numbers")
-    return {
-        name: value.to(args.device) if isinstance(value, torch.Tensor) else value
-        for name, value in batch.items()
-    }
-
-
-def _autocast(args: TrainingArguments) -> Any:
-    if args.mixed_precision == "no":
-        return nullcontext()
-    dtype = torch.bfloat16 if args.mixed_precision == "bf16" else torch.float16
-    return torch.autocast(args.device.type, dtype)
+    return upload_batch(batch, args.device)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn.functional import normalize as unit
 
 from aoe_train.backbones.decoder import (
@@ -25,6 +24,7 @@ from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quie
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
 from aoe_train.origin import hash_config, hash_tokenizer, hash_weights
+from aoe_train.packing.at_once import TOKENS_ACCELERATOR, batches, tokens_at_once
 from aoe_train.packing.memory import keep_freed_memory
 from aoe_train.packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train.packing.transfer import download, upload
@@ -47,10 +47,6 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-# Tokens that run at once. On a CPU their widest activation stays below the size from which the C library has
-# the kernel zero fresh pages each time (`keep_freed_memory`).
-_TOKENS_CPU, _TOKENS_ACCELERATOR = 8_192, 65_536
-_ACTIVATION_BYTES = 24 << 20
 _LONGEST = 512  # where neither model nor tokenizer knows a limit
 
 
@@ -215,7 +211,7 @@ class Encoder:
         vectors = np.empty((len(texts), self.dim), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         store = self.tokens(texts)
-        budget = batch_tokens or _TOKENS_ACCELERATOR
+        budget = batch_tokens or TOKENS_ACCELERATOR
         if self.device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
@@ -223,7 +219,7 @@ class Encoder:
         self.model.eval()
         with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
             task = bar.add_task("encode", total=len(texts), note="")
-            coming = self._embedded(store, _batches(store.lengths, budget), halve=halve)
+            coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
             for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
                 vectors[batch] = found
                 bar.advance(task, len(batch))
@@ -265,7 +261,7 @@ class Encoder:
 
     @cached_property  # asked for with each call, be it for one text
     def _tokens_on_cpu(self) -> int:
-        return _tokens_at_once(self.model)
+        return tokens_at_once(self.model)
 
     def _embedded(
         self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
@@ -317,33 +313,6 @@ def _arrived(
             done, wait = before.pop(0)
             yield done, wait()
     yield from ((texts, wait()) for texts, wait in before)
-
-
-def _tokens_at_once(model: nn.Module) -> int:
-    """As many as run fastest on a CPU; memory is hardly ever the limit."""
-    widest = max(
-        (
-            max(weight.shape[-2:])
-            for layer in model.modules()
-            if not isinstance(layer, nn.Embedding)
-            for weight in layer.parameters(recurse=False)
-            if weight.ndim > 1
-        ),
-        default=1,
-    )
-    size = next(model.parameters()).element_size()
-    return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * size)))
-
-
-def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Numbers of texts, longest first, so many at a time as stay within the budget of tokens."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        within = int(np.searchsorted(np.cumsum(lengths[order[start : start + budget]]), budget, side="right"))
-        stop = start + max(1, within)
-        yield order[start:stop][::-1]  # ascending, as packed sequences are
-        start = stop
 
 
 def _best_device() -> torch.device:

@@ -21,9 +21,8 @@ from aoe_train.backbones.ran.initialise import copy_embeddings, read_embeddings
 from aoe_train.backbones.ran.masking import Vocabulary
 from aoe_train.backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train.backbones.ran.tokenizer import load_tokenizer
-from aoe_train.precision import choose_precision
+from aoe_train.trainer.arguments import one_gpu, set_precision
 from aoe_train.trainer.callbacks import ProgressCallback
-from aoe_train.trainer.gather import exit_cleanly
 from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256, whole_folder, write_json
@@ -162,16 +161,13 @@ def _trainer(
     work: Path,
 ) -> Trainer:
     args = _arguments(settings, work)
-    examples = settings.steps and settings.steps * _batch(args)
+    every = math.ceil(settings.epochs * len(corpus))
+    examples = every if settings.steps is None else settings.steps * _batch(args)
     trainer = Trainer(
         model=model,
         args=args,
         train_dataset=MaskedSequences(
-            corpus,
-            vocabulary,
-            settings.mask,
-            seed=settings.seed,
-            examples=examples or math.ceil(settings.epochs * len(corpus)),
+            corpus, vocabulary, settings.mask, seed=settings.seed, examples=examples
         ),
         data_collator=pad_examples,
         callbacks=[_FiniteLoss()],
@@ -210,11 +206,8 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         disable_tqdm=True,
         log_level="error",
     )
-    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, and a batch for each
-    exit_cleanly()
-    precision = choose_precision(settings.precision, args.device)
-    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
-    args.mixed_precision = "no" if precision == "fp32" else precision
+    one_gpu(args)
+    set_precision(args, settings.precision)
     return args
 
 

@@ -116,7 +116,7 @@ class _Run:
         set_seed(settings.seed)
         data = read_data(sources, settings, self.say)
         encoder = load_encoder(sources, settings, args.device)
-        set_precision(args, settings)
+        set_precision(args, settings.run.precision)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from aoe_train.packing.attention import NAME, register
-from aoe_train.packing.compiling import only_callees_compiled, uncompiled
+from aoe_train.packing.compiling import only_callees_compiled
 from aoe_train.packing.layers import FastDropout, FastLinear
 from aoe_train.packing.sequences import Sequences
 
@@ -44,7 +44,7 @@ def run_packed(
     backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int], *, layers: bool = False
 ) -> tuple[Float[Tensor, "token dim"], ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
-    packed = _planned(lengths, input_ids.device)
+    packed = Sequences(lengths, input_ids.device)
     with _attention(backbone):
         found = backbone(
             input_ids=input_ids[None],
@@ -55,11 +55,6 @@ def run_packed(
         )
     states = found.hidden_states if layers else (found.last_hidden_state,)
     return tuple(state[0] for state in states)
-
-
-@uncompiled
-def _planned(lengths: list[int], device: torch.device) -> Sequences:
-    return Sequences(lengths, device)
 
 
 class _attention:  # noqa: N801 - used as a function

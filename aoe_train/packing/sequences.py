@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from aoe_train.packing.compiling import uncompiled
 from aoe_train.packing.transfer import upload
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Sequences:
         device: Where the tokens are.
     """
 
+    @uncompiled
     def __init__(self, lengths: list[int], device: torch.device) -> None:
         self.lengths = lengths
         self.device = device

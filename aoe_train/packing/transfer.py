@@ -5,7 +5,8 @@ A plain copy to or from a GPU waits for all that was asked of it before; with pi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,14 @@ def upload(values: Tensor, device: torch.device) -> Tensor:
     if device.type != "cuda":
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)
+
+
+def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """The batch with its tensors on `device`, whose loader pinned them where that is a GPU."""
+    return {
+        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def download(values: Tensor) -> Callable[[], np.ndarray]:

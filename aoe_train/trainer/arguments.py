@@ -19,7 +19,7 @@ from pairkit.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.settings import TrainSettings
+    from aoe_train.settings import Precision, TrainSettings
 
 # What does as it says beside our own batches, loss, evaluation and checkpoints; all else is set elsewhere, or
 # would have no effect.
@@ -87,8 +87,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     except (ValueError, ImportError) as error:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
     _check_shard(settings, args)
-    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't share out packed batches
-    exit_cleanly()  # asking for its GPUs, it has joined the others
+    one_gpu(args)
     return args
 
 
@@ -100,11 +99,24 @@ def idle_gpus(args: TrainingArguments) -> str | None:
     return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
 
 
-def set_precision(args: TrainingArguments, settings: TrainSettings) -> None:
+def one_gpu(args: TrainingArguments) -> None:
+    """Join the other processes, with one GPU: several would get DataParallel, which can't split a batch."""
+    args._n_gpu = min(args.n_gpu, 1)  # asking for it is what joins
+    exit_cleanly()
+
+
+def set_precision(args: TrainingArguments, wanted: Precision) -> None:
     """Add what depends on the device."""
-    precision = choose_precision(settings.run.precision, args.device)
+    precision = choose_precision(wanted, args.device)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
+
+
+def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
+    """The run's precision, as training has it."""
+    if not (args.bf16 or args.fp16):
+        return nullcontext()
+    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
 
 
 def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
@@ -112,9 +124,7 @@ def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[obje
 
     On a CPU it is float32 there, and so it is here.
     """
-    if args.device.type == "cpu" or not (args.bf16 or args.fp16):
-        return nullcontext()
-    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
+    return nullcontext() if args.device.type == "cpu" else autocast(args)
 
 
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
 from transformers.integrations.integration_utils import TensorBoardCallback
 
+from aoe_train.packing.transfer import upload_batch
 from aoe_train.trainer.checkpoints import (
     Checkpoint,
     checkpoint_folder,
@@ -136,10 +137,7 @@ class PairTrainer(Trainer):
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The batch on the device, sent from pinned memory while the device still computes."""
-        return {
-            name: value.to(self.args.device, non_blocking=True) if isinstance(value, Tensor) else value
-            for name, value in inputs.items()
-        }
+        return upload_batch(inputs, self.args.device)
 
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, *_: Any, **__: Any

@@ -7,25 +7,15 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from transformers import AutoModel
 
-from aoe_train.objectives.mix import Objective
-from aoe_train.packing.run import register, use_fast_layers
-from aoe_train.settings import TrainSettings
-from aoe_train.text_model import TextModel
-from aoe_train.trainer.pair_model import PairModel
-from tests.aoe_train.test_no_waiting import batch
+from tests.aoe_train.test_no_waiting import batch, pair_model
 
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [5, 5, 8], [2, 7, 11, 12, 12], [3, 4, 6])
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
 def test_batches_of_other_lengths_are_not_compiled_anew(which: str, request: pytest.FixtureRequest) -> None:
-    register()
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()  # without dropout
-    use_fast_layers(backbone)
-    objective = Objective(
-        TrainSettings.model_validate({"preset": "aoe"}).objective, dim=32, kind="pair", label_range=(0, 1)
-    )
-    model = PairModel(TextModel(backbone, "avg", packed=True), objective)
+    model = pair_model(backbone, "avg", "aoe")
     counter = CompileCounter()
     compiled = torch.compile(model, backend=counter)
     counts = []

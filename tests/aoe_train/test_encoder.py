@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from aoe_train import Encoder
-from aoe_train.encoder import _batches, _tokens_at_once
+from aoe_train.packing.at_once import batches, tokens_at_once
 from aoe_train.text_model import TextModel
 from pairkit.errors import ConfigError, DataError
 
@@ -33,7 +33,7 @@ def test_order_batches_and_repeats_do_not_matter(bert: Path) -> None:
 
 def test_batches_keep_the_budget() -> None:
     lengths = np.array([3, 50, 4, 4, 5, 5])
-    found = [part.tolist() for part in _batches(lengths, 10)]
+    found = [part.tolist() for part in batches(lengths, 10)]
     assert sorted(number for part in found for number in part) == list(range(6))
     assert all(len(part) == 1 or lengths[part].sum() <= 10 for part in found)
     assert found[0] == [1]
@@ -150,7 +150,7 @@ def test_many_batches_take_time_in_proportion() -> None:
             return found
 
     lengths = np.full(1000, 4).view(Counted)
-    assert len(list(_batches(lengths, 8))) == 500
+    assert len(list(batches(lengths, 8))) == 500
     assert sum(counted) <= 4 * 8 * 500  # the budget's worth a batch, sliced a few times
 
 
@@ -164,14 +164,14 @@ def test_half_precision_on_a_cpu_gives_nearly_the_same_vectors(bert: Path) -> No
 
 def test_a_cpu_runs_as_many_tokens_as_their_widest_activation_allows() -> None:
     def tokens(widest: int, dtype: torch.dtype = torch.float32) -> int:
-        return _tokens_at_once(nn.Sequential(nn.Linear(8, widest), nn.Linear(widest, 8)).to(dtype))
+        return tokens_at_once(nn.Sequential(nn.Linear(8, widest), nn.Linear(widest, 8)).to(dtype))
 
     assert tokens(1_536) == 4_096
     assert tokens(1_536, torch.bfloat16) == 8_192
     assert tokens(3_072) == 2_048
     assert tokens(16) == 8_192
     expert = nn.ParameterList([nn.Parameter(torch.zeros(4, 8, 3_072))])  # no nn.Linear
-    assert _tokens_at_once(nn.Sequential(nn.Embedding(50_000, 8), expert)) == 2_048
+    assert tokens_at_once(nn.Sequential(nn.Embedding(50_000, 8), expert)) == 2_048
 
 
 def test_too_little_memory_halves_the_batches_from_then_on(

@@ -48,14 +48,16 @@ BACKBONES = {
 
 
 def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any) -> PairModel:
+    return pair_model(BACKBONES[backbone](), pooling, preset, **more).to(META).train()
+
+
+def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairModel:
     register()
-    network = BACKBONES[backbone]()
-    use_fast_layers(network)
+    use_fast_layers(backbone)
     objective = Objective(
         TrainSettings.model_validate({"preset": preset}).objective, dim=32, kind="pair", label_range=(0, 1)
     )
-    text_model = TextModel(network, pooling, packed=True)
-    return PairModel(text_model, objective, **more).to(META).train()
+    return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
 def batch(lengths: list[int]) -> dict[str, Any]:
