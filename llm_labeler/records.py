@@ -86,7 +86,7 @@ class Reply:
     """What a provider brings back from one call, nothing interpreted."""
 
     raw: str
-    finish: str = "stop"  # stop, length, refusal, content_filter, or whatever the server said
+    finish: str = "stop"  # why it ended, in the server's word, see `llm_labeler.finish`; empty: it said none
     usage: Usage | None = None  # None: the server told none
     model: str = ""  # as the server named it
 

@@ -6,11 +6,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from llm_labeler.finish import Ending, ending_of
 from llm_labeler.judge.claims import Claim, json_claims, line_claims, listed_words
 from llm_labeler.records import VERDICTS, Ask, Candidate, Judgement, Verdict
 
 _MOST_CHARACTERS = 20_000  # of an answer that is a few words long
-_NO_ANSWER = ("refusal", "content_filter")
+_NO_ANSWER = ("refused", "filtered", "failed")
 _THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
@@ -27,9 +28,11 @@ def read_verdicts(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: s
         ask: What was asked; its LLM is the judge.
         candidates: The batch that the ask holds, see `judge_batches`.
         raw: The answer as it came.
-        finish: Why it ended, as the server told: of one cut off (`length`) an incomplete end is not read.
+        finish: Why it ended, see `Reply.finish`: of one that isn't known to be whole an incomplete end is not
+            read.
     """
-    found = {} if finish in _NO_ANSWER else _verdicts(_without_wrapping(ask, raw), len(candidates), finish)
+    ending = ending_of(finish)
+    found = {} if ending in _NO_ANSWER else _verdicts(_without_wrapping(ask, raw), len(candidates), ending)
     return [
         Judgement(candidate.candidate_id, ask.key.llm, found.get(number, "unsure"))
         for number, candidate in enumerate(candidates, 1)
@@ -44,10 +47,10 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     return unicodedata.normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
 
 
-def _verdicts(text: str, size: int, finish: str) -> dict[int, Verdict]:
+def _verdicts(text: str, size: int, ending: Ending) -> dict[int, Verdict]:
     claims = json_claims(text, size)
     if not claims:
-        whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if finish == "length" else text
+        whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
         claims = listed_words(whole, size) or line_claims(whole)
     return _agreed(claims)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from unicodedata import normalize
 
+from llm_labeler.finish import Ending, ending_of
 from llm_labeler.parse import wording
 from llm_labeler.parse.fields import items_of
 from llm_labeler.parse.listed import read_list, without_ordinals
@@ -22,6 +24,13 @@ MAX_CHARS = 1_000_000  # of an answer; what is beyond is not read
 _EXCERPT = 500  # characters kept of what is turned down
 _FENCE = re.compile(r"```(?:json)?")
 _INTRODUCTIONS = 4  # "Sure!", "Here are …:", "Output:" …
+_EMPTY: Mapping[Ending, str] = {"refused": "refusal", "filtered": "filtered", "failed": "failed"}
+_TAIL: Mapping[Ending, str] = {
+    "cut": "cut_off",
+    "filtered": "filtered",
+    "failed": "failed",
+    "unknown": "unknown_end",
+}
 _BEFORE = ("thinking", "echo", "preamble", "outside_list")
 
 
@@ -34,43 +43,39 @@ def parse_answer(raw: str, *, text: str, finish: str = "stop", size: int | None 
     Args:
         raw: What the LLM said.
         text: The sentence it was asked about.
-        finish: How the answer ended, see `Reply.finish`: after `length` and `content_filter` its last
-            sentence is turned down, after `refusal` all of it.
+        finish: Why the answer ended, see `Reply.finish`: of one not known to be whole the last sentence
+            is turned down, of a refusal all of it.
         size: How many sentences were asked for; more than these are turned down. None: as many as there are.
 
     Returns:
         Items without a reason may be candidates; the others have one of `REASONS`. Never empty.
     """
     source = Source.of(plain(text))
+    ending = ending_of(finish)
     parts = answer_of(plain(raw[:MAX_CHARS]))
     items = [Item(tidy(piece), reason) for reason, piece in parts.before]
-    items += _after_refusal(_read(parts.text, source, size, finish))
+    items += _after_refusal(_read(parts.text, source, size, ending))
     items += [Item(tidy(piece), reason) for reason, piece in parts.after]
     items = _without_made_up_turns(items, source)
-    if not items:
-        items = [Item("", "refusal" if finish in ("refusal", "content_filter") else "empty_answer")]
-    if finish == "refusal":
-        items = [replace(item, reason=item.reason or "refusal") for item in items]
-    is_cut = finish in ("length", "content_filter") or len(raw) > MAX_CHARS
-    items = _within_size(_without_cut_tail(items) if is_cut else items, size)
+    items = _within_size(_ended(items, "cut" if len(raw) > MAX_CHARS else ending), size)
     if len(raw) > MAX_CHARS:
         items.append(Item(tidy(plain(raw[MAX_CHARS : MAX_CHARS + _EXCERPT])), "unread"))
     return [item if item.reason is None else _excerpt(item) for item in items]
 
 
-def _read(text: str, source: Source, size: int | None, finish: str) -> list[Item]:
+def _read(text: str, source: Source, size: int | None, ending: Ending) -> list[Item]:
     """Down the ladder: JSON, fences, a table, a list, prose."""
     bare = without_html(text) if "<" not in source.text else text
     if bare is None:
         return [Item(tidy(text), "unparsable")]
     found = read_json(bare, source.text)
     if found is not None:
-        return _from_json(found, source, size, finish)
+        return _from_json(found, source, size, ending)
     before, inside, after = fenced(bare) if "```" not in source.text else ("", bare, "")
     return [*_outside(before, source), *_read_text(inside, source, size), *_outside(after, source)]
 
 
-def _from_json(found: Found, source: Source, size: int | None, finish: str) -> list[Item]:
+def _from_json(found: Found, source: Source, size: int | None, ending: Ending) -> list[Item]:
     strings = [item for value in found.values for item in items_of(value, source)]
     kept = [item for item in strings if item.reason is None]
     items: list[Item] = []
@@ -83,8 +88,8 @@ def _from_json(found: Found, source: Source, size: int | None, finish: str) -> l
             items += refine(plain(item.text), source)
     if not items:
         items = [Item("", "empty_answer")]
-    if finish == "stop" and not found.is_closed:
-        items = _without_cut_tail(items)  # it was cut whatever the server says
+    if ending == "complete" and not found.is_closed:
+        items = _without_tail(items, "cut_off")  # it was cut whatever the server says
     return [
         *_outside(found.before, source),
         *without_ordinals(items),
@@ -149,8 +154,19 @@ def _without_made_up_turns(items: list[Item], source: Source) -> list[Item]:
     return items
 
 
-def _without_cut_tail(items: list[Item]) -> list[Item]:
-    return [*items[:-1], replace(items[-1], reason=items[-1].reason or "cut_off")] if items else items
+def _ended(items: list[Item], ending: Ending) -> list[Item]:
+    """Items without what an answer that isn't known to be whole may have broken off in."""
+    if ending == "cut" and all(item.reason == "thinking" for item in items):
+        return [*items, Item("", "limit_spent")]
+    if not items:
+        return [Item("", _EMPTY.get(ending, "empty_answer"))]
+    if ending == "refused":
+        return [replace(item, reason=item.reason or "refusal") for item in items]
+    return items if ending == "complete" else _without_tail(items, _TAIL[ending])
+
+
+def _without_tail(items: list[Item], reason: str) -> list[Item]:
+    return [*items[:-1], replace(items[-1], reason=items[-1].reason or reason)]
 
 
 def _within_size(items: list[Item], size: int | None) -> list[Item]:

@@ -20,7 +20,12 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "sub_item": "a point below an item of the list",
         "side_field": "a field of a JSON object, or a column of a table, beside the sentence",
         "not_text": "JSON has a number, a truth value or nothing where a sentence should be",
-        "cut_off": "the last of an answer that ended at the token limit",
+        "cut_off": "the last of an answer that ended at the token limit; raise max_tokens if there are many",
+        "limit_spent": "the token limit was used up, as a rule by reasoning, before the answer began; raise"
+        " max_tokens of the LLM, or turn its reasoning off in its `extra`",
+        "filtered": "a content filter ended the answer: its last sentence, or all of an empty one",
+        "failed": "the server says that the model failed: the answer's last sentence",
+        "unknown_end": "the last of an answer that the server doesn't say, in a known word, is whole",
         "beyond_size": "more sentences than were asked for",
     }
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from llm_labeler.finish import ending_of
 from llm_labeler.provider import CallFailed
 from llm_labeler.records import Reply, Usage
 
@@ -36,18 +37,14 @@ def reply_of(value: Any) -> Reply:
     if not isinstance(message, dict):
         raise _broken("a choice without message", sorted(choices[0]))
     finish = choices[0].get("finish_reason")
-    if finish == "network_error":  # GLM's: the model failed after the answer had begun
-        raise CallFailed("server_error", "the model failed while it answered", maybe_billed=True)
+    finish = finish if isinstance(finish, str) else ""
+    if ending_of(finish) == "failed":
+        raise CallFailed("server_error", f"the model failed while it answered ({finish})", maybe_billed=True)
     raw, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal and not raw:
         raw, finish = refusal, "refusal"
     model = value.get("model")
-    return Reply(
-        raw,
-        finish if isinstance(finish, str) and finish else "stop",
-        usage_of(value.get("usage")),
-        model if isinstance(model, str) else "",
-    )
+    return Reply(raw, finish, usage_of(value.get("usage")), model if isinstance(model, str) else "")
 
 
 def usage_of(value: Any) -> Usage | None:

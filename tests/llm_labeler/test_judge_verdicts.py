@@ -124,10 +124,12 @@ def test_one_word_for_one_candidate() -> None:
     ],
 )
 def test_of_an_answer_cut_off_the_end_is_not_read(raw: str, expected: str) -> None:
-    assert read(raw, finish="length") == expected
+    assert {finish: read(raw, finish=finish) for finish in ("length", "MAX_TOKENS", "")} == dict.fromkeys(
+        ("length", "MAX_TOKENS", ""), expected
+    )
 
 
-@pytest.mark.parametrize("finish", ["refusal", "content_filter"])
+@pytest.mark.parametrize("finish", ["refusal", "content_filter", "SAFETY", "error"])
 def test_a_refused_answer_holds_no_verdict(finish: str) -> None:
     assert read('{"1": "same", "2": "opposite"}', finish=finish) == "??"
 

@@ -215,7 +215,25 @@ def test_refusals(raw: str) -> None:
 def test_a_refusal_told_by_the_server() -> None:
     assert reasons("No.", finish="refusal") == ["refusal"]
     assert reasons("", finish="refusal") == ["refusal"]
-    assert reasons("", finish="content_filter") == ["refusal"]
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("content_filter", "filtered"),
+        ("SAFETY", "filtered"),
+        ("error", "failed"),
+        ("tool_calls", "empty_answer"),
+    ],
+)
+def test_an_answer_without_text_says_why(finish: str, reason: str) -> None:
+    assert reasons("", finish=finish) == [reason]
+
+
+@pytest.mark.parametrize("raw", ["", " \n", "<think>The user wants"])
+def test_a_limit_spent_before_the_answer_began_is_no_empty_answer(raw: str) -> None:
+    assert reasons(raw, finish="length")[-1] == "limit_spent"
+    assert "max_tokens" in REASONS["limit_spent"]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +274,21 @@ def test_json_strings_are_decoded() -> None:
 
 
 @pytest.mark.parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_a_cut_tail_is_dropped(raw: str, finish: str) -> None:
-    assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], "cut_off")]
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("length", "cut_off"),
+        ("MAX_TOKENS", "cut_off"),
+        ("model_length", "cut_off"),
+        ("content_filter", "filtered"),
+        ("sensitive", "filtered"),
+        ("abort", "failed"),
+        ("tool_calls", "unknown_end"),
+        ("", "unknown_end"),
+    ],
+)
+def test_a_tail_that_may_be_cut_is_dropped(raw: str, finish: str, reason: str) -> None:
+    assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
 
 def test_json_that_breaks_off_is_cut_whatever_the_server_says() -> None:

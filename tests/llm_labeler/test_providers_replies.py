@@ -30,7 +30,9 @@ def test_a_plain_answer() -> None:
         ({"content": None}, "content_filter", ("", "content_filter")),
         ({"content": "", "reasoning_content": "so much"}, "length", ("", "length")),
         ({"content": "a"}, "sensitive", ("a", "sensitive")),
-        ({"content": "a"}, None, ("a", "stop")),
+        ({"content": "a"}, None, ("a", "")),
+        ({"content": "a"}, 3, ("a", "")),
+        ({"content": "a"}, "MAX_TOKENS", ("a", "MAX_TOKENS")),
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "stop", ("ab", "stop")),
         ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
     ],
@@ -82,9 +84,12 @@ def test_a_broken_body_may_have_been_paid_for(body: bytes) -> None:
     assert len(failed.detail) < 200
 
 
-def test_a_model_that_failed_while_it_answered() -> None:
-    with pytest.raises(CallFailed, match="server_error"):
-        reply_of(completion({"content": "a"}, "network_error"))
+@pytest.mark.parametrize("finish", ["network_error", "error", "abort", "ERROR", "MALFORMED_FUNCTION_CALL"])
+def test_a_model_that_failed_while_it_answered(finish: str) -> None:
+    with pytest.raises(CallFailed, match="server_error") as caught:
+        reply_of(completion({"content": "a"}, finish))
+    assert caught.value.retry
+    assert caught.value.maybe_billed
 
 
 JSON = st.recursive(
