@@ -16,17 +16,16 @@ Each file may end in `.gz`. Where there is no `repo.json`, every line names its 
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pairkit.errors import DataError
+from pairkit.lines import read_objects
 
 Object = dict[str, Any]
 
@@ -84,7 +83,7 @@ class Dump:
         path = _file(self.folder, stem)
         if path is None:
             return
-        for row, value in _objects(path):
+        for row, value in read_objects(path):
             try:
                 repo, number = check(value)
                 yield Row(_same_repo(self.repo, repo), number, value)
@@ -147,26 +146,6 @@ def _file(folder: Path, stem: str) -> Path | None:
     if len(found) > 1:
         raise DataError(f"holds {found[0].name} and {found[1].name}; keep one of them", path=folder)
     return found[0] if found else None
-
-
-def _objects(path: Path) -> Iterator[tuple[int, Object]]:
-    row = 0
-    try:
-        with _binary(path) as file:
-            for row, line in enumerate(file, start=1):
-                if line.strip():
-                    value = json.loads(line)
-                    if not isinstance(value, dict):
-                        raise DataError("expected a JSON object", path=path, row=row)
-                    yield row, value
-    except ValueError as error:  # not JSON, or not UTF-8
-        raise DataError(f"not a line of JSON ({error})", path=path, row=row) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"not readable after this row ({error})", path=path, row=row) from error
-
-
-def _binary(path: Path) -> IO[bytes] | gzip.GzipFile:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 class _MalformedError(ValueError):

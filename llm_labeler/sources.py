@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.lines import parse_json, read_json_lines, read_text_lines, read_whole
 from pairkit.tables import SUFFIXES, first_row, is_table, read_table
 
 # Of several that a table has, the first of these holds the sentences.
@@ -72,7 +70,8 @@ def _file_values(path: Path, column: str | None) -> Values:
         case ".txt":
             return ((str(path), row, line) for row, line in _lines(path))
         case ".jsonl" | ".ndjson":
-            return _record_values(_json_lines(path), str(path), column)
+            # The tables' reader is not asked for JSON: it takes half a surrogate pair for text.
+            return _record_values(read_json_lines(path), str(path), column)
         case ".json":
             return _record_values(enumerate(_json_array(path), 1), str(path), column)
         case kind if kind in SUFFIXES:
@@ -84,48 +83,24 @@ def _file_values(path: Path, column: str | None) -> Values:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """A text file's lines, one in memory at a time; only a line feed ends one."""
-    row = 1
-    try:
-        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
-            for row, line in enumerate(file, 1):
-                text = line.decode("utf-8-sig" if row == 1 else "utf-8")
-                yield row, text.removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, such as with"
-            " iconv -f latin1 -t utf-8",
-            path=path,
-            row=row,
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"not readable ({error}); mend the file or its permissions", path=path) from error
-
-
-# The tables' reader is not asked for JSON: it takes half a surrogate pair for text.
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for row, line in _lines(path):
-        if line.strip():
-            yield row, _parsed(line, path, row)
+    """A text file's lines, one in memory at a time."""
+    return ((row, line.removesuffix("\n").removesuffix("\r")) for row, line in read_text_lines(path))
 
 
 def _json_array(path: Path) -> list[Any]:
-    found = _parsed("\n".join(line for _, line in _lines(path)), path, 1)
+    data = read_whole(path, remedy="put an object on each line and name it .jsonl")
+    try:
+        found = parse_json(data.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"not UTF-8 (byte {data[error.start]:#04x}); convert the file", path=path, row=row
+        ) from error
     if not isinstance(found, list):
         raise DataError(
             "expected an array of objects or of strings; for an object a line use .jsonl", path=path
         )
     return found
-
-
-def _parsed(text: str, path: Path, row: int) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError):
-            row += error.lineno - 1
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too large"
-        raise DataError(f"not JSON ({reason}); mend the file", path=path, row=row) from error
 
 
 def _record_values(records: Iterable[tuple[int, Any]], where: str, column: str | None) -> Values:

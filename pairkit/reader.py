@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import polars as pl
 
 from pairkit.columns import find_roles, to_pairs, to_rows
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.lines import read_text_lines
 from pairkit.records import SPLITS, LabelKind, PairDataset
 from pairkit.tables import first_row, is_table, read_table
 
@@ -136,14 +135,8 @@ def _is_text(path: Path) -> bool:
 
 def _lines(path: Path) -> pl.DataFrame:
     """A text file's lines; only a line feed ends one, as other marks may stand inside a text."""
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-        lines = data.decode("utf-8-sig").removesuffix("\n").split("\n") if data else []
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(
-            f"not readable as text in UTF-8 ({error}); mend or convert the file", path=path
-        ) from error
-    return pl.DataFrame({"text": [line.removesuffix("\r") for line in lines]}, schema={"text": pl.String})
+    lines = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+    return pl.DataFrame({"text": lines}, schema={"text": pl.String})
 
 
 def _tables(source: str | Path) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:

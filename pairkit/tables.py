@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from pathlib import Path
 
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.lines import check_lines, is_gzipped, read_whole, read_whole_lines
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
@@ -40,10 +39,10 @@ def read_table(path: Path) -> pl.DataFrame:
             f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
         )
     try:
-        return _read(io.BytesIO(_unpacked(path)) if path.suffix == ".gz" else path, suffix)
+        return _read(_source(path, suffix), suffix)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).split("\n")[0][:200]
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); mend or convert the file", path=path
@@ -57,9 +56,16 @@ def _format(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _unpacked(path: Path) -> bytes:
-    with gzip.open(path) as file:
-        return file.read()
+def _source(path: Path, suffix: str) -> Path | io.BytesIO:
+    """What polars is to read: the file itself, or its bytes, after its lines were seen to have an end."""
+    if suffix == ".json":
+        return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
+    if suffix == ".parquet":
+        return io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else path
+    if is_gzipped(path) or suffix not in (".csv", ".tsv"):
+        return io.BytesIO(read_whole_lines(path))
+    check_lines(path)
+    return path
 
 
 def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
@@ -74,7 +80,6 @@ def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
             infer_schema=False,
             glob=False,
         )
-    literal = io.BytesIO(source.read_bytes()) if isinstance(source, Path) else source
     if suffix == ".json":
-        return pl.read_json(literal, infer_schema_length=None)
-    return pl.read_ndjson(literal, infer_schema_length=None)
+        return pl.read_json(source, infer_schema_length=None)
+    return pl.read_ndjson(source, infer_schema_length=None)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import json
-import sys
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pairkit.errors import DataError
+from pairkit.lines import MAX_LINE_BYTES, read_objects, read_text_lines
 
 Row = dict[str, Any]
 TEXT = "text"  # what the one column of a text file is called
@@ -29,22 +26,15 @@ def tsv_rows(path: Path) -> Iterator[Row]:
 
 def csv_rows(path: Path) -> Iterator[Row]:
     """One header line and the usual quoting; a quoted field may hold line breaks."""
-    csv.field_size_limit(sys.maxsize)  # a text may be longer than the module's 128 KiB
+    csv.field_size_limit(
+        MAX_LINE_BYTES
+    )  # the module's 128 KiB are few, and a quotation mark may lack its end
     return _named(csv.reader(_lines(path), strict=True), path)
 
 
 def json_rows(path: Path) -> Iterator[Row]:
     """A JSON object a line."""
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            row = json.loads(line)
-            if "\\u" in line:
-                json.dumps(row, ensure_ascii=False).encode()  # an escape may stand for half a character
-        except ValueError as error:
-            raise DataError(f"no JSON ({error}); expected an object a line", path=path, row=number) from error
-        if not isinstance(row, dict):
-            raise DataError(f"{type(row).__name__}, expected a JSON object", path=path, row=number)
-        yield row
+    return (row for _, row in read_objects(path))
 
 
 READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
@@ -58,27 +48,8 @@ READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines with their ends; only a line feed ends one, as in most tools."""
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                text = _decoded(line, path, number)
-                yield text.removeprefix("\ufeff") if number == 1 else text
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"not readable ({error}); mend the file", path=path) from error
-
-
-def _decoded(line: bytes, path: Path, number: int) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"not UTF-8 (byte 0x{line[error.start]:02x}); convert the file, such as with iconv -t UTF-8",
-            path=path,
-            row=number,
-        ) from error
+    """Lines with their ends."""
+    return (line for _, line in read_text_lines(path))
 
 
 def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:

@@ -7,10 +7,8 @@ lines and broken files occur. Events before 2015 have no texts, so they can prop
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.lines import read_lines
 
 # Almost all lines are about something else: these tell without parsing them.
 _KIND = re.compile(rb'"type"\s*:\s*"(?:Issues|IssueComment)Event"')
@@ -91,7 +90,7 @@ def read_candidates(files: Iterable[Path], repos: Collection[str], might_matter:
                 if repo is not None:
                     scan.events += 1
                     _take(event, scan, scan.numbers[repo], might_matter)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 scan.broken_lines[path.name] += 1
     return scan
 
@@ -99,17 +98,18 @@ def read_candidates(files: Iterable[Path], repos: Collection[str], might_matter:
 def _lines(path: Path, scan: ArchiveScan) -> Iterator[bytes]:
     """The lines that look whole; counts the others, and notes where a file breaks off."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            try:
-                for line in file:
-                    if line.startswith(b"{") and line.rstrip().endswith(b"}"):
-                        yield line
-                    elif line.strip():
-                        scan.broken_lines[path.name] += 1
-            except (EOFError, zlib.error, OSError) as error:
-                scan.broken_files[path.name] = str(error) or type(error).__name__
+        with path.open("rb"):
+            pass  # that it opens at all
     except OSError as error:
         raise DataError(f"can't be read ({error.strerror or error})", path=path) from error
+    try:
+        for _, line in read_lines(path):
+            if line.startswith(b"{") and line.rstrip().endswith(b"}"):
+                yield line
+            elif line.strip():
+                scan.broken_lines[path.name] += 1
+    except DataError as error:
+        scan.broken_files[path.name] = str(error).removeprefix(f"{path}:{error.row}: ")
 
 
 def _is_about(line: bytes, spelling: Mapping[str, str]) -> bool:

@@ -280,11 +280,11 @@ BAD = {
     "twice.csv": (b"text,text\na,b\n", "two columns are called 'text'"),
     "header.csv": (b"text\n", "has no rows; expected at least one"),
     "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
-    "broken.jsonl": (b'{"text": "a"}\n{"text": \n', r"broken\.jsonl:2: no JSON"),
+    "broken.jsonl": (b'{"text": "a"}\n{"text": \n', r"broken\.jsonl:2: not JSON"),
     "list.jsonl": (b'["a"]\n', r"list\.jsonl:1: list, expected a JSON object"),
     "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: nothing in 'text'"),
     "number.jsonl": (b'{"text": "a"}\n{"text": 3}\n', r"number\.jsonl:2: a value of type int in 'text'"),
-    "half.jsonl": (b'{"text": "a"}\n{"text": "\\ud83d"}\n', r"half\.jsonl:2: no JSON"),
+    "half.jsonl": (b'{"text": "a"}\n{"text": "\\ud83d"}\n', r"half\.jsonl:2: not JSON"),
     "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
 }
 

@@ -32,8 +32,12 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
 def test_unreadable_files_are_named(tmp_path: Path):
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     (tmp_path / "plain.gz").write_bytes(b"no gzip")
-    for name in ("latin.txt", "plain.gz", "missing.txt"):
-        with pytest.raises(DataError, match=f"{name}: not readable"):
+    for name, says in (
+        ("latin.txt", ":1: not UTF-8"),
+        ("plain.gz", ":1: not readable"),
+        ("missing.txt", ": no such"),
+    ):
+        with pytest.raises(DataError, match=name + says):
             list(read_texts([tmp_path / name], "text"))
 
 

@@ -58,7 +58,7 @@ def test_closing_event_of_an_open_issue_is_none() -> None:
 @pytest.mark.parametrize(
     ("stem", "line", "says"),
     [
-        ("issues", "{", "not a line of JSON"),
+        ("issues", "{", "not JSON"),
         ("issues", "[]", "expected a JSON object"),
         ("issues", json.dumps(issue("a/b", 0)), "number is 0"),
         ("issues", json.dumps(issue("a/b", 1) | {"number": 2**31}), "number is 2147483648"),
@@ -73,7 +73,7 @@ def test_closing_event_of_an_open_issue_is_none() -> None:
             "created_at is '2020-06-31",
         ),
         ("issues", json.dumps(issue("a/b", 1, user="ann")), "user is 'ann'"),
-        ("issues", json.dumps(issue("a/b", 1, user={"login": "\ud800"})), "user is {'login'"),
+        ("issues", json.dumps(issue("a/b", 1, user={"login": "\ud800"})), "is no character"),
         ("issues", json.dumps(issue("a/b", 1, labels=["bug"])), "labels"),
         ("issues", json.dumps(issue("x/y", 1)), "belongs to x/y, but repo.json says a/b"),
         ("comments", json.dumps(comment("a/b", 1, 5, "x") | {"id": "5"}), "id is '5'"),
@@ -107,7 +107,7 @@ def test_bytes_that_are_not_utf8_are_an_error_with_row(tmp_path: Path) -> None:
 def test_a_cut_gzip_is_an_error_with_file(tmp_path: Path) -> None:
     path = tmp_path / "issues.raw.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(issue("a/b", 1)).encode() + b"\n")[:-12])
-    with pytest.raises(DataError, match="not readable after this row"):
+    with pytest.raises(DataError, match=r"jsonl\.gz:1: not readable .*mend the file"):
         load_trackers([tmp_path])
 
 

@@ -197,7 +197,7 @@ def test_a_text_file_has_no_columns(tmp_path: Path) -> None:
         ("s.parquet", b"PAR1 no more", "not readable as parquet"),
         ("s.txt.gz", gzip.compress(b"Tea is hot.\n" * 99, mtime=0)[:-9], "not readable"),
         ("s.txt.gz", b"Tea is hot.", "not readable"),
-        ("s.csv.gz", b"text\nTea is hot.", "not readable as csv"),
+        ("s.csv.gz", b"text\nTea is hot.", "not readable"),
         ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairkit.errors import DataError
+from pairkit.lines import read_text_lines
 from pairkit.tables import is_table, read_table
 
 if TYPE_CHECKING:
@@ -96,13 +95,4 @@ def _texts(path: Path, column: str) -> Iterator[str]:
             )
         yield from (str(text) for text in table[column] if text is not None)
         return
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8") as file
-        ):
-            yield from (line.rstrip("\n") for line in file)
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"not readable as UTF-8 text ({reason})", path=path) from error
+    yield from (line.rstrip("\r\n") for _, line in read_text_lines(path))

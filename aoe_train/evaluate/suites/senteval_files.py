@@ -10,6 +10,7 @@ import numpy as np
 
 from aoe_train.evaluate.suites.classification import Examples
 from pairkit.errors import DataError
+from pairkit.lines import read_whole
 from pairkit.tables import first_row, is_table, read_table
 
 _TABLES = {
@@ -122,10 +123,7 @@ def _class(task: str, name: str, path: Path, row: int) -> int:
 
 def _lines(path: Path) -> list[str]:
     """Lines of UTF-8, or of Latin-1 where it is not; the last may lack its line end."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"can't be read ({error.strerror})", path=path) from error
+    data = read_whole(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,0 +1,39 @@
+"""The memory that some code takes at most, measured in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_MEASURE = """
+import sys
+from pathlib import Path
+
+def peak():
+    # Not getrusage: a child's begins with what its parent had.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+{imports}
+before = peak()
+try:
+    {code}
+    print("done")
+except DataError as error:
+    print(error)
+print((peak() - before) / 1024)
+"""
+
+
+def peak_mib(imports: str, code: str, path: Path) -> tuple[str, float]:
+    """What became of `code`, to which `path` is `sys.argv[1]`, and the MiB that it took beyond its imports.
+
+    What became of it is "done", or the words of a DataError.
+    """
+    script = _MEASURE.format(imports=f"from pairkit.errors import DataError\n{imports}", code=code)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, timeout=300
+    )
+    *words, mib = ran.stdout.splitlines()
+    return "\n".join(words), float(mib)

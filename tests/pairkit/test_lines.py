@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import gzip
+import random
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit import lines
+from pairkit.errors import DataError
+from pairkit.lines import (
+    check_lines,
+    read_json_lines,
+    read_lines,
+    read_objects,
+    read_text_lines,
+    read_whole,
+    read_whole_lines,
+)
+from pairkit.reader import read_rows
+from pairkit.tables import read_table
+from tests.pairkit.peak import peak_mib
+
+MIB = 1 << 20
+
+
+def bomb(path: Path, unit: bytes, mib: int) -> Path:
+    """A packed file of so many MiB of one unit; its members are alike, so that it is quickly made."""
+    member = gzip.compress(unit * (16 * MIB // len(unit)), mtime=0)
+    path.write_bytes(member * (mib // 16))
+    return path
+
+
+def one_line(path: Path, mib: int) -> Path:
+    """A line without an end that packs no better than text does."""
+    block = random.Random(1).randbytes(MIB).hex().encode()[:MIB]
+    with gzip.open(path, "wb", 1) if path.suffix == ".gz" else path.open("wb") as file:
+        for _ in range(mib):
+            file.write(block)
+    return path
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_lines_are_those_of_the_file(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / ("any.gz" if packed else "any.txt")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = list(read_lines(path))
+    assert b"".join(line for _, line in found) == data == read_whole(path) == read_whole_lines(path)
+    assert [row for row, _ in found] == list(range(1, len(found) + 1))
+    assert all(line.endswith(b"\n") for _, line in found[:-1])
+
+
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20))
+def test_a_long_line_is_named_however_blocks_fall(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], block: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
+    first = next((row for row, length in enumerate(lengths, 1) if length >= 20), None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "MAX_LINE_BYTES", 20)
+        patch.setattr(lines, "_BLOCK_BYTES", block)
+        if first is None:
+            check_lines(path)
+            assert sum(1 for _ in read_lines(path)) == len(lengths)
+        else:
+            for read in (check_lines, lambda path: list(read_lines(path))):
+                with pytest.raises(DataError, match=rf"any\.jsonl:{first}: a line of more than"):
+                    read(path)
+
+
+def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x\n" + b"y" * (lines.MAX_LINE_BYTES - 1) + b"\n")
+    assert [len(line) for _, line in read_lines(path)] == [2, lines.MAX_LINE_BYTES]
+    path.write_bytes(b"x\n" + b"y" * (lines.MAX_LINE_BYTES + 1))
+    with pytest.raises(DataError, match=r"a\.txt:2: a line of more than 16 MiB; .* split it"):
+        list(read_lines(path))
+
+
+def test_many_alike_lines_are_no_bomb(tmp_path: Path) -> None:
+    path = bomb(tmp_path / "a.txt.gz", b"the same words\n", 16)
+    assert sum(1 for _ in read_lines(path)) == 16 * MIB // 15
+
+
+def test_an_ordinary_packed_file_may_be_as_large_as_it_likes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "FREE_BYTES", 1000)
+    words = random.Random(2).choices([f"word{i}" for i in range(3000)], k=20_000)
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(words).encode()))
+    assert [line.strip().decode() for _, line in read_lines(path)] == words
+
+
+def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n") + b"rubbish")
+    found = read_lines(path)
+    assert [line for _, line in islice(found, 2)] == [b"one\n", b"two\n"]
+    with pytest.raises(DataError, match=r"a\.txt\.gz:3: not readable"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("imports", "code"),
+    [
+        ("from pairkit.lines import read_lines", "any(0 for _ in read_lines(Path(sys.argv[1])))"),
+        ("from pairkit.lines import check_lines", "check_lines(Path(sys.argv[1]))"),
+    ],
+)
+@pytest.mark.parametrize("name", ["zeros.gz", "letters.gz", "letters.txt"])
+def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, imports: str, code: str, name: str) -> None:
+    path = tmp_path / name
+    _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
+    says, mib = peak_mib(imports, code, path)
+    assert f"{name}:1: a line of more than 16 MiB" in says
+    assert mib < 48
+
+
+def test_a_stream_of_short_lines_ends_too(tmp_path: Path) -> None:
+    path = bomb(tmp_path / "blank.txt.gz", b"a\n" * 500 + b"\n" * 1000, 128)
+    with pytest.raises(DataError, match=r"gz:\d+: unpacks to more than 200 times its size"):
+        check_lines(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
+def test_no_bomb_becomes_a_table(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "FREE_BYTES", MIB)
+    with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
+        read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))
+
+
+def test_a_bomb_for_a_table_takes_bounded_memory(tmp_path: Path) -> None:
+    path = bomb(tmp_path / "a.csv.gz", b" " * 1000 + b"\n", 256)
+    says, mib = peak_mib("from pairkit.tables import read_table", "read_table(Path(sys.argv[1]))", path)
+    assert "unpacks to more than 200 times its size" in says
+    assert mib < 200
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.jsonl.gz"])
+def test_no_table_has_a_line_without_end(tmp_path: Path, name: str) -> None:
+    path = one_line(tmp_path / name, 17)
+    with pytest.raises(DataError, match="1: a line of more than 16 MiB"):
+        read_table(path)
+
+
+def test_a_file_that_is_read_as_one_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + " " * 2 * MIB + "]")
+    with pytest.raises(DataError, match=r"a\.json: holds more than 1 MiB; split the file"):
+        read_whole(path, MIB)
+    monkeypatch.setattr(lines, "MAX_WHOLE_BYTES", MIB)
+    with pytest.raises(DataError, match=r"name it \.jsonl"):
+        read_table(path)
+
+
+def test_text_is_checked_row_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffone\r\ntwo\u2028three\n".encode() + b"\xe9\n")
+    found = read_text_lines(path)
+    assert [*islice(found, 2)] == [(1, "one\r\n"), (2, "two\u2028three\n")]
+    with pytest.raises(DataError, match=r"a\.txt:3: not UTF-8 \(byte 0xe9\); convert the file"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("[" * 100_000, "too deep or too large"),
+        ("9" * 100_000, "too deep or too large"),
+        ('{"a": }', "not JSON"),
+        ('["a"]', "list, expected a JSON object"),
+        ('{"a": "\\ud83d"}', "without its other half is no character"),
+        ('{"\\udc00": 1}', "without its other half is no character"),
+    ],
+)
+def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n\n{line}\n')
+    found = read_objects(path)
+    assert next(found) == (1, {"a": "\U0001f600"})
+    with pytest.raises(DataError, match=r"a\.jsonl:3: .*" + says):
+        next(found)
+
+
+def test_values_of_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('"a"\n\n[1]\n')
+    assert list(read_json_lines(path)) == [(1, "a"), (3, [1])]
+
+
+@pytest.mark.parametrize("name", ["none.txt", "none.gz"])
+def test_no_file(tmp_path: Path, name: str) -> None:
+    for read in (read_whole, check_lines):
+        with pytest.raises(DataError, match=f"{name}: no such file"):
+            read(tmp_path / name)
+    with pytest.raises(DataError, match=f"{name}: no such file"):
+        next(read_lines(tmp_path / name))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not readable"):
+        next(read_lines(tmp_path))
+
+
+def test_texts_for_training(tmp_path: Path) -> None:
+    path = bomb(tmp_path / "a.txt.gz", b"\0", 128)
+    with pytest.raises(DataError, match="a line of more than 16 MiB"):
+        read_rows(path)
