@@ -16,8 +16,8 @@ from rich.text import Text
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_text
+from pairkit.printable import printable
 from pairkit.records import PairDataset
-from pairkit.terminal import printable
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # Words that two texts share whatever they are about.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,17 +22,10 @@ from typer import Typer
 from typer.core import TyperGroup
 
 from pairkit.errors import PairkitError
+from pairkit.printable import one_line, printable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-
-# All but tab and newline, and the marks that turn the direction of what follows.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def printable(text: str) -> str:
-    """`text` with its control characters made visible: what others wrote must not command this terminal."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 class Ended(BaseException):
@@ -139,7 +131,7 @@ def run(command: Callable[[], Any]) -> None:
     try:
         command()
     except PairkitError as error:
-        err.print(f"error: {error}", markup=False, style="red")
+        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
         sys.exit(error.exit_code)
     except Ended as ended:
         if ended.code == INTERRUPTED:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pairkit.errors import ConfigError
 from pairkit.files import write_bytes
-from pairkit.terminal import printable
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,6 +86,6 @@ def shown(text: str, most: int) -> str:
     from matplotlib.font_manager import findfont, get_font
 
     font = get_font(findfont(_FONT))
-    line = " ".join(printable(text).split())
+    line = one_line(text, None)
     line = line if len(line) <= most else line[: most - 1].rstrip() + "…"
     return "".join(letter if font.get_char_index(ord(letter)) else "\ufffd" for letter in line)

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
-from pairkit.terminal import printable
+from pairkit.printable import printable
 
 Cell = str | int | float | None
 

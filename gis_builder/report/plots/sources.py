@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gis_builder.report.plots.canvas import SIDES, Panel, Plot
 from gis_builder.report.rows import Rows
-from pairkit.terminal import printable
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +46,6 @@ def _draw(axes: Axes, bars: list[tuple[str, int, int]], names: tuple[str, str]) 
 
 def _short(name: str) -> str:
     """No longer than an axis has room for; `$` as what it is, as matplotlib takes it for mathematics."""
-    name = printable(" ".join(name.split()))
+    name = one_line(name, None)
     shown = name if len(name) <= 32 else name[:31] + "…"
     return shown.replace("$", r"\$")

@@ -1,0 +1,28 @@
+"""Words that others wrote, made fit to be printed: they must neither command a terminal nor pass for ours."""
+
+from __future__ import annotations
+
+import re
+
+MAX_QUOTED = 300  # characters of a server's or a file's words in a message
+
+# All but tab and newline; the marks that turn the direction of what follows; half characters.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """`text` with its control characters made visible; line breaks and tabs stay."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:
+    """`text` on one line without control characters, for a message that quotes a server, a file or a name.
+
+    Args:
+        text: What somebody else wrote.
+        limit: Most characters, of which the last is an ellipsis where some were left out; None for all.
+    """
+    if limit is not None:
+        text = text[: 4 * limit]  # blanks may go, but nothing of gigabytes is worked through
+    line = printable(" ".join(text.split()))
+    return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
