@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gis_builder.secrets import KINDS
 from pairkit.card import dataset_card, table
 
 _TITLE = "GitHub Issues Similarity"
@@ -53,8 +54,15 @@ By one rule for both labels, in title and body: newlines and Unicode (NFC) made 
 dropped; HTML comments and template checklists dropped; images replaced by their alternative text;
 **statements about being a duplicate dropped** ("duplicate of …", "[dup]", "closing in favour of …"); **every
 reference to an issue or pull request dropped**, whichever it points at (numbers, links, file names such as
-`issue-12.rs`); credentials replaced by `[secret]` and e-mail addresses by `[email]`; blank lines tidied. Code
-stays.
+`issue-12.rs`); credentials replaced by `[secret]` and e-mail addresses by `[email]` (the kinds stand below);
+blank lines tidied. Code stays.
+"""
+
+_SECRETS = f"""
+What is replaced, and nothing else: {"; ".join(KINDS.values())}.
+
+They are found by their shape or by the name before them, so some are missed; `statistics.json` counts each
+kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
 """
 
 _LIMITS = """
@@ -62,7 +70,7 @@ _LIMITS = """
   some.
 * Verdicts come from what people wrote; a few are wrong. `evidence.url` leads to the statement.
 * Texts are as last edited, so a body may know more than its author did when opening the issue.
-* Mostly English, mostly software. Scrubbing of secrets goes by patterns and can miss some.
+* Mostly English, mostly software.
 * A share over 512 tokens is estimated without a tokenizer.
 """
 
@@ -87,6 +95,7 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
         ("Columns", _SCHEMA),
         ("How it was made", _MAKING),
         ("How a text is rendered", _RENDERING),
+        ("Credentials in texts", _SECRETS),
         ("Limitations", _LIMITS),
         ("Licence", _LICENCE),
     ]

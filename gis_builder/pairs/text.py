@@ -28,8 +28,8 @@ from gis_builder.pairs.cut import Span, cut
 from gis_builder.pairs.duplicate_notes import find_duplicate_notes
 from gis_builder.pairs.markup import checklists, comments, images_to_words, segments, tidy_blanks
 from gis_builder.pairs.references import find_references
-from gis_builder.pairs.secrets import scrub_secrets
 from gis_builder.records import Cluster, Issue, IssueRef, IssueText
+from gis_builder.secrets import scrub_secrets
 
 _MOST_PASSES = 8
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.pairs.secrets import scrub_secrets
+from gis_builder.card import gis_card
+from gis_builder.secrets import KINDS, scrub_secrets
 
 # Put together here, so that no scanner takes this file for a leak.
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -15,12 +16,12 @@ BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
         (f"gho_{BODY}.", "secret_github", "[secret]."),
         (f"github_pat_11ABC_{BODY}", "secret_github", "[secret]"),
         ("AKIA" + "IOSFODNN7ABCDEFG", "secret_aws", "[secret]"),
-        ("xoxb-" + "123456789012-abcdefghij", "secret_slack", "[secret]"),
-        ("https://hooks.slack.com/services/" + "T00000000/B00000000/XXXX", "secret_slack", None),
+        ("xoxb-" + "123456789012-abcdefghij", "secret_chat", "[secret]"),
+        ("https://hooks.slack.com/services/" + "T00000000/B00000000/XXXX", "secret_chat", None),
         ("AIza" + BODY[:35], "secret_google", "[secret]"),
         (f"sk-{BODY}", "secret_llm", "[secret]"),
         (f"sk-ant-api03-{BODY}", "secret_llm", "[secret]"),
-        (f"glpat-{BODY}", "secret_service", "[secret]"),
+        (f"glpat-{BODY}", "secret_gitlab", "[secret]"),
         (f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}", "secret_jwt", "[secret]"),
         (
             "postgres://user:hunter2@db.example/x",
@@ -39,6 +40,35 @@ BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
         ),
         (f'API_KEY="{BODY}"', "secret_assignment", 'API_KEY="[secret]"'),
         (f"client_secret: {BODY}", "secret_assignment", "client_secret: [secret]"),
+        (f"aws_secret_access_key = {BODY}+/ab", "secret_aws", "aws_secret_access_key = [secret]"),
+        ("hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH", "secret_llm", "[secret]"),
+        (
+            "https://discord.com/api/webhooks/" + "123456789012345678/" + BODY * 2,
+            "secret_chat",
+            "https://discord.com/api/webhooks/[secret]",
+        ),
+        (
+            "https://api.telegram.org/bot" + "123456789:AA" + BODY[:33] + "/getMe",
+            "secret_chat",
+            "https://api.telegram.org/bot[secret]/getMe",
+        ),
+        ("DB_PASSWORD=correcthorse", "secret_password", "DB_PASSWORD=[secret]"),
+        ("export SMTP_PASS=battery", "secret_password", "export SMTP_PASS=[secret]"),
+        ("  password: letmein", "secret_password", "  password: [secret]"),
+        ("I ran it with password: hunter2 and", "secret_password", "I ran it with password: [secret] and"),
+        (
+            '{"user": "a", "password": "swordfish"}',
+            "secret_password",
+            '{"user": "a", "password": "[secret]"}',
+        ),
+        (r"log: {\"password\":\"swordfish\"}", "secret_password", r"log: {\"password\":\"[secret]\"}"),
+        ("Server=x;User=sa;Password=swordfish;", "secret_password", "Server=x;User=sa;Password=[secret];"),
+        ("curl -u admin:swordfish https://x", "secret_password", "curl -u admin:[secret] https://x"),
+        ("<dbPassword>swordfish</dbPassword>", "secret_password", "<dbPassword>[secret]</dbPassword>"),
+        ("API_TOKEN=abc123de", "secret_assignment", "API_TOKEN=[secret]"),
+        (f"Cookie: theme=dark; sessionid={BODY}", "secret_cookie", "Cookie: [secret]"),
+        (f"PHPSESSID={BODY[:26]}", "secret_cookie", "PHPSESSID=[secret]"),
+        (f"X-Api-Key: {BODY}", "secret_authorization", "X-Api-Key: [secret]"),
         ("mail jane.doe+x@mail.example.org now", "email", "mail [email] now"),
         ("mailto:a@b.io", "email", "mailto:[email]"),
         (
@@ -72,7 +102,28 @@ def test_secrets_go(text: str, kind: str, left: str | None) -> None:
         "Authorization: required for every request",
         "http://localhost:8080/path@2",
         "the bearer acknowledges",
+        "password: String,",
+        "password = get_password(user)",
+        "login(user=user, password=settings.PASSWORD)",
+        "DB_PASSWORD=${DB_PASSWORD}",
+        "DB_PASSWORD=<your password>",
+        "PASS: minisketch/test",
+        "test run-pass: enum-dispatch.rs ... ok",
+        "PWD=/home/user/src",
+        "the password is required",
+        "Cookie: session=...",
+        "docker run -u 1000:1000 image",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert scrub_secrets(text) == (text, {})
+
+
+def test_the_card_names_every_kind_that_is_replaced() -> None:
+    card = gis_card({"splits": {}, "repositories": {}}, {})
+    assert [what for what in KINDS.values() if what not in card] == []
+
+
+def test_a_value_that_is_turned_down_hides_none_behind_it() -> None:
+    scrubbed, _ = scrub_secrets('password: "password"\npassword: "hunter2"')
+    assert scrubbed == 'password: "password"\npassword: "[secret]"'

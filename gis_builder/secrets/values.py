@@ -1,0 +1,83 @@
+"""Whether a value that stands where a secret could stand is one, or only stands for one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+_RANDOM_BITS = 3.2  # bits a character; prose and identifiers of the same length mostly stay under it
+_GLANCE = 512  # characters looked at: what begins like a secret doesn't end as a stand-in
+
+# What people write in place of a secret: "xxxxxx", "****", "...", "your-key".
+_STAND_IN = re.compile(
+    r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|your[-_]?|redacted|change[-_]?(?:me|it)|removed|dummy"
+    r"|(?:my|some|the)[-_]?(?:pass|secret|token|key)",
+    re.IGNORECASE,
+)
+# What stands for a value in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<";
+# or a path or a file: "/home", "C:\\Users", "main.rs".
+_EXPRESSION = re.compile(
+    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]"
+    r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
+)
+# "settings.PASSWORD", "std::string", "get_password", "userPassword": a name of something in a program.
+_NAME = re.compile(
+    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|_*[A-Za-z]+(?:_[A-Za-z]+)+_*|[a-z]+(?:[A-Z][a-z]+)+"
+)
+# Words that follow "password:" in code, forms and logs without being one.
+_WORDS = re.compile(
+    r"and|any|bool|boolean|bytes|char|default|disabled|email|empty|enabled|encrypted"
+    r"|expired|false|field|fixed|for|from|hash|hidden|incorrect|input|int|invalid|key"
+    r"|login|missing|nil|none|null|number|off|optional|pass|passphrase|passwd|password"
+    r"|plaintext|prompt|pwd|required|reset|secret|str|string|text|the|token|true|type"
+    r"|undefined|unknown|unset|user|username|usize|value|varchar|void|with|wrong",
+    re.IGNORECASE,
+)
+_NOT_A_WORD = re.compile(r"[0-9]|[a-z][A-Z]")
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether the value only says that a secret belongs there."""
+    glance = value[:_GLANCE]
+    return _STAND_IN.search(glance) is not None or len(set(glance)) < 3
+
+
+def looks_random(value: str) -> bool:
+    """Digits and letters mixed with high entropy, and no stand-in."""
+    has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return has_both and not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
+
+
+def looks_keyed(value: str) -> bool:
+    """As `looks_random`, where the place already tells: letters of both cases will do instead of digits."""
+    is_mixed = value != value.lower() and value != value.upper()
+    has_enough = is_mixed or any(c.isdigit() for c in value)
+    return has_enough and not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
+
+
+def is_no_word(value: str) -> bool:
+    """Whether no language writes it: digits among the letters, or a capital in their midst; no stand-in."""
+    return _NOT_A_WORD.search(value) is not None and not is_stand_in(value)
+
+
+def could_be_password(value: str) -> bool:
+    """Whether what is given to a name such as `password` is one: no stand-in, type, name or expression."""
+    return (
+        not _WORDS.fullmatch(value.rstrip(".,;:"))
+        and not is_stand_in(value)
+        and not _EXPRESSION.match(value)
+        and not _NAME.fullmatch(value)
+    )
+
+
+def is_hard_password(value: str) -> bool:
+    """Whether it is a password even amid prose or code: letters, with a digit or a sign among them."""
+    has_letter = any(c.isalpha() for c in value)
+    core = value.strip(".:,;!?'-")
+    return has_letter and any(not c.isalpha() for c in core) and could_be_password(value)
+
+
+def _bits(value: str) -> float:
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
