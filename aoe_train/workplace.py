@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.errors import ConfigError
-from pairkit.files import write_json
+from pairkit.files import remove, write_json
 from pairkit.folders import LOCK_FILE, check_place, held_folder
 
 RUN_FILE = "run.json"
@@ -110,5 +110,5 @@ def clear(work: Path) -> None:
     """Take everything out of a working folder but its lock."""
     for path in work.iterdir():
         if path.is_dir():
-            shutil.rmtree(path)
+            remove(path)
     (work / RUN_FILE).unlink(missing_ok=True)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import write_errors
+from pairkit.files import open_own, write_errors
+from pairkit.printable import one_line
+
+_CHECKED_BYTES = (
+    256 << 20
+)  # a file up to this size is checked as a whole (a second a GiB), a larger one as it is read
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that belongs to several databases
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA busy_timeout = 10000")
+    connection.execute("PRAGMA trusted_schema = OFF")  # whoever wrote the file, its schema runs no functions
+    connection.execute("PRAGMA cell_size_check = ON")  # a damaged page is found when it is read
     if not read_only:
         connection.execute("PRAGMA journal_mode = WAL")
         # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
@@ -76,13 +85,14 @@ def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> s
         absent: What to say and advise where it is absent and not to be made.
 
     Raises:
-        ConfigError: it is absent (without `create`), unreadable, or in use.
-        DataError: it is damaged, another program's, or of a newer version.
+        ConfigError: it is absent (without `create`), a link, unreadable, or in use.
+        DataError: it is damaged, another program's, of another version, or not as we make it.
     """
-    if create:
-        touch_private(path)
-    elif not path.is_file():
+    if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
+    if create:
+        _touch_private(path)
+    _check_files(path)
     with database_errors(path):
         connection = connect(path)
         try:
@@ -106,19 +116,35 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         raise
 
 
-def touch_private(path: Path) -> None:
-    """Create the file for its owner alone."""
+def _touch_private(path: Path) -> None:
+    """Have the file there, for its owner alone; links are left for `_check_files` to refuse."""
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        path.chmod(0o600)
+        if not os.path.lexists(path):
+            open_own(path, private=True).close()
+        elif path.is_file() and not path.is_symlink():
+            path.chmod(0o600)  # not opened and closed: that would end this process's locks on it
+
+
+def _check_files(path: Path) -> None:
+    """Refuse links, and what SQLite would find beside the file and act upon."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        sibling = path.with_name(path.name + ending)
+        if sibling.is_symlink():
+            raise ConfigError(f"{sibling}: is a link, where a file of ours belongs; remove the link")
+    if sibling.is_file() and sibling.stat().st_size >= len(_SUPER_JOURNAL):
+        with sibling.open("rb") as file:
+            file.seek(-len(_SUPER_JOURNAL), os.SEEK_END)
+            if file.read() == _SUPER_JOURNAL:  # ends in the name of a file, which SQLite would delete
+                raise DataError("no journal of ours: move it away and run again", path=sibling)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
     """Make the tables of a new file, or see that an old one is of this kind and version.
 
     Raises:
-        DataError: another program's file, or one of another version.
+        DataError: another program's file, one of another version, with other tables or anything besides them,
+            or damaged.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -133,9 +159,36 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
         raise DataError(
             f"not a {schema.name}: move it away and run again, or choose another --work", path=path
         )
-    if version > schema.version:
+    if version != schema.version:
+        age, remedy = (
+            ("a newer", "update aoe-toolkit") if version > schema.version else ("an older", "move it away")
+        )
+        sign = ">" if version > schema.version else "<"
         raise DataError(
-            f"made by a newer version ({version} > {schema.version}): update aoe-toolkit or choose another "
-            "--work",
+            f"made by {age} version ({version} {sign} {schema.version}): {remedy} or choose another --work",
             path=path,
         )
+    if other := sorted(_contents(connection) ^ _expected(schema.tables)):
+        kind, name = other[0][:2]
+        raise DataError(
+            f"no {schema.name} as this version makes it (its {kind} {one_line(name)!r} differs): move it away"
+            " and run again",
+            path=path,
+        )
+    if path.stat().st_size <= _CHECKED_BYTES:
+        ((found,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if found != "ok":
+            raise DataError(f"damaged ({one_line(found)}): move it away and run again", path=path)
+
+
+def _contents(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Each table, index, view and trigger: kind, name and the statement that made it, blanks folded."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master")
+    return {(str(kind), str(name), " ".join(str(sql or "").split())) for kind, name, sql in rows}
+
+
+@cache
+def _expected(tables: str) -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(tables)
+        return frozenset(_contents(connection))

@@ -7,15 +7,17 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pairkit.errors import ConfigError
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is opened at once, and then refused
 
 
 @contextmanager
@@ -47,12 +49,57 @@ def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
+                os.fchmod(file.fileno(), 0o600 if private else 0o666 & ~_umask())
                 os.fsync(file.fileno())
-            Path(name).chmod(0o600 if private else 0o666 & ~_umask())
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
+    """Open a file of ours to write into, in place; it is made where it is absent.
+
+    A link that somebody put there would have us write into, empty or change the rights of another file.
+
+    Args:
+        path: The file.
+        mode: `r+b` leaves what is there, `wb` begins anew.
+        private: Leave it to its owner alone.
+
+    Raises:
+        ConfigError: A link, folder or device stands there, or it can't be written.
+    """
+    with write_errors(path):
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_RDWR | _NO_LINK, 0o600 if private else 0o666)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise ConfigError(f"{path}: is a link, where a file of ours belongs; remove the link") from error
+        try:
+            _check_plain(path, os.fstat(handle).st_mode)
+            if private:
+                os.fchmod(handle, 0o600)
+            if mode == "wb":
+                os.ftruncate(handle, 0)
+            return os.fdopen(handle, "r+b")
+        except BaseException:
+            os.close(handle)
+            raise
+
+
+def _check_plain(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise ConfigError(f"{path}: is no plain file; move it away")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder, of a link the link alone; what is absent is removed already."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -69,19 +116,19 @@ def whole_folder(out: Path) -> Iterator[Path]:
     """
     partial = out.parent / f".{out.name}.partial"
     with write_errors(out):
-        shutil.rmtree(partial, ignore_errors=True)
+        remove(partial)
         partial.mkdir(parents=True)
         try:
             yield partial
             _sync_tree(partial)
             old = out.parent / f".{out.name}.old"
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
             if out.exists():
                 out.replace(old)
             partial.replace(out)
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            remove(partial)
             raise
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.errors import ConfigError
-from pairkit.files import write_errors
+from pairkit.files import open_own, write_errors
 
 LOCK_FILE = "lock"
 
@@ -116,8 +116,7 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
     """
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK_FILE).open("w")
-    with lock:
+    with open_own(folder / LOCK_FILE) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

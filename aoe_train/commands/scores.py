@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairkit.printable import printable
 from pairkit.terminal import out as stdout
-from pairkit.terminal import printable
 
 if TYPE_CHECKING:
     from rich.table import Table

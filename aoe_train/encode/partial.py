@@ -22,7 +22,7 @@ import numpy as np
 
 from aoe_train.workplace import differing, working_folder
 from pairkit.errors import DataError
-from pairkit.files import write_errors, write_json
+from pairkit.files import open_own, write_errors, write_json
 
 _MANIFEST = "manifest.json"
 _ITEM = np.dtype("<f4")
@@ -61,7 +61,7 @@ class Partial:
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start anew, with no vector yet."""
-        with write_errors(self.vectors), self.vectors.open("wb") as file:
+        with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
             np.lib.format.write_array_header_1_0(file, header)
         self._save({"made_of": dict(made_of), "texts": texts, "dim": dim, "done": 0})
@@ -72,7 +72,7 @@ class Partial:
 
     def append(self, vectors: np.ndarray) -> None:
         """Add vectors in order; once this returns, no kill loses them."""
-        with write_errors(self.vectors), self.vectors.open("r+b") as file:
+        with write_errors(self.vectors), open_own(self.vectors) as file:
             file.truncate(self._offset(self.done))
             file.seek(0, os.SEEK_END)
             file.write(np.ascontiguousarray(vectors, _ITEM).data)

@@ -17,7 +17,7 @@ from aoe_train.encode.record import read_finished, write_record
 from aoe_train.encode.source import Source, open_source, texts
 from aoe_train.encode.table import check_table, write_table
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import sha256, write_errors
+from pairkit.files import open_own, sha256, write_errors
 
 STDIN = "-"
 SHARD_TEXTS = 10_000
@@ -140,7 +140,7 @@ def _begin(partial: Partial, source: Source, out: Path, made_of: Mapping[str, An
 
 
 def _spooled(copy: Path) -> Path:
-    with write_errors(copy), copy.open("wb") as file:
+    with write_errors(copy), open_own(copy, "wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return copy
 

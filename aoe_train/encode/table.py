@@ -8,7 +8,7 @@ from pathlib import Path
 from aoe_train.encode.partial import Partial
 from aoe_train.encode.source import Source
 from pairkit.errors import ConfigError
-from pairkit.files import write_errors
+from pairkit.files import open_own, write_errors
 
 VECTOR = "vector"
 _LEVEL = 3  # fixed, so that the bytes do not depend on a library's default
@@ -40,7 +40,7 @@ def write_table(path: Path, source: Source, partial: Partial) -> None:
     start = 0
     with (
         write_errors(path),
-        path.open("wb") as file,
+        open_own(path, "wb") as file,
         pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
     ):
         for table in source.tables(schema):

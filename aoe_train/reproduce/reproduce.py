@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from aoe_train.reproduce.plan import Places, Run, plan
 from aoe_train.reproduce.scoring import read_scorings
 from aoe_train.reproduce.table import markdown, summary
 from pairkit.errors import ConfigError, DataError, PairkitError
-from pairkit.files import write_json, write_text
+from pairkit.files import remove, write_json, write_text
 from pairkit.folders import held_folder
 from pairkit.terminal import progress
 
@@ -94,8 +93,7 @@ def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) 
 
 def _clear(out: Path) -> None:
     for name in _OURS:
-        path = out / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        remove(out / name)
 
 
 def _with_backbones(runs: Sequence[Run], skipped: dict[str, str]) -> tuple[list[Run], dict[str, str]]:

@@ -11,7 +11,6 @@ step-120/clock.json          how long training took up to here
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 from aoe_train.trainer.gather import is_distributed
 from aoe_train.trainer.sharding import share_of
 from pairkit.errors import DataError
-from pairkit.files import whole_folder, write_json
+from pairkit.files import remove, whole_folder, write_json
 
 _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
@@ -85,7 +84,7 @@ def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
         wait_for_all()
     for path in work.glob(f"{_PREFIX}*"):
         if path != folder:
-            shutil.rmtree(path)
+            remove(path)
 
 
 def write_extras(

@@ -221,7 +221,6 @@ def test_store_with_a_torn_page(store: Store) -> None:
     store.path.write_bytes(data)
     with pytest.raises(DataError, match="move it away"), Store.open(store.path) as torn:
         list(torn.threads(REPO))
-    Store.open(store.path).close()
 
 
 def test_another_programs_database(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pairkit.errors import ConfigError
-from pairkit.files import sha256, whole_folder, write_bytes, write_errors, write_json, write_text
+from pairkit.files import open_own, sha256, whole_folder, write_bytes, write_errors, write_json, write_text
 
 
 def test_write_text_replaces_in_one_step(tmp_path: Path) -> None:
@@ -87,3 +87,42 @@ def test_killed_writer_leaves_old_folder_whole(tmp_path: Path) -> None:
         (partial / "c").write_text("3")
     assert [p.name for p in out.iterdir()] == ["c"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_of_ours_is_no_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "precious", tmp_path / "link"
+    target.write_bytes(b"precious")
+    target.chmod(0o644)
+    link.symlink_to(target)
+    for mode in ("wb", "r+b"):
+        with pytest.raises(ConfigError, match="link: is a link"):
+            open_own(link, mode, private=True)
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"precious", 0o644)
+    with pytest.raises(ConfigError, match="can't be written"):
+        open_own(tmp_path)
+
+
+def test_a_file_of_ours_is_made_gone_on_with_or_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with open_own(path, private=True) as file:
+        file.write(b"one")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with open_own(path) as file:
+        file.seek(3)
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    open_own(path, "wb").close()
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", [".out.partial", ".out.old", "out"])
+def test_links_in_the_way_of_a_folder_go_and_their_targets_stay(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "precious"
+    target.mkdir()
+    (target / "file").write_text("precious")
+    (tmp_path / name).symlink_to(target)
+    with whole_folder(tmp_path / "out") as partial:
+        (partial / "file").write_text("new")
+    assert (target / "file").read_text() == "precious"
+    assert (tmp_path / "out" / "file").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "precious"]

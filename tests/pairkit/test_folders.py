@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,18 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         pass
     with held_folder(tmp_path / "w", "busy; wait"):
         pass
+
+
+def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("all that I have")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(ConfigError, match="lock: is a link"), held_folder(tmp_path / "work", ""):
+        pytest.fail("the folder was held")
+    assert (tmp_path / "precious").read_text() == "all that I have"
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    with pytest.raises(ConfigError, match="lock: is no plain file"), held_folder(tmp_path, ""):
+        pytest.fail("the folder was held")
