@@ -18,6 +18,7 @@ Equal input gives equal bytes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +115,23 @@ def write_dataset(
         write_text(folder / "README.md", card)
 
 
-def export_pairs(dataset: PairDataset, out: Path, file_format: Literal["jsonl", "csv"]) -> list[Path]:
+# What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian ones included.
+_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
+
+
+def export_pairs(
+    dataset: PairDataset, out: Path, file_format: Literal["jsonl", "csv"], *, raw: bool = False
+) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
+
+    A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line end for a formula and runs
+    it, whoever wrote that text. So an apostrophe is put before it.
+
+    Args:
+        dataset: What to write.
+        out: The folder.
+        file_format: By which the files are called, too.
+        raw: Leave out those apostrophes: for programs, not for a spreadsheet.
 
     Returns:
         The files written, in order of the splits.
@@ -126,7 +142,7 @@ def export_pairs(dataset: PairDataset, out: Path, file_format: Literal["jsonl", 
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"
-        else _flat(rows).write_csv()
+        else (_flat(rows) if raw else _inert(_flat(rows))).write_csv()
         for split, rows in dataset.splits.items()
     }
     for path, text in texts.items():
@@ -135,6 +151,12 @@ def export_pairs(dataset: PairDataset, out: Path, file_format: Literal["jsonl", 
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
+
+
+def _inert(rows: pl.DataFrame) -> pl.DataFrame:
+    """Cells and names that no spreadsheet takes for formulas."""
+    names = {name: f"'{name}" for name in rows.columns if re.match(_FORMULA, name)}
+    return rows.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}")).rename(names)
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:

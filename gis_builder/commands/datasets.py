@@ -40,7 +40,12 @@ def audit(
         raise LeakError("leaks between splits: " + ", ".join(report.leaks), path=dataset)
 
 
-@app.command(epilog=examples("gis export gis-dataset --format jsonl --out gis-jsonl"))
+@app.command(
+    epilog=examples(
+        "gis export gis-dataset --format jsonl --out gis-jsonl",
+        "gis export gis-dataset --format csv --raw --out gis-csv",
+    )
+)
 def export(
     dataset: o.Dataset,
     *,
@@ -48,15 +53,22 @@ def export(
     labels: o.Labels = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder; each split becomes a file in it.")],
     file_format: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
+    raw: Annotated[
+        bool, typer.Option("--raw", help="CSV without the apostrophe before what a spreadsheet would run.")
+    ] = False,
 ) -> None:
-    """Write a dataset as JSON lines or CSV."""
+    """Write a dataset as JSON lines or CSV.
+
+    In CSV an apostrophe stands before a text that begins with = + - @, a tab or a line end: a spreadsheet
+    would run it as a formula.
+    """
     from pairkit.errors import ConfigError
     from pairkit.records import export_pairs
 
     if file_format not in ("jsonl", "csv"):
         raise ConfigError(f"--format {file_format}: expected jsonl or csv")
     pairs = o.read_dataset(dataset, columns, labels)
-    for path in export_pairs(pairs, out, "csv" if file_format == "csv" else "jsonl"):
+    for path in export_pairs(pairs, out, "csv" if file_format == "csv" else "jsonl", raw=raw):
         stdout.print(str(path), markup=False)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -79,6 +80,24 @@ def test_export(tmp_path: Path) -> None:
         ("a", "d", 1, '{"kind": "x", "n": 1}'),
         ('b,\n"c"', "é", 0, None),
     ]
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+def test_a_spreadsheet_runs_nothing_of_an_export(tmp_path: Path, mark: str) -> None:
+    text = mark + 'cmd|"/c calc"!A1'
+    frame = pl.DataFrame(
+        {"text1": [text, "1=1"], "text2": ["b", " -"], "label": [1.0, -0.5], mark + "more": [None, text]}
+    )
+    (sheet,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path / "a", "csv")
+    with sheet.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["text1", "text2", "label", f"'{mark}more"]
+    assert rows == [[f"'{text}", "b", "1.0", ""], ["1=1", " -", "-0.5", f"'{text}"]]
+    (sheet,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path / "b", "csv", raw=True)
+    with sheet.open(encoding="utf-8", newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
+    (lines,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path / "c", "jsonl")
+    assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
 
 
 def test_tables() -> None:
