@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from gis_builder.detect import might_matter
 from gis_builder.github import GitHub
-from gis_builder.records import IssueRef, Kind, Outcome
+from gis_builder.records import IssueRef, Outcome
 from gis_builder.settings import BuildSettings
 from gis_builder.sources.archive import archive_files, read_candidates
 from gis_builder.sources.dump import import_dump
 from gis_builder.store import RepoOutcome, RepoRow, Store
-from gis_builder.verdicts import judge, judge_some
+from gis_builder.verdicts import judge_asking
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 _RECORD = "crawl"
@@ -175,7 +175,7 @@ def _crawlable(rows: Sequence[RepoRow]) -> list[str]:
 
 
 def _complete(github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings) -> None:
-    """Fetch the canonical issues that detection names, and issues for negatives."""
+    """Fetch what the verdicts rest on, canonical issues first of all, and issues for negatives."""
     homes = sorted({store.full_name(name) for name in names})
     positives = _fetch_targets(github, store, homes, settings)
     # After a sweep there is nothing more to draw from.
@@ -186,28 +186,28 @@ def _complete(github: GitHub, store: Store, names: Sequence[str], settings: Buil
 def _fetch_targets(
     github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings
 ) -> Counter[str]:
-    """Fetch what verdicts point at until they name nothing new; returns the duplicates of each repository.
+    """Fetch what verdicts rest on until they ask for nothing new; returns the duplicates of each repository.
 
-    A target that turns out to be a pull request or missing changes its verdict, which may name another: only
-    verdicts with a target that was just fetched are taken again.
+    A reference that turns out to be a pull request changes its verdict, which may then ask for another: only
+    the verdicts that asked for what was just fetched are taken again.
     """
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()
-    verdicts = judge(store, homes, settings.detect)
+    threads = (thread for repo in homes for thread in store.threads(repo))
     while True:
-        unsettled: dict[IssueRef, list[IssueRef]] = {}
-        for verdict in verdicts:
-            unknown = [ref for ref in verdict.targets if store.kind(ref) is Kind.UNKNOWN and ref not in asked]
-            if unknown:
-                unsettled[verdict.ref] = unknown
+        unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
+        for verdict, unknown in judge_asking(store, threads, settings.detect):
+            if new := unknown - asked:
+                unsettled[verdict.ref] = new
             elif verdict.outcome is Outcome.DUPLICATE:
                 positives[verdict.ref.repo] += 1
         if not unsettled:
             return positives
-        wanted = {ref for unknown in unsettled.values() for ref in unknown}
+        wanted = frozenset().union(*unsettled.values())
         github.fetch(sorted(wanted))
         asked |= wanted
-        verdicts = judge_some(store, unsettled, settings.detect)
+        again = map(store.thread, unsettled)
+        threads = (thread for thread in again if thread is not None)
 
 
 def pool_size(positives: int, settings: BuildSettings) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from gis_builder.detect import Rules, decide, explain
+from gis_builder.detect import KindOf, Rules, decide, explain
 from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Thread, Verdict
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, full_names
@@ -74,13 +74,20 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
 
 def judge(store: Store, repos: Iterable[str], settings: DetectSettings) -> Iterator[Verdict]:
     """Decide every whole thread of these repositories, one at a time in memory."""
-    return _decided(store, (thread for repo in repos for thread in store.threads(repo)), settings)
+    context = _Context(store, settings)
+    return (context.decide(thread) for repo in repos for thread in store.threads(repo))
 
 
-def judge_some(store: Store, refs: Iterable[IssueRef], settings: DetectSettings) -> Iterator[Verdict]:
-    """Decide the threads of these issues."""
-    threads = (store.thread(ref) for ref in refs)
-    return _decided(store, (thread for thread in threads if thread is not None), settings)
+def judge_asking(
+    store: Store, threads: Iterable[Thread], settings: DetectSettings
+) -> Iterator[tuple[Verdict, frozenset[IssueRef]]]:
+    """Decide threads; beside each verdict stands what it rests on and the store doesn't know yet.
+
+    That is its targets, and whatever it asked the kind of. With all of it fetched, the verdict is the one
+    that a store of the whole tracker gives.
+    """
+    context = _Context(store, settings)
+    return map(context.decide_asking, threads)
 
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> str:
@@ -147,10 +154,6 @@ def _read(path: Path, columns: list[str]) -> pl.DataFrame:
         raise DataError(f"not a file of verdicts ({reason}); run `gis detect` again", path=path) from error
 
 
-def _decided(store: Store, threads: Iterable[Thread], settings: DetectSettings) -> Iterator[Verdict]:
-    return map(_Context(store, settings).decide, threads)
-
-
 class _Context:
     """What detection has to know beyond a thread."""
 
@@ -158,13 +161,29 @@ class _Context:
         rows = [row for row in store.all_repos() if row.full_name]
         self._store, self._settings = store, settings
         self._newest = {row.full_name: row.max_number for row in rows}
+        self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
         self._names: dict[str, set[str]] = {}
         for row in rows:
             self._names.setdefault(row.full_name, set()).add(row.name)
 
     def decide(self, thread: Thread) -> Verdict:
         """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
-        verdict = decide(thread, self.kind_of, self.rules(thread.issue.repo))
+        return self._decide(thread, self.kind_of)
+
+    def decide_asking(self, thread: Thread) -> tuple[Verdict, frozenset[IssueRef]]:
+        """The verdict on one thread, and what it rests on that was not fetched."""
+        asked: set[IssueRef] = set()
+
+        def kind_of(ref: IssueRef) -> Kind:
+            asked.add(ref)
+            return self.kind_of(ref)
+
+        verdict = self._decide(thread, kind_of)
+        rests_on = asked.union(verdict.targets)
+        return verdict, frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
+
+    def _decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
+        verdict = decide(thread, kind_of, self.rules(thread.issue.repo))
         is_unsure = verdict.confidence < self._settings.min_confidence
         if verdict.outcome is Outcome.DUPLICATE and is_unsure:
             return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
@@ -181,11 +200,13 @@ class _Context:
         """What a reference points at.
 
         Numbers beyond the newest one that the crawl saw were not missing but not yet there: a dump ends
-        somewhere, and threads go on to mention what came later.
+        somewhere, and threads go on to mention what came later. Up to there a dump is all there is.
         """
         kind = self._store.kind(ref)
-        is_beyond = ref.number > self._newest.get(self._store.full_name(ref.repo), ref.number)
-        return Kind.UNKNOWN if kind is Kind.MISSING and is_beyond else kind
+        home = self._store.full_name(ref.repo)
+        if ref.number > self._newest.get(home, ref.number):
+            return Kind.UNKNOWN if kind is Kind.MISSING else kind
+        return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
 
 
 def _frames(verdicts: Iterator[Verdict]) -> Iterator[pl.DataFrame]:

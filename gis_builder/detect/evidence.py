@@ -58,7 +58,7 @@ class Marks:
     marked: tuple[Event, ...]  # marks and closings with a target that nobody took back
     unmarked: tuple[Event, ...]
     reopened_at: str | None  # the last reopening that was more than a slip
-    says_duplicate: bool  # closed with that reason, or labelled so
+    says_duplicate: bool  # closed with that reason, labelled so, or marked (REST doesn't tell of what)
 
 
 def instant(time: str) -> datetime:
@@ -70,21 +70,23 @@ def marks(thread: Thread) -> Marks:
     """Read the events, the closing reason and the labels of a thread."""
     issue = thread.issue
     reopened_at = _last_reopening(thread.events)
-    standing: dict[IssueRef, Event] = {}
+    standing: dict[IssueRef | None, Event] = {}
     unmarked = []
     for event in thread.events:
-        if event.target is not None and event.kind == "unmarked_as_duplicate":
+        if event.kind == "unmarked_as_duplicate":
             standing.pop(event.target, None)
             unmarked.append(event)
-        elif event.target is not None and event.kind in ("marked_as_duplicate", "closed"):
+        elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target is not None):
             standing.pop(event.target, None)  # so that the last mark stands last
             standing[event.target] = event
+    marked = [e for e in standing.values() if reopened_at is None or e.created_at > reopened_at]
     is_labelled = any(_DUPLICATE_LABEL.search(label) for label in issue.labels)
+    is_marked = any(event.target is None for event in marked)
     return Marks(
-        marked=tuple(e for e in standing.values() if reopened_at is None or e.created_at > reopened_at),
+        marked=tuple(event for event in marked if event.target is not None),
         unmarked=tuple(unmarked),
         reopened_at=reopened_at,
-        says_duplicate=issue.state_reason == "duplicate" or (is_labelled and not unmarked),
+        says_duplicate=issue.state_reason == "duplicate" or is_marked or (is_labelled and not unmarked),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gis_builder.detect.claims import Claim, ClaimKind, Stance
 from gis_builder.detect.evidence import Role, Statement
+from gis_builder.detect.targets import KindOf, could_be_meant
 from gis_builder.records import IssueRef
 
 _ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
@@ -57,7 +57,7 @@ class Ledger:
 
     issue: IssueRef
     closed_at: str
-    could_be_meant: Callable[[IssueRef], bool]  # whether a mention may be what a claim without a number means
+    kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
     standings: list[Standing] = field(default_factory=list)
     heard: list[Statement] = field(default_factory=list)
 
@@ -137,9 +137,16 @@ class Ledger:
             last.targets, last.is_inferred = named, True
 
     def meant_by(self, statement: Statement) -> tuple[IssueRef, ...]:
-        """The other issues that a statement names."""
-        mentions = statement.reading.mentions
-        return tuple(ref for ref in mentions if ref != self.issue and self.could_be_meant(ref))
+        """The other issues that a statement names: those of the thread's own repository, if there are any."""
+        meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
+        at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
+        return at_home or tuple(meant)
+
+    def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
+        is_called_pull = ref in statement.reading.pulls
+        return ref != self.issue and could_be_meant(
+            ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
+        )
 
     def _answer(self, statement: Statement) -> None:
         """Hear a statement that claims nothing: it may answer the last claim or give another reason."""

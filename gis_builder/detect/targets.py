@@ -32,6 +32,23 @@ def could_be_target(kind: Kind) -> bool:
     return kind in (Kind.ISSUE, Kind.UNKNOWN)
 
 
+def could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: bool) -> bool:
+    """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
+
+    What turned out to be missing was meant all the same, and so was an issue of another repository, whatever
+    is known of it: were they passed over, an older reference would be taken for what was meant.
+
+    Args:
+        ref: What was named.
+        home: The repository of the thread.
+        kind: What is known of it.
+        is_called_pull: Whether the text calls it a pull request.
+    """
+    if ref.repo != home:
+        return not is_called_pull
+    return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
+
+
 def knowing(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
     """`kind_of` with what the thread itself shows of pull requests that were not fetched."""
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from gis_builder.detect.claims import ClaimKind
 from gis_builder.detect.evidence import Marks, Role, marks, statements
 from gis_builder.detect.ledger import Fate, Ledger, Standing
-from gis_builder.detect.targets import DEFAULT_RULES, KindOf, Rules, check_targets, could_be_target, knowing
+from gis_builder.detect.targets import DEFAULT_RULES, KindOf, Rules, check_targets, knowing
 from gis_builder.detect.weight import before_closing, closing_of, weight
 from gis_builder.records import Evidence, Issue, Outcome, Thread, Verdict
 
@@ -54,11 +54,7 @@ def _from_marks(issue: Issue, tracker: Marks) -> Verdict | None:
 
 def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -> Ledger:
     """Hear every statement of a thread, and void what a reopening or the taking back of a mark voids."""
-    ledger = Ledger(
-        thread.issue.ref,
-        thread.issue.closed_at or thread.issue.updated_at,
-        lambda ref: could_be_target(kind_of(ref)),
-    )
+    ledger = Ledger(thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of)
     for statement in statements(thread, rules.former_names, must_read=tracker.says_duplicate):
         ledger.hear(statement)
     for standing in ledger.standings:
@@ -66,7 +62,7 @@ def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -
         if tracker.reopened_at is not None and when < tracker.reopened_at:
             standing.fate = Fate.REOPENED
         for event in tracker.unmarked:
-            if event.target in standing.targets and when <= event.created_at:
+            if (event.target is None or event.target in standing.targets) and when <= event.created_at:
                 standing.fate = Fate.UNMARKED
     return ledger
 

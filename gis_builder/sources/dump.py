@@ -16,7 +16,7 @@ from gis_builder.dump import Dump, Row, closing_event, find_dumps
 from gis_builder.records import Event, Issue, IssueRef, Thread
 from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record
 from gis_builder.sources.trackers import Tracker, Trackers
-from gis_builder.store import Absence, Page, RepoRow, Store, TopUp
+from gis_builder.store import Absence, Page, RepoRow, Store, Task, TopUp
 
 _ROWS = 1000  # of a file to one transaction
 _THREADS = 200
@@ -52,7 +52,8 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     rows = [tracker.row() for tracker in trackers]
     former = [row for tracker in trackers for row in tracker.former_rows()]
-    store.save(Page(repos=[*former, *rows], warnings=list(_warnings(trackers))))
+    whole = [Task(tracker.name, "import", done=True) for tracker in trackers]
+    store.save(Page(repos=[*former, *rows], warnings=list(_warnings(trackers)), tasks=whole))
     return rows
 
 

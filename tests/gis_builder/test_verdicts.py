@@ -14,7 +14,7 @@ from gis_builder.verdicts import (
     detect,
     explain_thread,
     judge,
-    judge_some,
+    judge_asking,
     judged_rows,
     read_duplicates,
     write_verdicts,
@@ -81,12 +81,17 @@ def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
 def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
     everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
     refs = sorted(everything)[::7]
-    assert list(judge_some(store, refs, DetectSettings())) == [everything[ref] for ref in refs]
+    some = [thread for ref in refs if (thread := store.thread(ref)) is not None]
+    assert [verdict for verdict, _ in judge_asking(store, some, DetectSettings())] == [
+        everything[ref] for ref in refs
+    ]
 
 
 def test_former_names_are_home(store: Store) -> None:
     """lumen was renamed: a link to its former name is one to itself."""
-    (found,) = judge_some(store, [IssueRef("lumenbase/lumen", 63)], DetectSettings())
+    thread = store.thread(IssueRef("lumenbase/lumen", 63))
+    assert thread is not None
+    ((found, _),) = judge_asking(store, [thread], DetectSettings())
     assert found.targets == (IssueRef("lumenbase/lumen", 58),)
 
 
