@@ -29,7 +29,9 @@ class Crawler:
         self, settings: BuildSettings, token_file: Path | None = None, *, quiet: bool = False
     ) -> None:
         self._settings, self._quiet = settings, quiet
-        self._tokens = find_tokens(settings.crawl.api_url, file=token_file)
+        self._tokens = find_tokens(
+            settings.crawl.api_url, file=token_file, allow_plain_http=settings.crawl.allow_plain_http
+        )
         self._watch = CrawlWatch(quiet=quiet)
 
     def open(self, store: Store) -> GitHub:

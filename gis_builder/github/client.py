@@ -14,7 +14,7 @@ from gis_builder.github.answers import Answer, AnswerKind, Budget, GraphQLError
 from gis_builder.github.progress import Listener, Waiting, ignore
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
-from gis_builder.github.transport import Transport
+from gis_builder.github.transport import GraphQLTransport, Transport
 from gis_builder.store import Page, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
@@ -128,7 +128,8 @@ class Client:
 
     def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
         """The address that errors name, and the line to it; another kind of server overrides this."""
-        return settings.graphql_url, Transport(settings.graphql_url, token, settings.timeout_s)
+        transport = GraphQLTransport(settings.graphql_address, token, settings.timeout_s)
+        return settings.graphql_url, transport
 
     def _ask_once(self, query: str) -> Answer:
         self._check_stop()

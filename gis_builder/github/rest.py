@@ -1,4 +1,4 @@
-"""The route for servers without GraphQL: REST, through PyGithub.
+"""The route for servers without GraphQL: REST.
 
 REST gives a hundred issues, comments or events a request and nests none of them, so it can't fetch the
 threads of a hundred chosen issues at once. What it does well is to read whole lists; all else follows.

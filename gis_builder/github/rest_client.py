@@ -8,40 +8,22 @@ from typing import Any
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
+from gis_builder.github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from gis_builder.github.transport import Transport
 from pairkit.errors import BadReply
 
-REDIRECTS = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTS = 5
 
 Object = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RestReply:
-    """A reply that says something about what was asked for.
-
-    Addresses are paths below the server's root. A link's host is left out on purpose: nothing is ever asked
-    of another one, and a stored cursor stays good when the server moves.
-    """
-
-    status: int
-    value: Any = None  # of a 200
-    next: str | None = None  # the next page of a list
-    location: str | None = None  # of a redirect; None where it leads to another host
-    message: str = ""  # of anything but a 200
 
 
 class RestClient(Client):
     """One token's line to a REST API: one request at a time, each counted as a point."""
 
     def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
-        # PyGithub takes a while to import, which no other route or command need wait for.
-        from gis_builder.github.rest_transport import RestTransport
-
-        return settings.api_url, RestTransport(settings.api_url, token, settings.timeout_s)
+        return settings.address.url, RestTransport(settings.address, token, settings.timeout_s)
 
     def get(self, path: str) -> RestReply:
         """Ask for a path below the server's root; redirects are followed, on this server only.
@@ -76,7 +58,11 @@ class RestClient(Client):
     def get_all(self, path: str) -> Iterator[Object]:
         """The items of a list, asked for page by page; see `get_list`."""
         cursor: str | None = path
+        seen: set[str] = set()
         while cursor:
+            if cursor in seen:
+                raise BadReply(f"{path}: its pages lead in a circle; run the same command again to go on")
+            seen.add(cursor)
             items, reply = self.get_list(cursor)
             yield from items
             cursor = reply.next

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gis_builder.github.parse import well_formed
-from gis_builder.github.rest_client import Object, RestCrawl, RestReply
+from gis_builder.github.rest_client import Object, RestCrawl
+from gis_builder.github.rest_transport import RestReply
 from gis_builder.records import Comment, Event, Issue, IssueRef, Thread
 from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record, repo_of
 from gis_builder.store import Absence, Page

@@ -15,7 +15,8 @@ from gis_builder.github.rest_client import Object, RestCrawl
 from gis_builder.records import Issue, IssueRef, Thread
 from gis_builder.rest_records import comment_record, event_record, issue_record, number_of, pull_record
 from gis_builder.store import Page, RepoRow, Task, TopUp, Wish
-from pairkit.errors import BadReply
+from pairkit.address import is_path
+from pairkit.errors import BadReply, DataError
 
 # How many items a server may list by page number; a list that ends beyond this may go on all the same.
 _SURE_DEPTH = 10_000
@@ -62,6 +63,11 @@ class Lists:
         """Read a list from its first page, or from where it was stopped, to its end."""
         stored = [task for task in self._crawl.store.tasks(self._repo, self._kind) if task.key == name]
         task = stored[0] if stored else Task(self._repo, self._kind, name, first, {"got": 0, "run": 0})
+        if task.cursor and not is_path(task.cursor):
+            raise DataError(
+                f"table tasks: the cursor {task.cursor[:100]!r} is no path on a server; use another --work",
+                path=self._crawl.store.path,
+            )
         while not task.done:
             task = self._step(task, first, take)
             self._crawl.tell(self._repo, *self._progress(name, task))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from pairkit.address import Address, read_address
 from pairkit.config import Settings
-from pairkit.errors import ConfigError
 
 # Words of closings, each searched among the comments of closed issues. Chosen on rust-lang/rust by duplicates
 # found per thread fetched: see benchmarks/README.md. A match is by whole words, as GitHub's search does it.
@@ -121,10 +121,20 @@ TITLE_WORDS = ("duplicate", "dup", "dupe")
 BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same problem as")
 
 
+def read_root(url: str) -> Address:
+    """The root of GitHub's API as a person wrote it.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    return read_address(url, "--api-url", "https://api.github.com")
+
+
 class CrawlSettings(Settings):
     """The crawl: where, how, how much at once and how patiently."""
 
     api_url: str = "https://api.github.com"
+    allow_plain_http: bool = False  # send the token over http to another machine, where anybody can read it
     strategy: Literal["search", "sweep"] = "search"
     # A repository that takes fewer queries to sweep than to search is swept: nothing can be missed there.
     sweep_small: bool = True
@@ -160,21 +170,21 @@ class CrawlSettings(Settings):
     @field_validator("api_url")
     @classmethod
     def _is_root(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            is_root = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # brackets that do not match, a port beyond all ports
-            is_root = False
-        if "@" in url:  # not a ValueError: that would be shown with the address
-            raise ConfigError(
-                "--api-url holds a user or password; leave them out, the token is given by GITHUB_TOKEN"
-            )
-        if not is_root:
-            raise ValueError("expected a server's root, such as https://api.github.com")
-        return url
+        return read_root(url).url
+
+    @property
+    def address(self) -> Address:
+        """The server's root."""
+        return read_root(self.api_url)
+
+    @property
+    def graphql_address(self) -> Address:
+        """The root that `/graphql` is below; GitHub Enterprise keeps it beside `/api/v3`."""
+        root = self.address
+        is_enterprise = root.path.endswith("/api/v3")
+        return replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
 
     @property
     def graphql_url(self) -> str:
-        """Where queries are posted; GitHub Enterprise keeps it beside `/api/v3`, not below."""
-        root = self.api_url.rstrip("/")
-        return root.removesuffix("/v3") + "/graphql" if root.endswith("/api/v3") else root + "/graphql"
+        """Where queries are posted."""
+        return f"{self.graphql_address.url}/graphql"

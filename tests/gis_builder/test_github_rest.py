@@ -20,9 +20,9 @@ from gis_builder.github.client import Denied
 from gis_builder.github.rest_client import RestClient
 from gis_builder.records import IssueRef, Kind, Thread
 from gis_builder.settings import DetectSettings
-from gis_builder.store import Absence, RepoOutcome, Store
+from gis_builder.store import Absence, Page, RepoOutcome, Store, Task
 from gis_builder.verdicts import judge
-from pairkit.errors import AuthError, BadReply, ConfigError, RateLimited, RemoteError
+from pairkit.errors import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
 from .conftest import comment, issue, write_tracker
 from .crawl_world import LAST, STATION, is_pull, open_github, quick, station_rows
@@ -402,6 +402,44 @@ def test_a_redirect_to_another_host_is_not_followed(canned, tiny: Server, store:
     url = canned(lambda path, query: (302, {"location": path}, {}))
     with pytest.raises(BadReply, match="in a circle"):
         RestClient(quick(url), Token("t", url)).get("/repos/acme/rocket")
+
+
+@pytest.fixture
+def evil(canned):
+    """Another server, and what it was asked."""
+    heard: list[str] = []
+    url = canned(lambda path, query: heard.append(path) or (200, {}, []))
+    return url.removeprefix("http://"), heard
+
+
+SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
+
+
+@pytest.mark.parametrize("shape", ["@{}/x", "http://{}/x", "//{}/x", "http://me@{}/x", "\\\\{}/x", ".{}"])
+def test_no_redirect_or_link_leads_to_another_host(canned, evil, shape: str) -> None:
+    host, heard = evil
+    url = canned(lambda path, query: (301, {"location": shape.format(host)}, {}))
+    with pytest.raises(BadReply, match="redirects to another host"):
+        RestClient(quick(url), Token(SECRET, url)).get("/repos/acme/rocket")
+    url = canned(lambda path, query: (200, {"link": f'<{shape.format(host)}>; rel="next"'}, []))
+    client = RestClient(quick(url, attempts=2), Token(SECRET, url))
+    with pytest.raises(BadReply, match=r"a next page that is nowhere on it|its pages lead in a circle"):
+        list(client.get_all("/repos/acme/rocket/issues"))
+    assert heard == []
+
+
+@pytest.mark.parametrize("shape", ["@{}/x", "http://{}/x", "//{}/x"])
+def test_no_stored_cursor_leads_to_another_host(tiny: Server, store: Store, evil, shape: str) -> None:
+    host, heard = evil
+    with over_rest(tiny.url, store) as github:
+        github.check([ROCKET])
+        task = Task(ROCKET, "rest sweep", "issues", shape.format(host), {"got": 0, "run": 0})
+        store.save(Page(tasks=[task]))
+        with pytest.raises(
+            DataError, match=r"store\.sqlite: table tasks: the cursor .* is no path on a server"
+        ):
+            github.sweep([ROCKET])
+    assert heard == []
 
 
 def test_a_redirect_keeps_its_query(tiny: Server) -> None:

@@ -127,6 +127,46 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     server.server_close()
 
 
+class MovedServer(BaseHTTPRequestHandler):
+    """Leads elsewhere, as GitHub Enterprise does after a change of its name; or gives nonsense."""
+
+    status: ClassVar[int] = 301
+    heard: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.heard.append(self.path)
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.send_response(self.status)
+        self.send_header("Location", "http://[")
+        self.send_header("Content-Length", "14")
+        self.end_headers()
+        self.wfile.write(b'{"token": [5]}')
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(301, "a redirect: give the address that it leads to"), (201, "holds none"), (500, "HTTP 500")],
+)
+def test_an_app_behind_a_redirect_or_nonsense(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, words: str
+) -> None:
+    monkeypatch.setattr(MovedServer, "status", status)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    environ = {
+        "GITHUB_APP_ID": "1",
+        "GITHUB_APP_PRIVATE_KEY": pem,
+        "GITHUB_APP_INSTALLATION_ID": "2",
+    }
+    with serving(MovedServer) as url:
+        (token,) = find_tokens(url, environ=environ)
+        with pytest.raises(AuthError, match=words):
+            token.reveal()
+
+
 def test_an_app_signs_with_its_installations_token(tmp_path: Path) -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
@@ -154,12 +194,36 @@ def test_a_token_does_not_print_copy_or_store_itself() -> None:
     assert Token("t", API).mask("try") == "try"
 
 
-def test_it_signs_for_its_own_host_only() -> None:
+def test_it_signs_for_its_own_origin_only() -> None:
     token = Token(SECRET, API)
-    ours = requests.Request("POST", f"{API}/graphql", auth=token).prepare()
-    theirs = requests.Request("POST", "https://api.github.com.evil.example/graphql", auth=token).prepare()
+    ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
     assert ours.headers["Authorization"] == f"Bearer {SECRET}"
-    assert "Authorization" not in theirs.headers
+    for root in (f"{API}.evil.example", f"{API}@evil.example", f"{API}:8443", API.replace("https", "http")):
+        theirs = requests.Request("POST", f"{root}/graphql", auth=token).prepare()
+        assert "Authorization" not in theirs.headers
+
+
+def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
+    environ = {"GITHUB_TOKEN": SECRET}
+    with pytest.raises(ConfigError, match=r"over plain http .* --set crawl\.allow_plain_http=true"):
+        find_tokens("http://git.example", environ=environ)
+    for url, allowed in (
+        ("http://git.example", True),
+        ("http://127.0.0.1:8", False),
+        ("http://[::1]", False),
+    ):
+        assert find_tokens(url, environ=environ, allow_plain_http=allowed)
+
+
+def test_what_is_for_this_machine_goes_through_no_proxy(
+    hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(AuthError):
+        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask("{ viewer { login } }")
+    assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
 class Hostile(BaseHTTPRequestHandler):

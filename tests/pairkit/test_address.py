@@ -1,0 +1,159 @@
+"""An address is read once; nothing that others name leads away from its origin."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from hypothesis import example, given
+from hypothesis import strategies as st
+from urllib3.util import parse_url
+
+from pairkit.address import Address, Origin, is_path, origin_of, read_address
+from pairkit.errors import BadReply, ConfigError
+
+ROOT = "https://api.example"
+
+
+def read(text: str) -> Address:
+    return read_address(text, "--api-url", ROOT)
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "origin"),
+    [
+        ("HTTPS://Api.Example:443/", ROOT, ("https", "api.example", 443)),
+        ("http://localhost:00080/v1/", "http://localhost/v1", ("http", "localhost", 80)),
+        ("https://x:8443/api/v3", "https://x:8443/api/v3", ("https", "x", 8443)),
+        ("http://[0:0::1]:8000", "http://[::1]:8000", ("http", "[::1]", 8000)),
+        ("http://gpu_box:1/v1", "http://gpu_box:1/v1", ("http", "gpu_box", 1)),
+    ],
+)
+def test_an_address_has_one_form(text: str, url: str, origin: tuple[str, str, int]) -> None:
+    assert (read(text).url, read(text).origin) == (url, origin)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("https://me:hunter2@api.example", "a user or password"),
+        ("https://api.example@evil", "a user or password"),
+        ("https://api.example/?key=hunter2", "a query or a fragment"),
+        ("https://api.example/#hunter2", "a query or a fragment"),
+        ("ftp://x", "expected a server's root, such as https://api.example"),
+        ("https://", "expected"),
+        ("https://x:", "expected"),
+        ("https://x:0", "expected"),
+        ("https://x:65536", "expected"),
+        ("https://[", "expected"),
+        ("https://[::1", "expected"),
+        ("https://[::1%25eth0]", "expected"),
+        ("https://[1]", "expected"),
+        ("https://a\\b", "expected"),
+        ("https://a\tb", "expected"),
+        ("https://x\n", "expected"),
+        (" https://x", "expected"),
+        ("https://x//y", "expected"),
+        ("https://b\u00fccher.example", "xn--"),
+        ("https://api.example\u3002evil", "xn--"),
+    ],
+)
+def test_what_is_no_address_is_refused_and_its_secrets_are_not_repeated(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        read(text)
+    assert "hunter2" not in str(caught.value)
+    assert str(caught.value).startswith("--api-url ")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_loopback"),
+    [
+        ("http://localhost:1", True),
+        ("http://LOCALHOST", True),
+        ("http://127.8.9.1", True),
+        ("http://[::1]:2", True),
+        ("http://localhost.evil", False),
+        ("http://10.0.0.1", False),
+        ("http://127.1", False),  # libraries differ in what they take it for
+        ("http://[::2]", False),
+    ],
+)
+def test_what_stays_on_this_machine(url: str, is_loopback: bool) -> None:
+    assert read(url).is_loopback is is_loopback
+
+
+def test_a_secret_crosses_no_network_in_clear() -> None:
+    for url in ("https://x", "http://127.0.0.1:8"):
+        read(url).guard("the token", "say so")
+    with pytest.raises(ConfigError, match=r"http://x: over plain http .* the token; use https, or say so"):
+        read("http://x").guard("the token", "say so")
+
+
+EVIL = [
+    "@evil/x",
+    "//evil/x",
+    "/\\evil",
+    "\\\\evil",
+    ".evil/x",
+    ":8@evil/",
+    "https://evil/",
+    "/a\r\nHost: evil",
+    "/a\tb",
+    "/a b",
+    "/a#b",
+    "/\x00",
+    "/\u2028",
+    "/\ud800",
+    "",
+    "x",
+]
+
+
+@pytest.mark.parametrize("path", EVIL)
+@pytest.mark.parametrize("root", [ROOT, f"{ROOT}/api/v3"])
+def test_a_path_that_could_lead_elsewhere_is_refused(path: str, root: str) -> None:
+    with pytest.raises(BadReply, match="no path on this server"):
+        read(root).join(path)
+    assert not is_path(path)
+
+
+HOSTS = st.sampled_from(["https://evil", "http://api.example", "https://api.example:444", "//evil", "@evil"])
+PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.example", "https:", "\u2100"])
+
+
+@given(st.lists(PARTS | HOSTS | st.characters(), max_size=8).map("".join))
+@example("/\\evil")
+@example("/?x=@evil//")
+def test_whatever_is_joined_requests_asks_our_server_alone(text: str) -> None:
+    address = read("https://api.example/api/v3")
+    paths = [path for path in (text, address.path_of(text), address.path_of(text, any_host=True)) if path]
+    for path in paths:
+        try:
+            url = address.join(path)
+        except BadReply:
+            assert path is text  # what `path_of` gives can always be asked for
+            continue
+        seen = requests.Request("GET", url).prepare().url or ""
+        assert urlsplit(seen)[:2] == ("https", "api.example")
+        assert parse_url(seen)[:4] == ("https", None, "api.example", None)
+        assert origin_of(seen) == Origin("https", "api.example", 443)
+
+
+def test_links_are_paths_below_the_root() -> None:
+    address = read("https://api.example/api/v3")
+    assert address.path_of("https://API.example:443/api/v3/repos?page=2") == "/repos?page=2"
+    assert address.path_of("/api/v3/repos") == "/repos"
+    assert address.path_of("/repositories/1") == "/repositories/1"
+    for elsewhere in (
+        "http://api.example/api/v3/repos",
+        "https://api.example:8443/api/v3/repos",
+        "https://evil/api/v3/repos",
+        "http://[",
+        "repos",
+        "",
+    ):
+        assert address.path_of(elsewhere) is None
+    assert address.path_of("http://inside:8080/api/v3/repos", any_host=True) == "/repos"
+    for nowhere in ("@evil/x", "https://inside//evil", "https://me@evil/x", "http://["):
+        assert address.path_of(nowhere, any_host=True) is None
