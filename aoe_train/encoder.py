@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from aoe_train.backbones.decoder import (
 from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
+from aoe_train.model_folder.files import check_files, read_object
 from aoe_train.origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train.packing.at_once import TOKENS_ACCELERATOR, batches, tokens_at_once
 from aoe_train.packing.memory import keep_freed_memory
@@ -99,6 +99,7 @@ class Encoder:
         check_pin(source, revision, trust_remote_code=trust_remote_code)
         place = torch.device(device) if device else _best_device()
         folder = find_folder(source, revision=revision)
+        check_files(folder)
         stored = _stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
         given = {key: value for key, value in overrides.items() if value is not None}
@@ -248,8 +249,9 @@ class Encoder:
             "device": self.device.type,
         }
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write a model folder, which sentence-transformers loads too."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
             self.model.backbone.save_pretrained(folder)
@@ -333,13 +335,13 @@ def _stored_settings(folder: Path) -> dict[str, Any]:
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return read_sentence_transformers(folder)
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"not readable as JSON ({error}); copy the model again", path=path) from error
-    if not isinstance(stored, dict) or stored.pop("format", None) != _FORMAT:
+    stored = read_object(path)
+    if stored.pop("format", None) != _FORMAT:
         raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
-    return stored
+    try:
+        return load_settings(EncoderSettings, below=stored).model_dump()
+    except ConfigError as error:
+        raise DataError(f"{error}; copy the model again", path=path) from error
 
 
 def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -50,9 +50,19 @@ def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     return raw
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether the tokenizer gave up within: a rule of its own is damaged, or takes too long over a text."""
+    return type(error).__name__ == "PanicException"  # of pyo3, which has no name for it to import
+
+
 def frame_of(raw: Tokenizer) -> Frame:
     """The tokens that a tokenizer adds, seen in how it encodes a letter."""
-    encoding = raw.encode("a")
+    try:
+        encoding = raw.encode("a")
+    except BaseException as error:
+        if is_panic(error):
+            raise DataError("the tokenizer's rules can't read the letter 'a'; use another") from error
+        raise
     own = [place for place, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
     if not own:
         raise ConfigError(

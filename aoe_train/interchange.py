@@ -7,13 +7,14 @@ and needs no module. Names of modules and keys are the old ones, which its lates
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aoe_train.model_folder.files import read_object
+from aoe_train.model_folder.modules import KINDS, read_model, read_modules, read_pooling, read_transformer
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes, write_json
 
@@ -56,7 +57,7 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
 
 def is_ran(folder: Path) -> bool:
     """Whether a model folder's backbone is a Recurrent Attention Network."""
-    return bool(_read_json(folder / "config.json").get("model_type") == "ran")
+    return bool(read_object(folder / "config.json").get("model_type") == "ran")
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
@@ -97,24 +98,24 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     Raises:
         ConfigError: a module or a setting that this package can't compute with.
     """
-    modules = _read_json(folder / "modules.json")
-    if not modules or modules[0]["type"] == OUR_MODULE:
+    modules = read_modules(folder)
+    if not modules or modules[0].type == OUR_MODULE:
         return {}
-    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    kinds = [KINDS.get(module.type, module.type) for module in modules]
     expected = ["Transformer", "Pooling", "Normalize"]
-    strange = [module for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
+    strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
     if strange or kinds != expected[: len(kinds)] or len(kinds) < 2:
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
             "Transformer, Pooling and then perhaps Normalize"
-            + (f"; encode with sentence-transformers, which has {strange[0]['type']}" if strange else "")
+            + (f"; encode with sentence-transformers, which has {strange[0]}" if strange else "")
         )
-    pooling = _read_pooling(folder / modules[1]["path"] / "config.json")
+    prompt = read_model(folder).prompt
     return {
-        "pooling": pooling,
+        "pooling": _read_pooling(folder / modules[1].path),
         "normalize": "Normalize" in kinds,
-        **_read_transformer(folder / modules[0]["path"]),
-        **_read_prompt(folder),
+        **_read_transformer(folder / modules[0].path),
+        **({"prompt": prompt + "{text}"} if prompt else {}),
     }
 
 
@@ -140,7 +141,7 @@ def _pooling(folder: Path, pooling: str, dim: int) -> list[_Module]:
         identity = {"activation_function": "torch.nn.modules.linear.Identity"}
         modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
     if pooling == "first-last-avg":
-        layers = _read_json(folder / "config.json")["num_hidden_layers"]
+        layers = read_object(folder / "config.json")["num_hidden_layers"]
         weights = np.zeros(layers + 1, dtype=np.float32)  # the first of them is the embedding layer's
         weights[[1, layers]] = 1
         shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
@@ -163,55 +164,42 @@ def _write(folder: Path, modules: list[_Module]) -> None:
     write_json(folder / "modules.json", listed)
 
 
-def _read_pooling(path: Path) -> str:
-    config = _read_json(path)
-    modes = config.get("pooling_mode") or [
-        key.removeprefix("pooling_mode_")
-        for key, value in config.items()
-        if key.startswith("pooling_mode_") and value
-    ]
+def _read_pooling(folder: Path) -> str:
+    path, config = folder / "config.json", read_pooling(folder)
     known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
-    modes = [modes] if isinstance(modes, str) else modes
-    if len(modes) != 1 or modes[0] not in known:
-        raise ConfigError(f"{path}: pooling by {modes}; known is one of {', '.join(sorted(known))}")
-    if config.get("include_prompt") is False:
+    if len(config.modes) != 1 or config.modes[0] not in known:
+        raise ConfigError(f"{path}: pooling by {config.modes}; known is one of {', '.join(sorted(known))}")
+    if not config.include_prompt:
         raise ConfigError(
             f"{path}: include_prompt is false; only poolings over the prompt too are understood"
         )
-    return known[modes[0]]
+    return known[config.modes[0]]
 
 
 def _read_transformer(folder: Path) -> dict[str, Any]:
-    named = sorted(folder.glob("sentence_*_config.json"))  # after the architecture, once
-    config = _read_json(named[0]) if named else {}
-    task = config.get("transformer_task", "feature-extraction")
-    if task != "feature-extraction":
-        raise ConfigError(f"{folder}: its transformer's task is {task}; expected feature-extraction")
-    length = config.get("max_seq_length") or _tokenizer_length(folder)
-    found = {"max_length": length, "do_lower_case": config.get("do_lower_case")}
+    config = read_transformer(folder)
+    if config.transformer_task != "feature-extraction":
+        raise ConfigError(
+            f"{folder}: its transformer's task is {config.transformer_task}; expected feature-extraction"
+        )
+    length = config.max_seq_length or _tokenizer_length(folder)
+    found = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in found.items() if value}
 
 
 def _tokenizer_length(folder: Path) -> int | None:
     """Where their latest releases keep the length; None where the tokenizer sets no limit."""
-    length = _read_json(folder / "tokenizer_config.json").get("model_max_length", _UNLIMITED)
-    positions = _read_json(folder / "config.json").get("max_position_embeddings", _UNLIMITED)
-    return min(int(length), positions) if length < _UNLIMITED else None
+    length = _number(folder / "tokenizer_config.json", "model_max_length")
+    positions = _number(folder / "config.json", "max_position_embeddings")
+    return min(length, positions) if length < _UNLIMITED else None
 
 
-def _read_prompt(folder: Path) -> dict[str, str]:
-    config = _read_json(folder / "config_sentence_transformers.json")
-    prompt = (config.get("prompts") or {}).get(config.get("default_prompt_name"))
-    return {"prompt": prompt + "{text}"} if prompt else {}
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"not readable as JSON ({error}); copy or download the model again", path=path
-        ) from error
+def _number(path: Path, key: str) -> int:
+    """A positive number of a file; `_UNLIMITED` where it has none."""
+    value = read_object(path).get(key)
+    if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
+        return _UNLIMITED
+    if not isinstance(value, int) or value < 1:
+        raise DataError(f"{key} = {str(value)[:20]!r}: expected a positive number", path=path)
+    return value

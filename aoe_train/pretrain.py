@@ -23,6 +23,7 @@ from aoe_train.backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train.backbones.ran.tokenizer import load_tokenizer
 from aoe_train.trainer.arguments import one_gpu, set_precision
 from aoe_train.trainer.callbacks import ProgressCallback
+from aoe_train.trainer.resume import check_states
 from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256, whole_folder, write_json
@@ -60,10 +61,13 @@ def pretrain(settings: PretrainSettings, *, quiet: bool = False) -> dict[str, An
     set_seed(settings.seed)
     model = _model(settings, tokenizer)
     trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
+    resume = _newest_checkpoint(work)
+    if resume is not None:
+        check_states(Path(resume))
     bar = ProgressCallback(quiet=quiet)
     trainer.add_callback(bar)
     try:
-        trained = trainer.train(resume_from_checkpoint=_newest_checkpoint(work))
+        trained = trainer.train(resume_from_checkpoint=resume)
     finally:
         bar.close()
     steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
@@ -110,17 +114,30 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
         raise ConfigError(f"{settings.out}: exists already; give another `out`, or `fresh` to replace it")
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
-    elif json.loads((work / _RUN_FILE).read_text(encoding="utf-8")) != origin:
+    elif _read_run(work / _RUN_FILE) != origin:
         raise ConfigError(
             f"{work}: a run with other settings or texts was begun here; give the same ones, or `fresh`"
         )
 
 
+def _read_run(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"not readable as JSON ({error}); give `fresh` to begin anew", path=path) from error
+
+
 def _newest_checkpoint(work: Path) -> str | None:
     """The newest whole checkpoint: the file that is looked for is the last that transformers writes."""
-    found = [path.parent for path in work.glob("checkpoint-*/trainer_state.json") if path.stat().st_size]
-    newest = max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+    states = work.glob("checkpoint-*/trainer_state.json")
+    found = [path.parent for path in states if path.stat().st_size and _step(path.parent) >= 0]
+    newest = max(found, key=_step, default=None)
     return None if newest is None else str(newest)
+
+
+def _step(checkpoint: Path) -> int:
+    number = checkpoint.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
 
 
 def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> RanForMaskedLM:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from aoe_train.frame import Frame, frame_of, raw_tokenizer
+from aoe_train.frame import Frame, frame_of, is_panic, raw_tokenizer
 from aoe_train.longtext import LongText, check_overlap, pieces
 from aoe_train.records import TokenBatch
 from aoe_train.token_cache import cache_key, load_arrays, save_arrays
@@ -138,6 +138,12 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
         if bad is None:
             raise
         raise DataError(f"text {bad[:60]!r} holds half a surrogate pair; mend or drop its rows") from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise DataError(
+            f"the tokenizer gave up on a text, such as {texts[0][:60]!r} ({str(error)[:80]}); use another"
+        ) from error
 
 
 def _tokenise(

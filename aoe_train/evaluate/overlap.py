@@ -77,8 +77,9 @@ def read_digests(folder: Path) -> np.ndarray | None:
     if not path.is_file():
         return None
     try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        # Mapped, as a header may promise more numbers than the file has, or the memory.
+        found = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, OverflowError) as error:
         raise DataError(
             f"not readable ({error}); copy the model again, or delete this file", path=path
         ) from error

@@ -86,11 +86,17 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
     _refuse_loops(model, settings)
     # Read afresh: an encoder's backbone may have been changed to run without padding.
     with quietly():
-        backbone = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
+        backbone = AutoModel.from_pretrained(
+            model,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     _trace(PaddedEncoder(backbone, settings.pooling, normalize=settings.normalize).eval(), folder / GRAPH)
-    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
     tokenizer.model_max_length = settings.max_length
     tokenizer.save_pretrained(folder)
 
@@ -122,7 +128,7 @@ def onnx_encoder(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
     from transformers import AutoTokenizer
 
     session = onnxruntime.InferenceSession(folder / GRAPH, providers=["CPUExecutionProvider"])
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         tokens = tokenizer(list(texts), padding=True, truncation=True, return_tensors="np")

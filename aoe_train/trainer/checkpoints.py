@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -57,12 +58,17 @@ class Checkpoint:
 
     def seconds(self) -> float:
         """How long training took up to here."""
-        return float(json.loads((self.folder / CLOCK_FILE).read_text(encoding="utf-8"))["seconds"])
+        path = self.folder / CLOCK_FILE
+        try:
+            return float(json.loads(path.read_text(encoding="utf-8"))["seconds"])
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DataError("no clock of a run; begin anew with --fresh", path=path) from error
 
 
 def newest_checkpoint(work: Path) -> Checkpoint | None:
     """The checkpoint to go on from; None to begin."""
-    found = [Checkpoint(path) for path in work.glob(f"{_PREFIX}*") if path.is_dir()]
+    named = [path for path in work.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdecimal()]
+    found = [Checkpoint(path) for path in named if path.is_dir()]
     return max(found, key=lambda checkpoint: checkpoint.step, default=None)
 
 
@@ -98,7 +104,10 @@ def write_extras(
 
 
 def _load(path: Path) -> dict[str, Tensor] | None:
-    return load_file(path) if path.exists() else None
+    try:
+        return load_file(path) if path.exists() else None
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"not readable ({error}); begin anew with --fresh", path=path) from error
 
 
 def wait_for_all() -> None:

@@ -25,6 +25,7 @@ from aoe_train.trainer.checkpoints import (
 )
 from aoe_train.trainer.gather import is_distributed
 from aoe_train.trainer.ledger import Ledger
+from aoe_train.trainer.resume import check_states
 from aoe_train.trainer.sharding import (
     check_support,
     is_sharded,
@@ -110,6 +111,7 @@ class PairTrainer(Trainer):
     def fit(self, resume: Checkpoint | None = None) -> TrainOutput:
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
+            check_states(resume.trainer_folder)
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
             own = trained_weights(self.pair_model)
             if self.best is not None and is_sharded(self.pair_model):

@@ -160,7 +160,9 @@ def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch
 def _adapters(folder: Path, copy: Path, base: str) -> Path:
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
-    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+    (folder / "adapter_config.json").write_text(
+        json.dumps({"peft_type": "LORA", "base_model_name_or_path": base})
+    )
     return folder
 
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from aoe_train.backbones.ran import tensor_bundle
 from aoe_train.backbones.ran.tensor_bundle import read_bundle
 from pairkit.errors import DataError
 
@@ -57,4 +62,32 @@ def test_each_damaged_byte_of_the_blocks_is_noticed(copy: Path, place: int):
     content[place] ^= 0x10
     index.write_bytes(content)
     with pytest.raises(DataError, match=r"damaged|compressed"):
+        read_bundle(copy)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=8),
+    st.integers(0, 200),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_mutated_index_is_data_or_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[tuple[int, int]], cut: int
+):
+    """Checksums are made to fit, so that what lies behind them is reached."""
+    monkeypatch.setattr(tensor_bundle, "_masked_crc32c", lambda _: ANY)
+    for path in CHECKPOINT.parent.glob("ran.ckpt.[id]*"):
+        shutil.copy(path, tmp_path)
+    index = tmp_path / "ran.ckpt.index"
+    content = bytearray(index.read_bytes())
+    for place, value in places:
+        content[place % len(content)] = value
+    index.write_bytes(content[cut:])
+    with suppress(DataError):
+        read_bundle(tmp_path / "ran.ckpt")
+
+
+def test_an_index_of_megabytes_and_a_name_without_end(copy: Path):
+    with Path(f"{copy}.index").open("wb") as file:
+        file.truncate(17 << 20)
+    with pytest.raises(DataError, match="larger than 16 MiB"):
         read_bundle(copy)

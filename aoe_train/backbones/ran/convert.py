@@ -5,7 +5,6 @@ rannet/ran-3/encode-attn/dense-q/kernel  (in, out)   ->   a third of ran.layers.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +16,12 @@ from torch import Tensor
 from aoe_train.backbones.ran.configuration import RanConfig
 from aoe_train.backbones.ran.masked_lm import RanForMaskedLM
 from aoe_train.backbones.ran.tensor_bundle import read_bundle
+from aoe_train.model_folder.files import read_object
 from pairkit.errors import ConfigError, DataError
 
 Sources = dict[str, list[str]]
 
+_LARGEST = 1 << 16
 _EMBEDDINGS = "rannet/token-embedding/embeddings"
 
 
@@ -60,14 +61,14 @@ def _prefix(source: Path) -> Path:
 
 def _published_config(folder: Path) -> dict[str, int]:
     path = folder / "config.json"
-    if not path.exists():
-        return {}
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise DataError(f"not readable as JSON ({error})", path=path) from error
-    names = ("head_num", "window_size", "min_window_size")
-    return {name: values[name] for name in names if isinstance(values.get(name), int)}
+    values = read_object(path)
+    found: dict[str, int] = {}
+    for name in ("head_num", "window_size", "min_window_size"):
+        value = values.get(name)
+        if value is not None and (type(value) is not int or not 1 <= value <= _LARGEST):
+            raise DataError(f"{name} = {str(value)[:20]}: expected a number from 1 to {_LARGEST}", path=path)
+        found |= {} if value is None else {name: value}
+    return found
 
 
 def _config(
@@ -84,8 +85,10 @@ def _config(
         raise ConfigError(
             f"{prefix}: shapes don't tell the number of heads and no config.json stands beside; give heads"
         )
+    if query.ndim != 2 or embeddings.ndim != 2:
+        raise DataError("its embeddings or queries are no matrices; fetch the checkpoint again", path=prefix)
     inner = query.shape[1]
-    if inner % heads or inner // heads % 2:
+    if heads < 1 or inner % heads or inner // heads % 2:
         raise ConfigError(f"{heads} heads don't divide an attention of {inner} into heads of an even size")
     return RanConfig(
         vocab_size=embeddings.shape[0],

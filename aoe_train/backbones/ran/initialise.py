@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import AutoModel
 
+from aoe_train.backbones.load import load_backbone
 from aoe_train.backbones.ran.modeling import RanModel
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 
 
 def read_embeddings(folder: Path) -> Float[Tensor, "vocabulary dim"]:
@@ -20,11 +21,11 @@ def read_embeddings(folder: Path) -> Float[Tensor, "vocabulary dim"]:
         ConfigError: The folder holds no model with weights in safetensors.
     """
     try:
-        encoder = AutoModel.from_pretrained(folder, use_safetensors=True, local_files_only=True)
-    except (OSError, ValueError) as error:
+        encoder: Any = load_backbone(folder).backbone
+    except (ConfigError, DataError) as error:
         raise ConfigError(
-            f"{folder}: no encoder to take embeddings from ({str(error)[:200]}); give a folder with "
-            "config.json and model.safetensors"
+            f"{folder}: no encoder to take embeddings from ({error}); give a folder with config.json and"
+            " model.safetensors"
         ) from error
     weight: Tensor = encoder.get_input_embeddings().weight
     return weight.detach().float()

@@ -17,6 +17,8 @@ import numpy as np
 
 from pairkit.errors import DataError
 
+_INDEX_LIMIT = 16 << 20  # the published one has 30 kB
+_KEY_LIMIT, _RANK_LIMIT = 4096, 8
 _FOOTER, _TRAILER, _MAGIC = 48, 5, 0xDB4775248B80FB57
 _STRING = 7
 _DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"}
@@ -34,6 +36,8 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
     """
     index = Path(f"{prefix}.index")
     try:
+        if index.stat().st_size > _INDEX_LIMIT:
+            raise DataError(f"larger than {_INDEX_LIMIT >> 20} MiB; no index of a checkpoint", path=index)
         entries = dict(_entries(index))
         header = _message(entries.pop(b""))
         if header.get(2, [0])[0]:
@@ -50,7 +54,7 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
             f"not readable ({error.strerror or error}); a checkpoint is NAME.index and NAME.data-…",
             path=error.filename or index,
         ) from error
-    except (IndexError, KeyError, UnicodeDecodeError, struct.error) as error:
+    except (IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error) as error:
         raise DataError(
             f"damaged index ({type(error).__name__}: {error}); fetch the file again", path=index
         ) from error
@@ -66,7 +70,11 @@ def _tensor(prefix: Path, name: str, entry: dict[int, list[int | bytes]], shards
     dtype = np.dtype(_DTYPES[_number(entry, 1)])
     dims = _message(_text(entry, 2)).get(2, [])
     shape = tuple(_number(_message(dim), 1) for dim in dims if isinstance(dim, bytes))
-    if math.prod(shape) * dtype.itemsize != size or offset + size > path.stat().st_size:
+    if (
+        len(shape) > _RANK_LIMIT
+        or math.prod(shape) * dtype.itemsize != size
+        or offset + size > path.stat().st_size
+    ):
         raise DataError(
             f"{name}: {size} bytes at {offset} are not shape {shape} of {dtype} within the file; "
             "fetch the file again",
@@ -84,13 +92,19 @@ def _entries(index: Path) -> Iterator[tuple[bytes, bytes]]:
         raise DataError("no index of a TensorFlow checkpoint; give the path of NAME.index", path=index)
     _, _, at = _handle(footer, 0)  # of a block of metadata, which bundles leave empty
     offset, size, _ = _handle(footer, at)
+    read = 0
     for _, handle in _block(data, offset, size, index):
         offset, size, _ = _handle(handle, 0)
+        read += size
+        if read > len(data):
+            raise IndexError("blocks overlap")
         yield from _block(data, offset, size, index)
 
 
 def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of a block; a key shares the beginning of the one before it."""
+    if offset + size > len(data):
+        raise IndexError("a block outside of the file")
     kind, expected = struct.unpack_from("<BI", data, offset + size)
     if kind:
         raise DataError("compressed; save the checkpoint again without compression", path=index)
@@ -102,6 +116,8 @@ def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[b
     while at < end:
         shared, at = _varint(block, at)
         fresh, at = _varint(block, at)
+        if shared + fresh > _KEY_LIMIT:
+            raise IndexError("a name of thousands of bytes")
         length, at = _varint(block, at)
         key = key[:shared] + block[at : at + fresh]
         at += fresh + length
@@ -151,6 +167,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     while True:
         byte = data[at]
         at += 1
+        if shift > 63:
+            raise IndexError("a number of more than 64 bits")
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

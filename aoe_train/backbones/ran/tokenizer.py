@@ -8,6 +8,7 @@ from typing import cast
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from aoe_train.model_folder import check_model_folder
 from pairkit.errors import ConfigError, DataError
 
 _SPECIAL = {
@@ -32,9 +33,13 @@ def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokeniz
     """
     if source.is_file():
         return _wordpiece(source, lowercase=lowercase)
+    if source.is_dir():
+        check_model_folder(source)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, local_files_only=True)
-    except (OSError, ValueError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:  # whatever a damaged file makes transformers and tokenizers raise
         raise ConfigError(
             f"{source}: no tokenizer ({str(error)[:200]}); give a folder with tokenizer.json or a vocab.txt"
         ) from error

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aoe_train.backbones.load import check_size
 from aoe_train.evaluate.embedders.local import find_separator, shown_name
+from aoe_train.model_folder import ADAPTERS_FILE, check_model_folder
+from aoe_train.model_folder.files import read_object
+from aoe_train.model_folder.modules import check_modules, read_modules
 from aoe_train.origin import versions
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from aoe_train.settings import Precision
 
 _DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_OLDEST = 6
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 
 
@@ -52,6 +57,7 @@ class SentenceTransformersEmbedder:
 
 def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer:
     try:
+        _check_release()
         from sentence_transformers import SentenceTransformer
     except ImportError:
         raise ConfigError(f"{refusal}, once `pip install sentence-transformers` has brought it") from refusal
@@ -73,18 +79,35 @@ def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer
 
 
 def _refuse_code(folder: Path) -> None:
-    """Refuse all that would run code of the folder's: pickles, and modules of other packages."""
+    """Refuse all that would run code that the folder chose: pickles, and modules that are on no list."""
+    check_model_folder(folder)
     for path in sorted(folder.rglob("*")):
-        if path.suffix in _PICKLES and not any(path.parent.glob("*.safetensors")):
+        if path.suffix in _PICKLES and not any(path.parent.glob("model*.safetensors")):
             raise ConfigError(
                 f"{path}: a pickle, which can run code when loaded; convert it to model.safetensors where you"
                 " trust it"
             )
-    for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
-        if not module["type"].startswith("sentence_transformers."):
-            raise ConfigError(
-                f"{folder}: its module {module['type']} is code of its own, which is not run here"
-            )
+    check_modules(folder)
+    for part in {folder / module.path for module in read_modules(folder)}:
+        check_model_folder(part)
+        if (part / ADAPTERS_FILE).is_file():
+            raise ConfigError(f"{part}: holds adapters; merge them into their base first")
+        if _is_network(part):
+            check_size(part)
+
+
+def _is_network(part: Path) -> bool:
+    return "model_type" in read_object(part / "config.json")
+
+
+def _check_release() -> None:
+    """Releases before 6 ran code that a folder named."""
+    found = version("sentence-transformers")
+    if int(found.partition(".")[0]) < _OLDEST:
+        raise ConfigError(
+            f"sentence-transformers {found} may run code that a model's folder names; `pip install"
+            f" 'sentence-transformers>={_OLDEST}'`"
+        )
 
 
 def _separator(model: SentenceTransformer) -> str:

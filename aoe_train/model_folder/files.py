@@ -1,0 +1,136 @@
+"""Which files of a model's folder are read at all, and JSON that may come from a stranger."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pairkit.errors import ConfigError, DataError
+
+_MIB = 1 << 20
+_JSON_LIMIT = 16 * _MIB
+_VOCABULARY_LIMIT = 256 * _MIB  # the largest that is published takes a seventh of it
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt")
+_ENTRIES_LIMIT = 20_000
+_INDEX = "*.safetensors.index.json"
+# A file in the hub's cache is a link to models--NAME/blobs/HASH.
+_SNAPSHOT = re.compile(r"models--[^/]+/snapshots/[^/]+")
+_REMEDY = "copy or download the model again"
+
+
+class Foreign(BaseModel):
+    """Base of what is read from a stranger's JSON: exact types, and no key that is not listed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+F = TypeVar("F", bound=BaseModel)
+
+
+def check_files(folder: Path) -> None:
+    """Refuse links that lead elsewhere, what is no file, and shards with a path.
+
+    Raises:
+        ConfigError: A link leads out of the folder (but for the hub's own cache), or a pipe or device stands
+            there.
+        DataError: A file of JSON or a vocabulary is too large, or the list of shards is damaged.
+    """
+    homes = _homes(folder)
+    for number, path in enumerate(_entries(folder)):
+        if number == _ENTRIES_LIMIT:
+            raise ConfigError(f"{folder}: more than {_ENTRIES_LIMIT:,} files; expected the folder of a model")
+        _check_entry(path, homes)
+    for path in sorted(folder.glob(_INDEX)):
+        _check_shards(path)
+
+
+def read_json(path: Path) -> Any:
+    """What a file of JSON holds.
+
+    Raises:
+        DataError: It is absent, too large, too deep, or no JSON.
+    """
+    try:
+        if path.stat().st_size > _limit(path):
+            raise DataError(f"larger than {_limit(path) // _MIB} MiB; {_REMEDY}", path=path)
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"not readable as JSON ({error}); {_REMEDY}", path=path) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds; an empty one where there is no file.
+
+    Raises:
+        DataError: See `read_json`; or the file holds something else.
+    """
+    if not path.is_file():
+        return {}
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
+    return found
+
+
+def decode(model: type[F], values: Any, path: Path, remedy: str = _REMEDY) -> F:
+    """What was read from `path` as a record of the kind `model`.
+
+    Raises:
+        DataError: A key that is not listed, or a value of another type or out of its range.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        what = "is not known here" if first["type"] == "extra_forbidden" else first["msg"]
+        shown = repr(first["input"])[:60]
+        raise DataError(f"{key} = {shown}: {what[:1].lower()}{what[1:]}; {remedy}", path=path) from error
+
+
+def _limit(path: Path) -> int:
+    return _VOCABULARY_LIMIT if path.name in _VOCABULARIES else _JSON_LIMIT
+
+
+def _homes(folder: Path) -> tuple[Path, ...]:
+    home = folder.resolve()
+    is_snapshot = _SNAPSHOT.search(folder.absolute().as_posix())
+    return (home, home.parents[1] / "blobs") if is_snapshot else (home,)
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    for above, folders, files in os.walk(folder):
+        yield from (Path(above, name) for name in (*folders, *files))
+
+
+def _check_entry(path: Path, homes: tuple[Path, ...]) -> None:
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{path}: leads nowhere; {_REMEDY}") from error
+    if not any(real.is_relative_to(home) for home in homes):
+        raise ConfigError(
+            f"{path}: a link out of the model's folder, to {real}; put the file itself there if you trust it"
+        )
+    if not (real.is_file() or real.is_dir()):
+        raise ConfigError(f"{path}: no file (a pipe or a device); {_REMEDY}")
+    is_text = path.suffix == ".json" or path.name in _VOCABULARIES
+    if is_text and real.is_file() and real.stat().st_size > _limit(path):
+        raise DataError(f"larger than {_limit(path) // _MIB} MiB; {_REMEDY}", path=path)
+
+
+def _check_shards(path: Path) -> None:
+    shards = read_object(path).get("weight_map")
+    if not isinstance(shards, dict):
+        raise DataError(f"no weight_map; {_REMEDY}", path=path)
+    for name in set(map(str, shards.values())):
+        if not re.fullmatch(r"[\w.-]+\.safetensors", name, re.ASCII):
+            raise ConfigError(
+                f"{path}: names the shard {name!r}; expected a .safetensors file of the same folder"
+            )
