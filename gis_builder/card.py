@@ -54,7 +54,8 @@ By one rule for both labels, in title and body: newlines and Unicode (NFC) made 
 dropped; HTML comments and template checklists dropped; images replaced by their alternative text;
 **statements about being a duplicate dropped** ("duplicate of …", "[dup]", "closing in favour of …"); **every
 reference to an issue or pull request dropped**, whichever it points at (numbers, links, file names such as
-`issue-12.rs`); credentials replaced by `[secret]` and e-mail addresses by `[email]` (the kinds stand below);
+`issue-12.rs`), with the words that only lead to it ("see", "related to"); credentials replaced by `[secret]`
+and e-mail addresses by `[email]` (the kinds stand below);
 blank lines tidied. Code stays.
 """
 

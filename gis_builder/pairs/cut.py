@@ -16,7 +16,7 @@ def cut(text: str, spans: Iterable[Span]) -> str:
     """Remove `spans`, what only joins two of them, brackets that only hold them, and the blank before."""
     pieces: list[str] = []
     position = 0
-    for start, end in _merge(text, spans):
+    for start, end in merge(text, spans):
         start, end = _widen(text, max(start, position), end)
         pieces.append(text[position:start])
         position = max(position, end)
@@ -24,7 +24,8 @@ def cut(text: str, spans: Iterable[Span]) -> str:
     return "".join(pieces)
 
 
-def _merge(text: str, spans: Iterable[Span]) -> list[Span]:
+def merge(text: str, spans: Iterable[Span]) -> list[Span]:
+    """`spans` in order, those that overlap made one, and those that only a comma or an "and" keeps apart."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and (start <= merged[-1][1] or _only_joins(text, merged[-1][1], start)):
@@ -39,8 +40,11 @@ def _only_joins(text: str, start: int, end: int) -> bool:
 
 
 def _widen(text: str, start: int, end: int) -> Span:
-    while start > 0 and end < len(text) and _WRAPPERS.get(text[start - 1]) == text[end]:
-        start, end = start - 1, end + 1
+    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])  # as in "( #12 )"
+    opening, closing = start - 1 - blank, end + blank
+    while opening >= 0 and closing < len(text) and _WRAPPERS.get(text[opening]) == text[closing]:
+        start, end = opening, closing + 1
+        opening, closing = start - 1, end
     follows = text[end] if end < len(text) else "\n"
     if follows in " \t" and (start == 0 or text[start - 1] == "\n"):
         return start, end + 1

@@ -9,7 +9,8 @@ go;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate go as a whole;
 6. every reference to an issue or pull request goes, whichever it points at: `#12`, `owner/name#12`, `GH-12`,
-   links, `issue 12`, `issue-12.rs`. Hex colours, stack frames, `#[attributes]` and headings stay;
+   links, `issue 12`, `issue-12.rs`. Hex colours, stack frames, `#[attributes]` and headings stay. With it go
+   the words that only lead to it: "(see #12)", "Related to #12.";
 7. blanks at line ends, lines of bare markup and empty lines in a row go. Code stays.
 
 Steps 5 and 6 keep the label out of the text. They go by form alone: were only the partner's number taken out,
@@ -24,10 +25,11 @@ from dataclasses import dataclass, field
 
 from gis_builder.config import TextSettings
 from gis_builder.pairs.characters import tidy_characters
-from gis_builder.pairs.cut import Span, cut
+from gis_builder.pairs.cut import Span, cut, merge
 from gis_builder.pairs.duplicate_notes import find_duplicate_notes
 from gis_builder.pairs.markup import checklists, comments, images_to_words, segments, tidy_blanks
 from gis_builder.pairs.references import find_references
+from gis_builder.pairs.stubs import with_stub
 from gis_builder.records import Cluster, Issue, IssueRef, IssueText
 from gis_builder.secrets import scrub_secrets
 
@@ -119,7 +121,7 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     if not found:
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in found)
-    return cut(text, [reference.span for reference in found])
+    return cut(text, [with_stub(text, span) for span in merge(text, [r.span for r in found])])
 
 
 def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:

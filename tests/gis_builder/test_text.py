@@ -67,7 +67,7 @@ def test_what_went_is_counted_by_kind() -> None:
         "issue_reference": 1,
         "partner_reference": 2,
     }
-    assert rendered.text == "Crash on start\n\nSee. Write to [email].\ni"
+    assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
 def test_the_cluster_changes_counts_only() -> None:

@@ -1,0 +1,60 @@
+"""What leads to a reference goes with it; nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder.pairs.text import clean
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("It fails (see #12).", "It fails."),
+        ("It fails (see also issue #12 and #13).", "It fails."),
+        ("It fails (cf. #12), always.", "It fails, always."),
+        ("It fails. (See #12.) Always.", "It fails. Always."),
+        ("It fails ( #12 ) always.", "It fails always."),
+        ("It fails. Related to #12.", "It fails."),
+        ("It fails. Possibly related to #12, #13. It is bad.", "It fails. It is bad."),
+        ("It fails, see #12.", "It fails."),
+        ("It fails\n\nSee #12\n\nAlways", "It fails\n\nAlways"),
+        ("It fails.\n\nThis is related to https://github.com/a/b/issues/12", "It fails."),
+        ("- See #12\n- Try it", "- Try it"),
+        ("See #12 for details.", ""),
+        ("The parser fails (see #12 for more details).", "The parser fails."),
+        # The clause says more: only the joint goes.
+        ("This portion of #12.", "This portion."),
+        ("I think the crash is related to #12.", "I think the crash is related."),
+        ("Checks such as in #12, too.", "Checks such, too."),
+        ("We saw it in #12 and fixed it.", "We saw it in and fixed it."),
+        # Nothing leads to it.
+        ("The parser #12 fails.", "The parser fails."),
+        ("Do you see the window?", "Do you see the window?"),
+        ("I can not see.", "I can not see."),
+        ("What this is related to.", "What this is related to."),
+    ],
+)
+def test_stubs(text: str, left: str) -> None:
+    assert clean(text) == left
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["see", "cf.", "a/b#12", "related", "to", "(", ")", ".", ",", "\n", "crash", "of", " "]
+        )
+    ).map(" ".join)
+)
+def test_only_leads_and_stops_go_and_never_twice(text: str) -> None:
+    once = clean(text)
+    assert once.count("crash") == text.count("crash")
+    assert "#12" not in once
+    assert clean(once) == once
+
+
+def test_a_text_without_references_keeps_its_words() -> None:
+    text = "See it (cf. the manual). Related to nothing, due to rain."
+    assert clean(text) == text
