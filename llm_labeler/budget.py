@@ -104,7 +104,8 @@ def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: 
     if unknown:
         raise ConfigError(
             f"--max-cost can't be kept: the price of {', '.join(unknown)} is unknown; set price_in and "
-            f"price_out (US dollars per million tokens) under [llm.{unknown[0]}], or limit with --max-tokens"
+            f"price_out (US dollars per million tokens) under [llm.{unknown[0]}], or local = true if it runs "
+            "on this machine, or limit with --max-tokens"
         )
     if spent.unpriced:
         raise ConfigError(

@@ -15,7 +15,7 @@ from pairkit.terminal import run
 
 # What each extra brings; `gis` alone does without.
 _EXTRA_OF = {
-    "openai": "label",
+    "httpx2": "label",
     "json_repair": "label",
     "torch": "train",
     "transformers": "train",

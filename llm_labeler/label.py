@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from llm_labeler.workplace import (
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, RemoteError
 from pairkit.folders import check_apart, held_folder, work_beside
+from pairkit.openai_api.loops import run_anywhere
 
 Say = Callable[[str], None]
 
@@ -119,7 +119,7 @@ def generate(
     for reason, count in texts.dropped.items():
         say(f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)")
     if leaving := [name for name, provider in providers.items() if provider.leaves_machine]:
-        say(f"the sentences are sent to other machines: {', '.join(leaving)}")
+        say(f"the sentences may leave this machine: {', '.join(leaving)}")
     check_out(out, record.made_of(), fresh=fresh)
     with held_folder(work, IN_USE), Store.open(work / STORE_FILE, create=True) as store:
         remember(work, record, texts.texts)
@@ -128,7 +128,7 @@ def generate(
         before = store.spent()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, before)
         _keep_words(store, record)
-        asked = asyncio.run(ask_everything(record, texts.texts, providers, store, batch=batch, show=show))
+        asked = run_anywhere(ask_everything(record, texts.texts, providers, store, batch=batch, show=show))
         _refuse_unanswered(asked, out, work)
         if asked.stopped:
             say(f"stopped at --{asked.stopped.replace('_', '-')}; the dataset holds what was answered so far")
@@ -198,7 +198,10 @@ def _prepare(
     providers = {name: build(name, settings.llm[name]) for name in names}
     leaving = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and leaving:
-        raise ConfigError(f"--local-only: {', '.join(leaving)} would send text to another machine")
+        raise ConfigError(
+            f"--local-only: {', '.join(leaving)} may send text to another machine; where the LLM itself runs "
+            f"on this one, set local = true in [llm.{leaving[0]}]"
+        )
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers

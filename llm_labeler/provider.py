@@ -32,7 +32,8 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
         reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.
         detail: What the server said, for people; never a credential.
         retry_after_s: The server's wish, if it told one.
-        retry: Whether asking again may help.
+        retry: Whether asking again, now, may help.
+        final: Whether it is about this very question, so that asking it again never helps.
         maybe_billed: Whether the server may have worked, and charged, for it.
     """
 
@@ -42,11 +43,13 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
         detail: str,
         *,
         retry: bool = True,
+        final: bool = False,
         retry_after_s: float | None = None,
         maybe_billed: bool = False,
     ) -> None:
         self.reason, self.detail = reason, detail
-        self.retry, self.retry_after_s, self.maybe_billed = retry, retry_after_s, maybe_billed
+        self.retry, self.final = retry, final
+        self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
         super().__init__(f"{reason}: {detail}")
 
 
@@ -62,7 +65,8 @@ class Provider(Protocol):
     rpm: int | None
     tpm: int | None
     attempts: int
-    leaves_machine: bool  # whether the text goes to another machine
+    key_variable: str | None  # the environment variable with its key; None: it needs none
+    leaves_machine: bool  # whether the text may go to another machine
 
     def bound(self, ask: Ask) -> Usage:
         """At least as many tokens as a call can cost: prompt by its bytes, completion by the limit."""

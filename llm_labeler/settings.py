@@ -25,7 +25,12 @@ class LlmSettings(Settings):
     kind: Kind
     model: str = ""  # the server's name for it; for `local` a folder or hub id
     base_url: str | None = None  # http(s)://…/v1; None: the provider's own
-    api_key_env: str | None = None  # the environment variable that holds the key; None: no key
+    # the environment variable that holds the key; None: the maker's own at its own host, elsewhere no key
+    api_key_env: str | None = None
+    local: bool = False  # it runs on this machine: what listens here may be a gateway that passes texts on
+    plain_http: bool = False  # send the key in clear to another machine
+    ca_file: Path | None = None  # certificates (PEM) to trust; None: SSL_CERT_FILE's, else the system's
+    must_be_listed: bool = True  # where the server lists its models; false: ask for it all the same
     price_in: float | None = Field(default=None, ge=0)  # US dollars per million tokens; None: unknown
     price_out: float | None = Field(default=None, ge=0)
     concurrency: int = Field(default=16, ge=1)  # calls at a time
@@ -129,14 +134,14 @@ class SplitSettings(Settings):
 
 # Differences from these, or further entries, come from `--config`.
 BUILT_IN_LLMS: Mapping[str, Tree] = {
-    "chatgpt": {"kind": "openai", "model": "gpt-4o-mini", "api_key_env": "OPENAI_API_KEY"},
+    "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
     # vLLM's address; Ollama's is http://localhost:11434/v1, llama.cpp's http://localhost:8080/v1
     "llama": {
         "kind": "openai_compatible",
         "model": "meta-llama/Llama-3.1-8B-Instruct",
         "base_url": "http://localhost:8000/v1",
     },
-    "chatglm": {"kind": "glm", "model": "glm-4-flash", "api_key_env": "ZHIPUAI_API_KEY"},
+    "chatglm": {"kind": "glm", "model": "glm-4-flash"},
     # No LLM: rules over WordNet.
     "wordnet": {"kind": "wordnet", "model": "wordnet-3.0 rules", "price_in": 0.0, "price_out": 0.0},
 }
@@ -148,7 +153,7 @@ class LabelSettings(Settings):
     llms: tuple[str, ...] = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
     seed: int = Field(default=42, ge=0, lt=2**32)
-    local_only: bool = False  # refuse whatever would send text to another machine
+    local_only: bool = False  # refuse whatever may send text to another machine
     prompt: PromptSettings = PromptSettings()
     input: InputSettings = InputSettings()
     filters: FilterSettings = FilterSettings()

@@ -72,12 +72,26 @@ def evaluate(
     endpoint: Annotated[
         str | None,
         typer.Option(
-            "--endpoint", help="A server with OpenAI's /embeddings that has --model; key in OPENAI_API_KEY."
+            "--endpoint", help="A server with OpenAI's /embeddings that has --model, such as OpenAI's own."
+        ),
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            "--api-key-env",
+            help="The environment variable with its key. [default: OPENAI_API_KEY at OpenAI, else none]",
         ),
     ] = None,
     against_endpoint: Annotated[
         str | None, typer.Option("--against-endpoint", help="The same for --against.")
     ] = None,
+    against_api_key_env: Annotated[
+        str | None, typer.Option("--against-api-key-env", help="The same for --against.")
+    ] = None,
+    plain_http: Annotated[
+        bool,
+        typer.Option("--plain-http", help="Send keys to endpoints on other machines without encryption."),
+    ] = False,
     precision: o.Precision = None,
     draws: Annotated[
         int, typer.Option("--draws", help="Bootstrap resamples for intervals and tests; 0: none.")
@@ -104,16 +118,21 @@ def evaluate(
     `subsets`, the other model's figures under `against`, and such an object for each suite with --suite all.
     """
     from aoe_train.evaluate import ALL, Draws
+    from aoe_train.evaluate.embedders.embedder import Endpoint
     from pairkit.errors import ConfigError
 
     sampled = Draws(draws, 42 if seed is None else seed)
     several = len(model) > 1
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
+    here, there = (
+        None if url is None else Endpoint(url, variable, plain_http)
+        for url, variable in ((endpoint, api_key_env), (against_endpoint, against_api_key_env))
+    )
     if suite == "mteb":
         _refuse({"--data": data, "--split": split, "--against": against, "--markdown": markdown})
         _refuse({"a second --model": several or None})
-        embedder = open_model(model[0], precision, endpoint=endpoint, cache=cache, quiet=quiet)
+        embedder = open_model(model[0], precision, endpoint=here, cache=cache, quiet=quiet)
         scored = _mteb(embedder, task or (), data_dir, cache=cache, quiet=quiet)
         _write(scored, out=out, json=json)
         if not json:
@@ -126,11 +145,11 @@ def evaluate(
         say(f"left out {name}: {reason}", quiet=quiet)
     rival = None
     if against is not None:
-        rival = open_model(against, precision, endpoint=against_endpoint, cache=cache, quiet=quiet)
+        rival = open_model(against, precision, endpoint=there, cache=cache, quiet=quiet)
         _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, quiet=quiet)
     found = {}
     for name in model:
-        embedder = open_model(name, precision, endpoint=endpoint, cache=cache, quiet=quiet)
+        embedder = open_model(name, precision, endpoint=here, cache=cache, quiet=quiet)
         trained = None if endpoint else _trained(name)
         found[name] = _scored(embedder, chosen, rival, trained, sampled, quiet=quiet)
     told = {name: _told(scores, whole=suite == ALL) for name, scores in found.items()}

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from aoe_train.encoder import Encoder
-    from aoe_train.evaluate.embedders.embedder import Embedder
+    from aoe_train.evaluate.embedders.embedder import Embedder, Endpoint
     from aoe_train.settings import Precision
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A model's folder, a hub id, or minilm.")]
@@ -26,7 +26,12 @@ def load_encoder(model: str, precision: str | None) -> Encoder:
 
 
 def open_model(
-    model: str, precision: str | None, *, endpoint: str | None = None, cache: bool = True, quiet: bool = False
+    model: str,
+    precision: str | None,
+    *,
+    endpoint: Endpoint | None = None,
+    cache: bool = True,
+    quiet: bool = False,
 ) -> Embedder:
     """A model to be judged, here or at an endpoint; see `open_embedder`.
 

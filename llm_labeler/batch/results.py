@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from llm_labeler.batch.lines import Line, read_lines
 from llm_labeler.provider import CallFailed
-from llm_labeler.providers.refusals import Refusal, Refused
 from llm_labeler.providers.replies import reply_of
 from llm_labeler.records import Answer, Failure, Reply, Usage
 from llm_labeler.store import Batch
 from pairkit.errors import PairkitError
+from pairkit.openai_api.refusals import Refusal, Refused
 
 if TYPE_CHECKING:
     from llm_labeler.providers.openai_compatible import OpenAiProvider
@@ -70,7 +69,7 @@ async def read_results(
 
 def _reply(line: Line) -> Reply:
     if line.status is not None and line.status != 200:
-        raise Refused(Refusal.of(line.status, json.dumps(line.body)), {})
+        raise Refused(Refusal.from_value(line.status, line.body), {})
     return reply_of(line.body)
 
 
@@ -88,4 +87,4 @@ def _share(batch: Batch) -> Usage:
 
 
 def _failure(batch: Batch, name: str, failed: CallFailed) -> Failure:
-    return Failure(batch.keys[name], failed.reason, failed.detail, 1, not failed.retry)
+    return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from llm_labeler.batch.lines import ENDPOINT
 from llm_labeler.provider import CallFailed
-from llm_labeler.providers.refusals import Refused
 from pairkit.errors import BadReply, ConfigError, PairkitError, RemoteError
+from pairkit.openai_api.patience import patiently
+from pairkit.openai_api.refusals import NoAnswer, Refused
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from llm_labeler.providers.openai_compatible import OpenAiProvider
 
 _TRIES = 6
-_LONGEST_WAIT_S = 60.0
 _TRANSFER_S = 1800.0  # 200 MB over a slow line
+_MOST_BYTES = 1 << 30  # of a file: 50,000 answers of 20 kB
 _PAGE = 100
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 ENDED = frozenset(("completed", "expired", "cancelled", "failed"))
 
 
@@ -48,9 +51,9 @@ class BatchServer:
 
     async def upload(self, content: bytes) -> str:
         """Hand a file in; its id."""
-        upload = self._channel.upload
-        found = await self._patiently(lambda: upload("questions.jsonl", content, timeout_s=_TRANSFER_S))
-        return str(_field(found, "id"))
+        upload = partial(self._channel.upload, "/files", "questions.jsonl", content, purpose="batch")
+        found = await self._patiently(lambda: upload(timeout_s=_TRANSFER_S))
+        return _id(found, "id")
 
     async def create(self, file_id: str, tag: str) -> Seen:
         """Start a batch. It is never started twice: a call whose end is unknown is looked up by its tag."""
@@ -64,7 +67,7 @@ class BatchServer:
             return _seen(_object(await self._channel.post("/batches", request)))
         except Refused as refused:
             failed: Exception = await self._provider.explain(refused)
-        except (CallFailed, BadReply) as error:
+        except (NoAnswer, BadReply) as error:
             failed = error
         if isinstance(failed, PairkitError) and not isinstance(failed, BadReply):
             raise failed
@@ -82,40 +85,42 @@ class BatchServer:
     async def find(self, tag: str) -> Seen | None:
         """The batch with this tag, if one was started."""
         first = path = f"/batches?limit={_PAGE}"
+        passed = set[str]()
         while True:
             page = await self._patiently(partial(self._channel.get, path))
-            batches = [_seen(entry) for entry in _field(page, "data")]
+            batches = _listed(page)
             for batch in batches:
                 if batch.tag == tag:
                     return batch
-            if not batches or not page.get("has_more"):
+            if not batches or page.get("has_more") is not True:
                 return None
-            path = f"{first}&after={batches[-1].batch_id}"
+            if (last := batches[-1].batch_id) in passed:
+                raise BadReply(f"the Batch API lists the same batches again after {last}; run again to go on")
+            passed.add(last)
+            path = f"{first}&after={last}"
 
     async def download(self, file_id: str) -> bytes:
         """A file's content."""
         path = f"/files/{file_id}/content"
-        return await self._retried(lambda: self._channel.get(path, timeout_s=_TRANSFER_S))
+        return await self._retried(
+            lambda: self._channel.get(path, timeout_s=_TRANSFER_S, most_bytes=_MOST_BYTES)
+        )
 
     async def _patiently(self, call: Callable[[], Awaitable[bytes]]) -> dict[str, Any]:
         return _object(await self._retried(call))
 
     async def _retried(self, call: Callable[[], Awaitable[bytes]]) -> bytes:
-        for attempt in range(_TRIES):
-            try:
-                return await call()
-            except Refused as refused:
-                if refused.refusal.status in (404, 405):
-                    raise self._unknown(refused) from refused
-                failed = await self._provider.explain(refused)
-                if not isinstance(failed, CallFailed):
-                    raise failed from refused
-            except CallFailed as error:
-                failed = error
-            if not failed.retry:
-                break
-            wait_s = max(failed.retry_after_s or 0.0, self._pause_s * 2.0**attempt)
-            await asyncio.sleep(min(_LONGEST_WAIT_S, wait_s))
+        failed: Exception
+        try:
+            return await patiently(call, tries=_TRIES, pause_s=self._pause_s)
+        except Refused as refused:
+            if refused.refusal.status in (404, 405):
+                raise self._unknown(refused) from refused
+            failed = await self._provider.explain(refused)
+            if not isinstance(failed, CallFailed):
+                raise failed from refused
+        except NoAnswer as missed:
+            failed = missed
         raise RemoteError(
             f"llm {self._provider.name}: its batches can't be reached ({failed}); run the same command again "
             "to go on"
@@ -129,18 +134,31 @@ class BatchServer:
         )
 
 
-def _seen(value: dict[str, Any]) -> Seen:
-    metadata = value.get("metadata")
-    errors = value.get("errors")
+def _listed(page: dict[str, Any]) -> list[Seen]:
+    entries = page.get("data")
+    if not isinstance(entries, list):
+        raise BadReply("the Batch API answered without a list; run again to go on")
+    return [_seen(entry) for entry in entries]
+
+
+def _seen(value: Any) -> Seen:
+    if not isinstance(value, dict):
+        raise BadReply("the Batch API lists a batch that is no object; run again to go on")
+    metadata, errors = value.get("metadata"), value.get("errors")
+    tag = metadata.get("tag") if isinstance(metadata, dict) else None
     problems = errors.get("data") if isinstance(errors, dict) else None
-    told = [str(problem.get("message")) for problem in problems or () if isinstance(problem, dict)]
-    files = (value.get("output_file_id"), value.get("error_file_id"))
+    told = [
+        problem["message"]
+        for problem in (problems if isinstance(problems, list) else ())
+        if isinstance(problem, dict) and isinstance(problem.get("message"), str)
+    ]
+    files = (name for name in ("output_file_id", "error_file_id") if value.get(name) is not None)
     return Seen(
-        str(_field(value, "id")),
-        str(_field(value, "status")),
-        str(metadata.get("tag", "")) if isinstance(metadata, dict) else "",
-        tuple(str(name) for name in files if name),
-        "; ".join(told[:3])[:300],
+        _id(value, "id"),
+        _id(value, "status"),
+        tag if isinstance(tag, str) else "",
+        tuple(_id(value, name) for name in files),
+        one_line("; ".join(told[:3])),
     )
 
 
@@ -154,7 +172,9 @@ def _object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _field(value: dict[str, Any], name: str) -> Any:
-    if value.get(name) is None:
-        raise BadReply(f"the Batch API answered without {name!r}; run again to go on")
-    return value[name]
+def _id(value: dict[str, Any], name: str) -> str:
+    """A name that the server gave to something, and that becomes part of a path."""
+    found = value.get(name)
+    if not isinstance(found, str) or not _NAME.fullmatch(found):
+        raise BadReply(f"the Batch API answered without a usable {name!r}; run again to go on")
+    return found

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from llm_labeler.ensemble import Judges
     from llm_labeler.label import Labelled
     from llm_labeler.plan import Plan
+    from llm_labeler.provider import Provider
     from llm_labeler.score import ScoreReport
     from llm_labeler.session import Stage
-    from llm_labeler.settings import LabelSettings, LlmSettings
+    from llm_labeler.settings import LabelSettings
     from llm_labeler.show import Shown
 
 
@@ -134,18 +135,20 @@ def show_llms(settings: LabelSettings) -> None:
 
     rows = []
     for name, llm in sorted(settings.llm.items()):
-        prices = build(name, llm).prices
+        provider = build(name, llm)
+        prices = provider.prices
         told = ["unknown" if price is None else f"{price:g}" for price in (prices.prompt, prices.completion)]
-        rows.append((name, llm.kind, llm.model, llm.base_url or "-", _key(llm), " / ".join(told)))
+        rows.append((name, llm.kind, llm.model, llm.base_url or "-", _key(provider), " / ".join(told)))
     heading = ("name", "kind", "model", "server", "key", "$ per million tokens in / out")
     stdout.print(markdown_table(heading, rows), markup=False)
     stdout.print(f"prices that no configuration states are of {AS_OF}", markup=False)
 
 
-def _key(llm: LlmSettings) -> str:
-    if llm.api_key_env is None:
-        return "none needed"
-    return f"{llm.api_key_env} {'set' if os.environ.get(llm.api_key_env) else 'not set'}"
+def _key(provider: Provider) -> str:
+    variable = provider.key_variable
+    if variable is None:
+        return "none"
+    return f"{variable} {'set' if os.environ.get(variable) else 'not set'}"
 
 
 def show_score(report: ScoreReport) -> None:

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.providers.refusals import Refusal
 from llm_labeler.records import Ask
 from llm_labeler.settings import LlmSettings
 from pairkit.errors import ConfigError
+from pairkit.openai_api.refusals import Refusal
 
 Format = Literal["json_schema", "json_object", ""]
 
@@ -95,6 +95,11 @@ class Dialect:
     def blames(self, refusal: Refusal) -> ConfigError | None:
         """The setting that a refusal is about, which every question would meet; None if it is about none."""
         chosen = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
+        if refusal.is_about_limit:
+            return ConfigError(
+                f"llm {self._name}: the server does not give such long answers ({refusal.message}); lower "
+                f"max_tokens in [llm.{self._name}]"
+            )
         if refusal.status not in (400, 422) or refusal.param not in chosen:
             return None
         return ConfigError(

@@ -50,6 +50,7 @@ class LocalProvider:
         # While one batch is answered the next one has to be waiting.
         self.concurrency = max(settings.concurrency, 2 * settings.batch_size)
         self.rpm, self.tpm, self.attempts = settings.rpm, settings.tpm, settings.attempts
+        self.key_variable: str | None = None
         self.leaves_machine = False
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"llm-{name}")

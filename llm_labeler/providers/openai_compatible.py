@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import cached_property
 
 from llm_labeler.provider import CallFailed
-from llm_labeler.providers.address import read_address
-from llm_labeler.providers.channel import Channel
 from llm_labeler.providers.dialect import Dialect, can_be_sent, schema_bytes
+from llm_labeler.providers.outcomes import no_answer, outcome
 from llm_labeler.providers.prices import find_prices
-from llm_labeler.providers.refusals import Refusal, Refused, outcome
+from llm_labeler.providers.reach import find_address, open_channel
 from llm_labeler.providers.replies import read_reply
 from llm_labeler.records import Ask, Reply, Usage, digest
 from llm_labeler.settings import LlmSettings
+from pairkit.address import Address
 from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.openai_api.channel import Channel
+from pairkit.openai_api.credentials import key_variable
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 
 _SHOWN_MODELS = 5
 # No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
@@ -28,7 +32,7 @@ class OpenAiProvider:
     """One LLM behind a server; see `llm_labeler.provider.Provider`.
 
     Attributes:
-        channel: The connection, for batches.
+        address: Where the server is.
         dialect: How the server wants to be asked.
     """
 
@@ -44,15 +48,26 @@ class OpenAiProvider:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
         self.name, self.model, self.kind = name, settings.model, settings.kind
         self._settings = settings
-        self._address = read_address(name, settings)
+        self.address = find_address(name, settings)
         self.dialect = Dialect(name, settings)
-        self.channel = Channel(name, settings, self._address, environ)
-        self.parameters_text = _parameters(name, settings, self._address.url)
+        self.parameters_text = _parameters(name, settings, self.address.url)
         self.parameters = digest(self.parameters_text)
-        self.prices = find_prices(settings, self._address)
+        self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = settings.attempts
-        self.leaves_machine = not self._address.is_loopback
+        self._open_channel = _opener(name, settings, self.address, environ)
+        self.key_variable = key_variable(self.address.host, settings.api_key_env)
+        # What listens here may be a gateway that passes everything on: only its owner knows.
+        self.leaves_machine = not settings.local
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The connection; it reads the key when it is first used.
+
+        Raises:
+            ConfigError: no key where one is needed, or one that must not be sent there.
+        """
+        return self._open_channel()
 
     def bound(self, ask: Ask) -> Usage:
         """At least as many tokens as a call can cost."""
@@ -75,13 +90,14 @@ class OpenAiProvider:
             if refused.refusal.is_about_key:
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
-        except CallFailed as failed:
+        except NoAnswer as missed:
             raise RemoteError(
-                f"llm {self.name}: can't be reached at {self._address.url} ({failed.detail}); start the "
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); start the "
                 f"server, or set base_url in [llm.{self.name}]"
-            ) from failed
+            ) from missed
         # GLM's list leaves some of its models out; Ollama's names have a tag that can be omitted.
-        if models and self.kind != "glm" and not {self.model, f"{self.model}:latest"} & set(models):
+        insists = self.kind == "glm" or not self._settings.must_be_listed
+        if models and not insists and not {self.model, f"{self.model}:latest"} & set(models):
             raise self._no_such_model(models)
 
     async def reply(self, ask: Ask) -> Reply:
@@ -97,6 +113,8 @@ class OpenAiProvider:
             form = self.dialect.form
             try:
                 return read_reply(await self.channel.post("/chat/completions", self.dialect.body(ask, form)))
+            except NoAnswer as missed:
+                raise no_answer(missed) from missed
             except Refused as refused:
                 if not self.dialect.learns(refused.refusal, form):
                     raise await self.explain(refused) from refused
@@ -105,27 +123,28 @@ class OpenAiProvider:
         """What follows from a refusal."""
         refusal = refused.refusal
         if refusal.is_exhausted:
-            return outcome(self.name, refusal, refused.headers)
+            return outcome(self.name, refused)
         if refusal.is_about_key:
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
             where = refused.headers.get("location", "elsewhere").partition("?")[0]
             return ConfigError(
-                f"llm {self.name}: {self._address.url} redirects to {where}; set that as base_url in "
+                f"llm {self.name}: {self.address.url} redirects to {where}; set that as base_url in "
                 f"[llm.{self.name}]"
             )
         if refusal.is_about_model:
             return await self._about_model(refusal)
-        return self.dialect.blames(refusal) or outcome(self.name, refusal, refused.headers)
+        return self.dialect.blames(refusal) or outcome(self.name, refused)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.channel.close()
+        if "channel" in self.__dict__:
+            await self.channel.close()
 
     async def _about_model(self, refusal: Refusal) -> PairkitError:
         try:
             models = await self._list_models()
-        except (Refused, CallFailed):
+        except (Refused, NoAnswer):
             models = []
         if self.model in models:
             return RemoteError(
@@ -150,19 +169,26 @@ class OpenAiProvider:
         has = f"it has {', '.join(shown)}{more}" if shown else "it lists none; base_url usually ends in /v1"
         said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
         return ConfigError(
-            f"llm {self.name}: no such model {self.model!r} at {self._address.url}{said}: {has}; "
-            f"set model in [llm.{self.name}]"
+            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "
+            f"set model in [llm.{self.name}], or must_be_listed = false there if it has it all the same"
         )
 
     def _auth_error(self, refusal: Refusal) -> AuthError:
         key = self.channel.key
         what = f"the key from {key.source}" if key else "a call without a key"
         # What comes with a 401 may repeat part of the key.
-        said = f" ({refusal.message})" if refusal.status == 403 else ""
+        said = f" ({refusal.message})" if refusal.status != 401 else ""
         return AuthError(
-            f"llm {self.name}: {self._address.url} refused {what} with HTTP {refusal.status}{said}; mend it, "
+            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; mend it, "
             f"or name another variable as api_key_env in [llm.{self.name}]"
         )
+
+
+def _opener(
+    name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]
+) -> Callable[[], Channel]:
+    """Whoever prints the provider prints no environment."""
+    return lambda: open_channel(name, settings, address, environ)
 
 
 def _parameters(name: str, settings: LlmSettings, url: str) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from llm_labeler.provider import Prices
-from llm_labeler.providers.address import Address
 from llm_labeler.settings import LlmSettings
+from pairkit.address import Address
 
 AS_OF = "June 2026"
 
@@ -39,11 +39,26 @@ _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
-    """The entry's own prices; else 0 on this machine; else the published ones, see `AS_OF`; else unknown."""
-    table = _HOSTS.get(address.host, {})
-    known = table.get(settings.model) or table.get(_DATE.sub("", settings.model))
-    prompt, completion = (0.0, 0.0) if address.is_loopback else known or (None, None)
+    """What a model's tokens cost: the entry's own prices, else published ones (see `AS_OF`), else unknown.
+
+    A gateway passes the bill on, so a model with a published price has it wherever it is served. Only what
+    is marked as local is free, unless nobody but its maker has it.
+    """
+    prompt, completion = _published(settings, address) or (None, None)
     return Prices(
         prompt if settings.price_in is None else settings.price_in,
         completion if settings.price_out is None else settings.price_out,
     )
+
+
+def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
+    if address.host in _HOSTS:
+        return _look_up(_HOSTS[address.host], settings.model)
+    model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
+    if closed := _look_up(_OPENAI, model):
+        return closed
+    return (0.0, 0.0) if settings.local else _look_up(_ZAI, model)
+
+
+def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
+    return table.get(model) or table.get(_DATE.sub("", model))

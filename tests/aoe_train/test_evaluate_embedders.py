@@ -15,6 +15,7 @@ import torch
 from aoe_train.encoder import Encoder
 from aoe_train.evaluate.embedders import cached, local
 from aoe_train.evaluate.embedders.cached import CachedEmbedder
+from aoe_train.evaluate.embedders.embedder import Endpoint
 from aoe_train.evaluate.embedders.local import LocalEmbedder, find_separator
 from aoe_train.evaluate.embedders.open import open_embedder
 from aoe_train.evaluate.embedders.vector_store import VectorStore
@@ -229,7 +230,7 @@ def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
     assert vectors == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
     assert [path.name for path in (cache / "vectors").glob("*.sqlite")] == [f"{first.identity}.sqlite"]
     with pytest.raises(ConfigError, match="--precision bf16: an endpoint chooses its own"):
-        open_embedder("m", endpoint="http://host/v1", precision="bf16")
+        open_embedder("m", endpoint=Endpoint("http://host/v1"), precision="bf16")
 
 
 @pytest.fixture

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
-from aoe_train.evaluate.embedders import client
+from aoe_train.evaluate.embedders import endpoint
+from aoe_train.evaluate.embedders.embedder import Endpoint
 from aoe_train.evaluate.embedders.endpoint import EndpointEmbedder
 from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
+
+
+def embedder(model: str, url: str, **more: Any) -> EndpointEmbedder:
+    return EndpointEmbedder(model, Endpoint(url, **more))
 
 
 @pytest.fixture(autouse=True)
@@ -26,39 +33,60 @@ def server() -> Iterator[Server]:
 
 def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server) -> None:
     texts = [f"a{'b' * place}" for place in range(300)]
-    found = EndpointEmbedder("m", server.url).encode(texts)
+    found = embedder("m", server.url).encode(texts)
     assert found.dtype == np.float32
     assert found.tolist() == [vector(text) for text in texts]
     assert [len(asked["input"]) for asked in server.asked] == [128, 128, 44]
     assert {asked["model"] for asked in server.asked} == {"m"}
-    assert server.keys[0] == "Bearer none"
+    assert server.keys[0] is None
 
 
 def test_long_texts_go_in_smaller_requests(server: Server) -> None:
-    EndpointEmbedder("m", server.url).encode(["a" * 150_000, "b" * 150_000, "c", "d"])
+    embedder("m", server.url).encode(["a" * 150_000, "b" * 150_000, "c", "d"])
     assert [len(asked["input"]) for asked in server.asked] == [1, 3]
 
 
 def test_the_key_comes_from_the_environment_and_goes_into_no_message(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("MINE", "sk-secret")
     server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
     with pytest.raises(DataError) as caught:
-        EndpointEmbedder("m", server.url).encode(["a"])
+        embedder("m", server.url, api_key_env="MINE").encode(["a"])
     assert server.keys == ["Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
 
 
+def test_what_is_openais_goes_to_no_other_host(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
+    embedder("m", server.url).encode(["a"])
+    assert server.keys == [None]
+
+
+def test_a_key_is_not_sent_in_clear_to_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "sk-secret")
+    with pytest.raises(ConfigError, match="plain http"):
+        embedder("m", "http://host.example/v1", api_key_env="MINE")
+    embedder("m", "http://host.example/v1", api_key_env="MINE", plain_http=True)
+
+
+def test_encoding_within_a_running_loop(server: Server) -> None:
+    async def notebook() -> Any:
+        return embedder("m", server.url).encode(["a"])
+
+    assert asyncio.run(notebook()).shape == (1, 3)
+
+
 def test_identity_is_model_and_address(server: Server) -> None:
-    found = {EndpointEmbedder(model, server.url + end).identity for model in "mn" for end in ("", "/")}
+    found = {embedder(model, server.url + end).identity for model in "mn" for end in ("", "/")}
     assert len(found) == 2
-    assert EndpointEmbedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
+    assert embedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
 
 
 def test_a_failure_that_passes_is_retried(server: Server) -> None:
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
-    assert EndpointEmbedder("m", server.url).encode(["a"]).tolist() == [vector("a")]
+    assert embedder("m", server.url).encode(["a"]).tolist() == [vector("a")]
     assert len(server.asked) == 3
 
 
@@ -69,10 +97,11 @@ def refused(status: int, **said: str) -> Answer:
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        (refused(401, message="bad key"), AuthError, "refused a request without OPENAI_API_KEY (HTTP 401)"),
+        (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
+        (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
         (refused(403, message="no"), AuthError, "HTTP 403"),
         (refused(404, message="no model m"), ConfigError, "no such model or address (HTTP 404: no model m)"),
-        (refused(429, message="slow down"), RateLimited, "asks to wait 60 s (HTTP 429: slow down)"),
+        (refused(429, message="slow down"), RateLimited, "asks to wait 0.001 s (HTTP 429: slow down)"),
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
         (
             refused(400, message="8192 tokens at most"),
@@ -82,6 +111,10 @@ def refused(status: int, **said: str) -> Answer:
         (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
         ((200, b"<html>"), BadReply, "the reply is no list of 2 vectors"),
         ((200, {"data": [{"index": 0, "embedding": [1.0]}]}), BadReply, "no list of 2 vectors"),
+        ((200, b'{"data": ' + b"[" * 200_000), BadReply, "no list of 2 vectors"),
+        ((200, {"data": [{"index": "0", "embedding": [1.0]}] * 2}), BadReply, "no list of 2 vectors"),
+        ((200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}), BadReply, "not finite"),
+        ((200, {"data": [{"index": n, "embedding": [None]} for n in range(2)]}), BadReply, "no list of 2"),
         ((200, listing(["a", "b", "c"])), BadReply, "3 vectors for 2 texts"),
         (
             (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
@@ -94,10 +127,11 @@ def refused(status: int, **said: str) -> Answer:
 def test_what_faults_become(
     server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, error: type[PairkitError], words: str
 ) -> None:
-    monkeypatch.setattr(client, "_RETRIES", 1)
+    monkeypatch.setattr(endpoint, "_TRIES", 2)
+    monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
     server.answer = lambda *_: answer
     with pytest.raises(error) as caught:
-        EndpointEmbedder("m", server.url).encode(["a", "long"])
+        embedder("m", server.url).encode(["a", "long"])
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -105,16 +139,16 @@ def test_what_faults_become(
 
 def test_another_length_in_a_later_answer_is_refused(server: Server) -> None:
     server.answer = lambda texts, n: (200, listing(texts, dim=3 + n))
-    embedder = EndpointEmbedder("m", server.url)
-    embedder.encode(["a"])
+    asked = embedder("m", server.url)
+    asked.encode(["a"])
     with pytest.raises(BadReply, match="vectors of 4 numbers after such of 3"):
-        embedder.encode(["b"])
+        asked.encode(["b"])
 
 
 def test_nobody_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_RETRIES", 0)
-    with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1/: can't be reached"):
-        EndpointEmbedder("m", "http://127.0.0.1:9/v1").encode(["a"])
+    monkeypatch.setattr(endpoint, "_TRIES", 1)
+    with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
+        embedder("m", "http://127.0.0.1:9/v1").encode(["a"])
 
 
 @pytest.mark.parametrize(
@@ -122,23 +156,23 @@ def test_nobody_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        EndpointEmbedder("m", server.url).encode(["a", text])
+        embedder("m", server.url).encode(["a", text])
     assert not server.asked
 
 
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("localhost:8000", "expected http"),
-        ("http://me:pw@host/v1", "holds a password"),
-        ("http://host/v1?key=pw", "holds a password, a query"),
-        ("http://[host", "not a URL"),
-        ("https://api.openai.com/v1", "wants a key: set OPENAI_API_KEY"),
+        ("localhost:8000", "expected a server's root"),
+        ("http://me:pw@host/v1", "holds a user or password"),
+        ("http://host/v1?key=pw", "holds a query"),
+        ("http://[host", "expected a server's root"),
+        ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
     ],
 )
 def test_addresses_that_are_refused(url: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        EndpointEmbedder("m", url)
+        embedder("m", url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)
 
@@ -146,4 +180,4 @@ def test_addresses_that_are_refused(url: str, words: str) -> None:
 def test_a_key_that_no_header_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "two words")
     with pytest.raises(ConfigError, match="holds is no key"):
-        EndpointEmbedder("m", "http://host/v1")
+        embedder("m", "https://api.openai.com/v1")

@@ -13,6 +13,7 @@ import pytest
 from llm_labeler.emulator import Faults, Options, serve
 from pairkit.reader import read_pairs
 from tests.contract.label_command import llms_file, run_label, sentences
+from tests.llm_labeler.llm_server import http, playing_back
 from tests.llm_labeler.wordnet_files import write_wordnet
 
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
@@ -39,7 +40,7 @@ def source(tmp_path: Path) -> Path:
         (("--llm", "wordnet", "--strategy", "vote"), 2, "rules can't judge"),
         (("--llm", "wordnet", "--polarity", "up"), 2, "expected positive, negative or both"),
         (("--llm", "wordnet", "--prompt", "papr"), 2, "no such template"),
-        (("--llm", "chatgpt", "--local-only"), 2, "would send text to another machine"),
+        (("--llm", "chatgpt", "--local-only"), 2, "may send text to another machine"),
         (("--llm", "wordnet", "--set", "filters.odd=1"), 2, "unknown setting"),
         (("--llm", "wordnet", "--text-column", "body"), 2, "--text-column"),
     ],
@@ -171,6 +172,37 @@ def test_what_no_call_can_mend(
     assert done.code == code, done.err
     assert says in done.error
     assert "secret" not in done.err
+
+
+def test_a_key_that_a_server_repeats_is_kept_nowhere(source: Path, tmp_path: Path) -> None:
+    key = KEYS["EMULATED_API_KEY"]
+    message = {"role": "assistant", "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}."}
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": key})
+    with playing_back(http(200, body, x_echo=key)) as url:
+        config = llms_file(tmp_path / "l.toml", {"llama": url})
+        done = generate(source, tmp_path / "out", "--llm", "llama", "--config", str(config), keys=KEYS)
+    assert done.code in (0, 3), done.err
+    assert key not in done.out + done.err
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [data for data in kept if key.encode() in data]
+    assert [data for data in kept if b"You sent Bearer [key]" in data]
+
+
+def test_a_gateway_on_this_machine_is_neither_free_nor_private(source: Path, tmp_path: Path) -> None:
+    with serve(Options(models=("gpt-4o", "team-model"))) as server:
+        for model, flags, code, says in (
+            ("gpt-4o", ("--local-only",), 2, "llama may send text to another machine"),
+            ("team-model", ("--local-only",), 2, "set local = true in [llm.llama]"),
+            ("team-model", ("--max-cost", "0.0001"), 2, "the price of llama is unknown"),
+            ("gpt-4o", ("--max-cost", "0.0001"), 3, ""),
+            ("team-model", ("--max-cost", "0.0001", "--local-only", "--set", "llm.llama.local=true"), 0, ""),
+        ):
+            entry = f'[llm.llama]\nbase_url = "{server.base_url}"\nmodel = "{model}"\n'
+            (tmp_path / "l.toml").write_text(entry, encoding="utf-8")
+            out = tmp_path / f"{model}{len(flags)}{code}"
+            done = generate(source, out, "--llm", "llama", "--config", str(tmp_path / "l.toml"), *flags)
+            assert (done.code, says in done.err) == (code, True), done.err
+            assert code == 0 or server.stats.requests == 0
 
 
 def test_a_limit_in_dollars_needs_a_price(source: Path, tmp_path: Path) -> None:

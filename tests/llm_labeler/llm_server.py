@@ -38,7 +38,9 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
 
 def settings(base_url: str, **fields: Any) -> LlmSettings:
     entry = {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, "timeout_s": 5.0}
-    return LlmSettings(**(entry | fields))
+    # A key goes to this machine where it is named.
+    named = {"openai": "OPENAI_API_KEY", "glm": "ZHIPUAI_API_KEY"}.get(str(fields.get("kind")))
+    return LlmSettings(**(entry | {"api_key_env": named} | fields))
 
 
 def provider(base_url: str, *, name: str = "llama", **fields: Any) -> OpenAiProvider:

@@ -52,6 +52,7 @@ class Scripted:
     rpm: int | None = None
     tpm: int | None = None
     attempts: int = 3
+    key_variable: str | None = None
     leaves_machine: bool = False
     bounds: Callable[[Ask], Usage] = lambda ask: BOUND
     journal: Path | None = None  # a line for each question that is asked

@@ -19,12 +19,12 @@ from llm_labeler.batch.server import BatchServer
 from llm_labeler.budget import Budget
 from llm_labeler.dispatch import Outcome
 from llm_labeler.emulator import Faults, Options, serve
-from llm_labeler.provider import CallFailed
-from llm_labeler.providers.channel import Channel
 from llm_labeler.records import Ask, Message, Usage
 from llm_labeler.settings import BudgetSettings
 from llm_labeler.store import Batch, Store
 from pairkit.errors import AuthError, ConfigError, RemoteError
+from pairkit.openai_api.channel import Channel
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
@@ -346,11 +346,11 @@ def test_a_server_that_is_overloaded_for_a_while(
     async def overloaded(*given: Any, **named: Any) -> bytes:
         left[0] -= 1
         if left[0] >= 0:
-            raise CallFailed("server_error", "HTTP 503", retry_after_s=0.001)
+            raise Refused(Refusal(503, "busy"), {"retry-after": "0.001"})
         return await plain(*given, **named)
 
     monkeypatch.setattr(Channel, "upload", overloaded)
-    monkeypatch.setattr("llm_labeler.batch.server._LONGEST_WAIT_S", 0.001)
+    monkeypatch.setattr("pairkit.openai_api.patience.BACKOFF_S", 0.001)
     with serve() as server:
         if times == 100:
             with pytest.raises(RemoteError, match="its batches can't be reached"):
@@ -367,7 +367,7 @@ def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: py
     async def lost(self: Channel, path: str, body: Any) -> bytes:
         found = await plain(self, path, body)
         if path == "/batches":
-            raise CallFailed("timeout", "no answer", maybe_billed=True)
+            raise NoAnswer("timeout", "no answer", was_sent=True)
         return found
 
     monkeypatch.setattr(Channel, "post", lost)

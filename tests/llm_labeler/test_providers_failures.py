@@ -9,8 +9,8 @@ import pytest
 
 from llm_labeler.emulator import FaultKind, Faults, Options, serve
 from llm_labeler.provider import CallFailed
-from llm_labeler.providers.refusals import Refusal
 from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.openai_api.refusals import Refusal
 from tests.llm_labeler.llm_server import (
     KEY,
     an_ask,
@@ -135,6 +135,14 @@ def test_a_server_that_repeats_the_key_is_not_quoted() -> None:
         assert KEY not in str(caught.value)
 
 
+def test_a_model_that_is_not_listed_can_be_insisted_on() -> None:
+    models = json.dumps({"data": [{"id": "other"}]})
+    with playing_back(http(200, models)) as url:
+        with pytest.raises(ConfigError, match="must_be_listed = false"):
+            check(provider(url))
+        check(provider(url, must_be_listed=False))
+
+
 def test_no_such_model() -> None:
     with serve(Options(models=("llama-3.1-8b", "qwen-2.5", "glm-4"))) as server:
         for how in (check, reply_of):
@@ -213,7 +221,7 @@ def test_through_all_faults_everything_is_answered_and_nothing_again() -> None:
         ('"m"', "m"),
         ("", ""),
         ('{"detail": [{"loc": ["body"]}]}', '[{"loc": ["body"]}]'),
-        ("x" * 9000, "x" * 300),
+        ("x" * 9000, "x" * 299 + "…"),
     ],
 )
 def test_reading_a_refusal(body: str, message: str) -> None:

@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 
 from llm_labeler.provider import Prices
-from llm_labeler.providers.address import read_address
 from llm_labeler.providers.prices import find_prices
+from llm_labeler.providers.reach import find_address
 from llm_labeler.settings import BUILT_IN_LLMS, LlmSettings
 from pairkit.errors import ConfigError
+
+OWN = {"kind": "openai_compatible", "model": "m", "local": True}
 
 
 def prices(**fields: Any) -> Prices:
     entry = LlmSettings(**fields)
-    return find_prices(entry, read_address("x", entry))
+    return find_prices(entry, find_address("x", entry))
 
 
 @pytest.mark.parametrize(
@@ -26,18 +28,31 @@ def prices(**fields: Any) -> Prices:
         ({"kind": "openai", "model": "ft:gpt-4o-mini:me"}, (None, None)),
         ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.1}, (0.1, 0.60)),
         ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.0, "price_out": 0.0}, (0.0, 0.0)),
-        # another server may ask another price for the same name
-        ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "https://x.example/v1"}, (None, None)),
+        # a gateway passes the bill on, wherever it stands
+        ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "https://x.example/v1"}, (0.15, 0.60)),
+        ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "http://localhost:4000/v1"}, (0.15, 0.60)),
+        (
+            {"kind": "openai_compatible", "model": "openai/gpt-4o", "base_url": "http://127.0.0.1:4000/v1"},
+            (2.5, 10.0),
+        ),
+        (
+            {"kind": "openai", "model": "gpt-4o", "base_url": "http://localhost:4000/v1", "local": True},
+            (2.5, 10.0),
+        ),
         ({"kind": "glm", "model": "glm-4-flash"}, (0.0, 0.0)),
         ({"kind": "glm", "model": "glm-4.6"}, (None, None)),  # in yuan
         ({"kind": "glm", "model": "glm-4.6", "base_url": "https://api.z.ai/api/paas/v4"}, (0.60, 2.20)),
-        ({"kind": "openai_compatible", "model": "m", "base_url": "http://localhost:8000/v1"}, (0.0, 0.0)),
-        ({"kind": "openai_compatible", "model": "m", "base_url": "http://[::1]:8000/v1"}, (0.0, 0.0)),
-        ({"kind": "openai_compatible", "model": "m", "base_url": "http://10.0.0.7:8000/v1"}, (None, None)),
+        # what listens on this machine may be a gateway: it is free where its owner says that it is local
+        ({"kind": "openai_compatible", "model": "m", "base_url": "http://localhost:8000/v1"}, (None, None)),
+        ({**OWN, "base_url": "http://localhost:8000/v1"}, (0.0, 0.0)),
+        ({**OWN, "base_url": "http://[::1]:8000/v1"}, (0.0, 0.0)),
+        ({**OWN, "model": "glm-4.6", "base_url": "http://localhost:8000/v1"}, (0.0, 0.0)),
         (
-            {"kind": "openai_compatible", "model": "m", "base_url": "http://localhost:1/v1", "price_out": 2},
-            (0.0, 2.0),
+            {"kind": "openai_compatible", "model": "z-ai/glm-4.6", "base_url": "http://localhost:8000/v1"},
+            (0.60, 2.20),
         ),
+        ({"kind": "openai_compatible", "model": "m", "base_url": "http://10.0.0.7:8000/v1"}, (None, None)),
+        ({**OWN, "base_url": "http://localhost:1/v1", "price_out": 2}, (0.0, 2.0)),
     ],
 )
 def test_prices(fields: dict[str, Any], expected: tuple[float | None, float | None]) -> None:
@@ -45,8 +60,15 @@ def test_prices(fields: dict[str, Any], expected: tuple[float | None, float | No
 
 
 def test_the_built_in_members_have_known_prices() -> None:
-    for name in ("chatgpt", "llama", "chatglm"):
-        assert None not in (prices(**BUILT_IN_LLMS[name]).prompt, prices(**BUILT_IN_LLMS[name]).completion)
+    for name, more in (("chatgpt", {}), ("llama", {"local": True}), ("chatglm", {})):
+        found = prices(**BUILT_IN_LLMS[name], **more)
+        assert None not in (found.prompt, found.completion)
+
+
+def test_local_is_this_machine() -> None:
+    for url in ("http://10.0.0.7:8000/v1", "https://api.openai.com/v1"):
+        with pytest.raises(ConfigError, match=r"local = true, but .* is another machine"):
+            prices(**OWN, base_url=url)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +87,7 @@ def test_the_built_in_members_have_known_prices() -> None:
 )
 def test_loopback(url: str, is_loopback: bool) -> None:
     entry = LlmSettings(kind="openai_compatible", model="m", base_url=url)
-    assert read_address("x", entry).is_loopback == is_loopback
+    assert find_address("x", entry).is_loopback == is_loopback
 
 
 @pytest.mark.parametrize(
@@ -86,10 +108,10 @@ def test_loopback(url: str, is_loopback: bool) -> None:
 def test_what_is_no_base_url(url: str) -> None:
     entry = LlmSettings(kind="openai_compatible", model="m", base_url=url)
     with pytest.raises(ConfigError, match="llm x: base_url") as caught:
-        read_address("x", entry)
+        find_address("x", entry)
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_server_of_ones_own_needs_an_address() -> None:
     with pytest.raises(ConfigError, match=r"no address; set base_url in \[llm.x\]"):
-        read_address("x", LlmSettings(kind="openai_compatible", model="m"))
+        find_address("x", LlmSettings(kind="openai_compatible", model="m"))

@@ -1,10 +1,27 @@
-"""The interface that every judged model has."""
+"""The interface that every judged model has, and where one is that is not here."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server with OpenAI's `/embeddings`.
+
+    Attributes:
+        url: The address up to, but without, `/embeddings`.
+        api_key_env: The environment variable with the key; None: OPENAI_API_KEY at OpenAI's own host, no key
+            at any other.
+        plain_http: Send the key in clear to another machine.
+    """
+
+    url: str
+    api_key_env: str | None = None
+    plain_http: bool = False
 
 
 class Embedder(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aoe_train.evaluate.embedders.cached import CachedEmbedder
-from aoe_train.evaluate.embedders.embedder import Embedder
+from aoe_train.evaluate.embedders.embedder import Embedder, Endpoint
 from aoe_train.evaluate.embedders.vector_store import VectorStore, default_vector_dir
 from pairkit.errors import ConfigError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_embedder(
     model: str,
     *,
-    endpoint: str | None = None,
+    endpoint: Endpoint | None = None,
     precision: Precision = "auto",
     cache: bool = True,
     quiet: bool = False,
@@ -27,7 +27,7 @@ def open_embedder(
     Args:
         model: A folder of ours, of sentence-transformers or of transformers, a hub id, `minilm`, or a model's
             name at the endpoint.
-        endpoint: Base URL of a server with OpenAI's `/embeddings`, such as `http://localhost:8000/v1`.
+        endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
         cache: Keep vectors on disk, and take those that are there.
         quiet: No progress bar.
@@ -45,7 +45,7 @@ def open_embedder(
     return CachedEmbedder(embedder, store, quiet=quiet)
 
 
-def _open_endpoint(model: str, endpoint: str, precision: Precision) -> Embedder:
+def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embedder:
     from aoe_train.evaluate.embedders.endpoint import EndpointEmbedder
 
     if precision != "auto":

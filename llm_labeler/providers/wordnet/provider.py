@@ -30,6 +30,7 @@ class WordnetProvider:
         self.rpm = settings.rpm
         self.tpm = settings.tpm
         self.attempts = 1
+        self.key_variable: str | None = None
         self.leaves_machine = False
         self._folder = find_folder(settings.path)
 

@@ -7,19 +7,27 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_LONGEST = 64  # characters of a header that says how long; a longer one says nothing
+LONGEST_WAIT_S = 1e9  # thirty years: whoever wishes more means never
+_PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
+_SPAN = re.compile(rf"(?:{_PART.pattern})+")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = 1e9  # a reset above this is a moment, below it a span of seconds
 _LIMITS = ("requests", "tokens")
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait; None if the server does not say.
+    """Seconds to wait, at most `LONGEST_WAIT_S`; None if the server does not say.
 
     Args:
         headers: With names in lower case, or that compare so.
         now: Seconds since 1970.
     """
+    wait_s = _said({name: text for name, text in headers.items() if len(text) <= _LONGEST}, now)
+    return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
+
+
+def _said(headers: Mapping[str, str], now: float) -> float | None:
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     if "retry-after" in headers:
@@ -36,7 +44,7 @@ def _after(value: str, now: float) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except (ValueError, OverflowError):
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
 
 
@@ -47,9 +55,9 @@ def _span(value: str | None, now: float) -> float | None:
     if (number := _number(value)) is not None:
         moment = number / 1000 if number > _EPOCH * 1000 else number
         return max(0.0, moment - now) if moment > _EPOCH else number
-    parts = _PART.findall(value)
-    total = sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
-    return total if parts and math.isfinite(total) else None
+    if not _SPAN.fullmatch(value):
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(value))
 
 
 def _number(value: str | None) -> float | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.providers.waits import retry_after_s
+from pairkit.openai_api.waits import retry_after_s
 
 NOW = 1_790_000_000.0
 

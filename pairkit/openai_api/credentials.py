@@ -1,0 +1,93 @@
+"""Keys of servers: from the environment, or from a file that the environment names; never from elsewhere.
+
+A key that nobody named for a server goes to its maker's own host alone: OPENAI_API_KEY, and what else the
+environment holds for OpenAI, to api.openai.com. For any other host the variable has to be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pairkit.errors import ConfigError
+
+OPENAI_HOST = "api.openai.com"
+# Where a host's key is looked for if nobody says.
+_USUAL: Mapping[str, str] = {
+    OPENAI_HOST: "OPENAI_API_KEY",
+    "open.bigmodel.cn": "ZHIPUAI_API_KEY",
+    "api.z.ai": "ZHIPUAI_API_KEY",
+}
+_LONGEST_FILE = 65_536  # bytes of a key file
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A credential, and the variable that people know it by; printing it shows the variable alone."""
+
+    secret: str = field(repr=False)
+    source: str
+
+
+def key_variable(host: str, named: str | None) -> str | None:
+    """The variable with the key for a host: the one that is named for it, else its maker's own, else none."""
+    return named or _USUAL.get(host)
+
+
+def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
+    """The variable's value, or the content of the file that `VARIABLE_FILE` names.
+
+    Args:
+        who: For messages, such as `llm chatgpt`.
+        variable: The variable.
+        environ: Where it is looked up.
+        remedy: What to do where there is none.
+
+    Raises:
+        ConfigError: there is none, or it can't be one.
+    """
+    secret, source = environ.get(variable, "").strip(), variable
+    if not secret and (file := environ.get(f"{variable}_FILE")):
+        secret, source = _read(who, Path(file)), f"{variable}_FILE"
+    if not secret:
+        raise ConfigError(f"{who}: no key; {remedy}")
+    if not _can_be_sent(secret) or " " in secret:
+        raise ConfigError(
+            f"{who}: what {source} holds is no key: it has blanks or characters that no header can carry"
+        )
+    return Key(secret, source)
+
+
+def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the environment wants sent along to OpenAI: nothing to any other host.
+
+    Raises:
+        ConfigError: one that no header can carry.
+    """
+    if host != OPENAI_HOST:
+        return {}
+    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    found = {header: environ[name].strip() for header, name in named.items() if environ.get(name, "").strip()}
+    for line in environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
+        header, colon, value = line.partition(":")
+        if colon and header.strip():
+            found[header.strip()] = value.strip()
+    for header, value in found.items():
+        if not _can_be_sent(value) or not _can_be_sent(header) or " " in header:
+            raise ConfigError(
+                f"the environment's header {header!r} for OpenAI can't be sent; mend or unset it"
+            )
+    return found
+
+
+def _can_be_sent(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _read(who: str, file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LONGEST_FILE).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{who}: {file}: the key file can't be read ({type(error).__name__})") from error

@@ -1,0 +1,211 @@
+"""What a server says when it does not answer: read once, into a record with limits, and sorted by subject.
+
+Gateways put what their upstream said into statuses of their own: litellm passes a wrong key or an empty
+account on as 400, OpenRouter a flagged text as 403, Gemini a wrong key as 400 in a list. So the words decide
+along with the status. What nothing is known of is about no question in particular.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pairkit.openai_api.waits import retry_after_s
+from pairkit.printable import one_line
+
+_READ = 1 << 20  # bytes of a body that are looked at
+_READ_MORE = 500  # characters of what a gateway quotes from its upstream
+_CODE = 64  # characters of a code that are kept
+
+# No waiting mends these: unpaid, locked or ended accounts, and limits of a day or more (GLM's are numbers).
+_EXHAUSTED = frozenset(
+    (
+        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
+        *("budget_exceeded", "Arrearage"),
+        *("1110", "1111", "1112", "1113", "1121", "1304", "1308", "1309", "1310"),
+    )
+)
+_CREDIT = re.compile(
+    r"credit balance is too low|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
+    r"|(?:not enough|out of|no) credits?\b|budget has been exceeded|exceeded ?budget|(?:over|crossed) budget"
+    r"|billing hard limit|arrearage|余额不足|欠费",
+    re.IGNORECASE,
+)
+_KEY_CODES = frozenset(
+    ("invalid_api_key", "auth_error", "authentication_error", "1000", "1001", "1002", "1003", "1004")
+)
+_KEY = re.compile(
+    r"api[ _-]?key|authenticat|unauthori[sz]ed|permission[ _]denied|invalid (?:proxy server |access )?token"
+    r"|token (?:is |has )?(?:expired|invalid)|invalid (?:subscription|credential)|身份验证",
+    re.IGNORECASE,
+)
+_QUESTION_CODES = frozenset(
+    (
+        *(
+            "context_length_exceeded",
+            "string_above_max_length",
+            "exceed_context_size_error",
+            "invalid_prompt",
+        ),
+        *("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"),
+        *("data_inspection_failed", "DataInspectionFailed", "1261", "1301"),
+    )
+)
+_QUESTION = re.compile(
+    r"context.{0,3}(?:length|window|size)|(?:maximum|max) (?:context|input|prompt|sequence)"
+    r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"
+    r"|content.{0,12}(?:polic|filter)|\bflagged\b|moderation|safety|unsafe|sensitive|inappropriate"
+    r"|敏感|超长|不安全",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"max_(?:completion_)?tokens\W{0,3}(?:\S+ ){0,3}(?:is )?(?:too large|at most)", re.IGNORECASE
+)
+_NO_MODEL = frozenset(("model_not_found", "1211"))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A status other than 200, with whatever the body tells about it.
+
+    Attributes:
+        status: The HTTP status.
+        message: What the server said, in one line, shortened.
+        code: Its name or number for it.
+        kind: Its type.
+        param: The field of the request that it names.
+        more: What a gateway adds from its upstream.
+    """
+
+    status: int
+    message: str = ""
+    code: str = ""
+    kind: str = ""
+    param: str = ""
+    more: str = ""
+
+    @classmethod
+    def of(cls, status: int, body: bytes | str) -> Refusal:
+        """Read a body: OpenAI's shape, others' shapes, or plain text."""
+        text = body[:_READ].decode("utf-8", "replace") if isinstance(body, bytes) else body[:_READ]
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = text
+        return cls.from_value(status, value)
+
+    @classmethod
+    def from_value(cls, status: int, value: Any) -> Refusal:
+        """Read a decoded body."""
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            value = value[0]
+        inner = value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
+        fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {"message": inner}
+        upstream, beneath = fields.get("metadata"), fields.get("innererror")
+        more = [
+            _short(upstream.get("raw"), _READ_MORE) if isinstance(upstream, dict) else "",
+            _short(beneath.get("code"), _CODE) if isinstance(beneath, dict) else "",
+        ]
+        code, kind, param = (_short(fields.get(name), _CODE) for name in ("code", "type", "param"))
+        return cls(status, _message(fields.get("message"), inner), code, kind, param, " ".join(more).strip())
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same call may be answered later."""
+        return (self.status in (408, 409, 429) or self.status >= 500) and not self.is_exhausted
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the account can't pay for more."""
+        return (
+            self.status == 402
+            or bool({self.code, self.kind} & _EXHAUSTED)
+            or (400 <= self.status <= 429 and _CREDIT.search(self._words) is not None)
+        )
+
+    @property
+    def is_about_question(self) -> bool:
+        """Whether it is about what was asked, so that others may be answered: its length, or what it says."""
+        if self.status == 413:
+            return True
+        if self.status not in (400, 403, 422) or self.is_about_limit:
+            return False
+        names = {self.code, self.kind, *self.more.split()}
+        return bool(names & _QUESTION_CODES) or _QUESTION.search(self._words) is not None
+
+    @property
+    def is_about_key(self) -> bool:
+        """Whether the credential is missing, wrong or too weak."""
+        if self.is_about_question:
+            return False
+        named = bool({self.code, self.kind} & _KEY_CODES) or _KEY.search(self._words) is not None
+        return self.status in (401, 403) or (self.status == 400 and named)
+
+    @property
+    def is_about_model(self) -> bool:
+        """Whether there is no such model, or no such address."""
+        return self.status in (404, 405) or self.code in _NO_MODEL
+
+    @property
+    def is_about_limit(self) -> bool:
+        """Whether the token limit of the answer is more than the model takes."""
+        return self.status in (400, 422) and _LIMIT.search(self.message) is not None
+
+    @property
+    def _words(self) -> str:
+        return f"{self.code} {self.kind} {self.message} {self.more}"
+
+
+class Refused(Exception):  # noqa: N818 - named after what happened
+    """The server answered with another status than 200.
+
+    Attributes:
+        refusal: What it said.
+        headers: Of its answer, with names in lower case.
+    """
+
+    def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
+        self.refusal, self.headers = refusal, headers
+        super().__init__(f"HTTP {refusal.status}: {refusal.message}")
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """The server's wish, if it told one."""
+        return retry_after_s(self.headers, time.time())
+
+
+class NoAnswer(Exception):  # noqa: N818 - named after what happened
+    """The exchange brought no answer.
+
+    Attributes:
+        reason: `timeout`, `connection` or `broken_reply`.
+        detail: What happened, for people; never a credential.
+        was_sent: Whether the server may have worked, and charged, for it.
+    """
+
+    def __init__(self, reason: str, detail: str, *, was_sent: bool) -> None:
+        self.reason, self.detail, self.was_sent = reason, detail, was_sent
+        super().__init__(detail)
+
+
+def _message(message: Any, inner: Any) -> str:
+    if not isinstance(message, str):
+        try:
+            message = json.dumps(inner, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            message = "(nested too deeply)"
+    return one_line(message)
+
+
+def _short(value: Any, most: int) -> str:
+    """A text or number; anything else is no name of anything."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    try:
+        return str(value)[:most] if value else ""
+    except ValueError:  # a number of thousands of digits
+        return ""

@@ -1,0 +1,42 @@
+"""A server that answers each connection as a test says, byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(answer: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Its port; `answer` gets the head of each request."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            await answer(writer, head)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def whole(body: bytes, status: int = 200, **headers: str) -> Answer:
+    """An answer that is sent at once; underscores in names of headers stand for hyphens."""
+    lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", "connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+
+    async def answer(writer: asyncio.StreamWriter, head: bytes) -> None:
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+    return answer

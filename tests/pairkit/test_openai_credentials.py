@@ -1,0 +1,63 @@
+"""Which key goes to which host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pairkit.errors import ConfigError
+from pairkit.openai_api.credentials import Key, find_key, headers_for, key_variable
+
+
+def test_a_key_that_nobody_named_goes_to_its_makers_own_host_alone() -> None:
+    assert key_variable("api.openai.com", None) == "OPENAI_API_KEY"
+    assert key_variable("open.bigmodel.cn", None) == key_variable("api.z.ai", None) == "ZHIPUAI_API_KEY"
+    for host in ("evil.example", "localhost", "127.0.0.1", "api.openai.com.evil.example", "xapi.openai.com"):
+        assert key_variable(host, None) is None
+        assert key_variable(host, "MINE") == "MINE"
+    assert key_variable("api.openai.com", "MINE") == "MINE"
+
+
+def test_what_else_the_environment_holds_for_openai_goes_nowhere_else() -> None:
+    environ = {
+        "OPENAI_ORG_ID": "org",
+        "OPENAI_PROJECT_ID": "project",
+        "OPENAI_ADMIN_KEY": "sk-admin",
+        "OPENAI_CUSTOM_HEADERS": "X-Secret: one: two\nnonsense\n X-More :3",
+    }
+    assert headers_for("api.openai.com", environ) == {
+        "OpenAI-Organization": "org",
+        "OpenAI-Project": "project",
+        "X-Secret": "one: two",
+        "X-More": "3",
+    }
+    assert headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
+    with pytest.raises(ConfigError, match="can't be sent"):
+        headers_for("api.openai.com", {"OPENAI_ORG_ID": "Zoë"})
+
+
+def test_a_key_comes_from_a_variable_or_the_file_that_it_names(tmp_path: Path) -> None:
+    assert find_key("llm c", "MINE", {"MINE": " sk-1\n"}, "") == Key("sk-1", "MINE")
+    file = tmp_path / "key"
+    file.write_text("sk-3\n")
+    assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key("sk-3", "MINE_FILE")
+    with pytest.raises(ConfigError, match="can't be read"):
+        find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
+
+
+def test_no_key_says_what_to_do() -> None:
+    for environ in ({}, {"MINE": " "}, {"MINE_FILE": ""}):
+        with pytest.raises(ConfigError, match="llm c: no key; set MINE"):
+            find_key("llm c", "MINE", environ, "set MINE")
+
+
+@pytest.mark.parametrize("secret", ["sk-é", "two words", "a\nb", "nul\0"])
+def test_what_no_header_can_carry_is_no_key_and_is_not_shown(secret: str) -> None:
+    with pytest.raises(ConfigError, match="what MINE holds is no key") as caught:
+        find_key("llm c", "MINE", {"MINE": secret}, "")
+    assert secret not in str(caught.value)
+
+
+def test_a_key_does_not_show_itself() -> None:
+    assert "sk-secret" not in repr(Key("sk-secret", "MINE"))
