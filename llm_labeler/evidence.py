@@ -10,7 +10,7 @@ from itertools import groupby
 from llm_labeler.filters import screen
 from llm_labeler.judge import judge_asks, judge_batches, read_verdicts
 from llm_labeler.parse import parse_answer
-from llm_labeler.records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
+from llm_labeler.records import POLARITIES, Answer, Ask, Candidate, Item, Judgement, Proposal, Text
 from llm_labeler.store import Store
 from llm_labeler.workplace import RunRecord, kind_of
 
@@ -49,17 +49,17 @@ def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iter
         answers = [answer for answer in group if kind_of(answer.key) in wanted]
         if text is None or not answers:
             continue
-        items = [
-            (
-                answer.key,
-                parse_answer(
-                    answer.reply.raw, text=text.text, finish=answer.reply.finish, size=record.settings.size
-                ),
-            )
-            for answer in answers
-        ]
+        items = [(answer.key, _items(answer, text, record)) for answer in answers]
         screened = screen(text, items, record.settings.filters)
         yield Evidence(text, screened.proposals, screened.candidates, Counter(a.key.llm for a in answers))
+
+
+def _items(answer: Answer, text: Text, record: RunRecord) -> list[Item]:
+    """What one answer holds; where it has both polarities, of the one that was asked for."""
+    task, reply = answer.key.task, answer.reply
+    polarity = None if task == "judge" else task
+    size = record.settings.size
+    return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
 
 
 def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Evidence]:

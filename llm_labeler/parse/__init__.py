@@ -1,14 +1,17 @@
 """From a raw answer to its sentences, whatever shape the answer has.
 
 ```
-turns        thoughts, echoed prompts and made-up turns stand around the answer
-markup       line ends, HTML, fences
+widths       full-width signs are read as narrow ones, and kept
+turns        thoughts and chat marks ─ runaway   drafts, the prompt said again, made-up turns, by their words
+markup       line ends, HTML and XML, LaTeX, fences
 └ structured, fields     JSON, nearly-JSON: which of its strings are sentences
-  tables                 the sentences' column
-  listed ─ marks ─ labels     lines that begin with a mark
-  prose                  blocks, lines, the sentences of one paragraph
-  └ sentence ─ quotes    one sentence without label, markup and quotes
-wording, phrases      introductions, notes, refusals, echoes by their words
+  sections               headings of both polarities
+  └ tables               Markdown, CSV, TSV: the columns of sentences
+    listed ─ marks ─ labels ─ inline     lines that begin with a mark, or have several
+    prose                blocks, lines, the sentences of one paragraph
+    └ sentence ─ remarks ─ quotes    one sentence without label, markup, remarks and quotes
+names                 what keys, columns, tags, labels and headings say of what they name
+wording, phrases, commentary     introductions, notes, refusals, echoes, reasoning by their words
 ```
 Nothing is dropped in silence: what is no candidate is an item with one of `REASONS`.
 """

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from unicodedata import normalize
+from dataclasses import dataclass, replace
 
 from llm_labeler.finish import Ending, ending_of
 from llm_labeler.parse import wording
 from llm_labeler.parse.fields import items_of
 from llm_labeler.parse.listed import read_list, without_ordinals
-from llm_labeler.parse.markup import fenced, plain, without_html
+from llm_labeler.parse.markup import fenced, plain, with_line_ends, without_latex, without_tags
 from llm_labeler.parse.prose import read_prose
+from llm_labeler.parse.runaway import split_draft, split_turns
+from llm_labeler.parse.sections import of_polarity
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, tidy
 from llm_labeler.parse.structured import Found, read_json
 from llm_labeler.parse.tables import read_table
 from llm_labeler.parse.turns import answer_of
-from llm_labeler.records import Item
+from llm_labeler.parse.widths import narrow, widened
+from llm_labeler.records import Item, Polarity
 
 MAX_CHARS = 1_000_000  # of an answer; what is beyond is not read
 _EXCERPT = 500  # characters kept of what is turned down
@@ -34,11 +36,13 @@ _TAIL: Mapping[Ending, str] = {
 _BEFORE = ("thinking", "echo", "preamble", "outside_list")
 
 
-def parse_answer(raw: str, *, text: str, finish: str = "stop", size: int | None = None) -> list[Item]:
+def parse_answer(
+    raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
+) -> list[Item]:
     """The sentences in one answer, and everything in it that is none, in the order of the answer.
 
     A function of its arguments alone that raises on no string and takes time linear in its length. Sentences
-    come in NFKC with single spaces; of pieces turned down the first 500 characters are kept.
+    come with single spaces; of pieces turned down the first 500 characters are kept.
 
     Args:
         raw: What the LLM said.
@@ -46,49 +50,71 @@ def parse_answer(raw: str, *, text: str, finish: str = "stop", size: int | None 
         finish: Why the answer ended, see `Reply.finish`: of one not known to be whole the last sentence
             is turned down, of a refusal all of it.
         size: How many sentences were asked for; more than these are turned down. None: as many as there are.
+        polarity: What was asked for; of an answer with headings of both, only what stands under this one is
+            meant. None: all of it is.
 
     Returns:
         Items without a reason may be candidates; the others have one of `REASONS`. Never empty.
     """
-    source = Source.of(plain(text))
-    ending = ending_of(finish)
-    parts = answer_of(plain(raw[:MAX_CHARS]))
+    asked = _Asked(Source.of(narrow(plain(text))), size, polarity, ending_of(finish))
+    answer = plain(raw[:MAX_CHARS])
+    parts = answer_of(narrow(answer), asked.source)
     items = [Item(tidy(piece), reason) for reason, piece in parts.before]
-    items += _after_refusal(_read(parts.text, source, size, ending))
+    items += _after_refusal(_read(parts.text, asked))
     items += [Item(tidy(piece), reason) for reason, piece in parts.after]
-    items = _without_made_up_turns(items, source)
-    items = _within_size(_ended(items, "cut" if len(raw) > MAX_CHARS else ending), size)
+    items = _without_made_up_turns(items, asked.source)
+    ending = "cut" if len(raw) > MAX_CHARS else asked.ending
+    items = widened(_within_size(_ended(items, ending), size), answer)
     if len(raw) > MAX_CHARS:
         items.append(Item(tidy(plain(raw[MAX_CHARS : MAX_CHARS + _EXCERPT])), "unread"))
     return [item if item.reason is None else _excerpt(item) for item in items]
 
 
-def _read(text: str, source: Source, size: int | None, ending: Ending) -> list[Item]:
-    """Down the ladder: JSON, fences, a table, a list, prose."""
-    bare = without_html(text) if "<" not in source.text else text
-    if bare is None:
-        return [Item(tidy(text), "unparsable")]
-    found = read_json(bare, source.text)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question that is answered."""
+
+    source: Source
+    size: int | None
+    polarity: Polarity | None
+    ending: Ending
+
+
+def _read(text: str, asked: _Asked) -> list[Item]:
+    """Down the ladder: drafts and made-up turns off, then JSON, fences, and what `_read_text` reads."""
+    source = asked.source
+    draft, text = split_draft(text, source)
+    question, text, runaway = split_turns(text, source)
+    bare = without_tags(text) if "<" not in source.text else text
+    items = [Item(tidy(draft), "thinking")] if draft.strip() else []
+    items += [Item(tidy(question), "echo")] if question.strip() else []
+    items += [Item(tidy(text), "unparsable")] if bare is None else _read_answer(bare, asked)
+    return items + ([Item(tidy(runaway), "runaway")] if runaway.strip() else [])
+
+
+def _read_answer(text: str, asked: _Asked) -> list[Item]:
+    found = read_json(text, asked.source.text)
     if found is not None:
-        return _from_json(found, source, size, ending)
-    before, inside, after = fenced(bare) if "```" not in source.text else ("", bare, "")
-    return [*_outside(before, source), *_read_text(inside, source, size), *_outside(after, source)]
+        return _from_json(found, asked)
+    before, inside, after = fenced(text) if "```" not in asked.source.text else ("", text, "")
+    return [*_outside(before, asked.source), *_read_text(inside, asked), *_outside(after, asked.source)]
 
 
-def _from_json(found: Found, source: Source, size: int | None, ending: Ending) -> list[Item]:
-    strings = [item for value in found.values for item in items_of(value, source)]
+def _from_json(found: Found, asked: _Asked) -> list[Item]:
+    source = asked.source
+    strings = [item for value in found.values for item in items_of(value, source, asked.polarity)]
     kept = [item for item in strings if item.reason is None]
     items: list[Item] = []
     for item in strings:
         if item.reason is not None:
             items.append(Item(tidy(plain(item.text)), item.reason))
         elif len(kept) == 1 and "\n" in item.text.strip():
-            items += _read_text(plain(item.text), source, size)  # a list within the only string
+            items += _read_text(plain(item.text), asked)  # a list within the only string
         else:
             items += refine(plain(item.text), source)
     if not items:
         items = [Item("", "empty_answer")]
-    if ending == "complete" and not found.is_closed:
+    if asked.ending == "complete" and not found.is_closed:
         items = _without_tail(items, "cut_off")  # it was cut whatever the server says
     return [
         *_outside(found.before, source),
@@ -97,14 +123,28 @@ def _from_json(found: Found, source: Source, size: int | None, ending: Ending) -
     ]
 
 
-def _read_text(text: str, source: Source, size: int | None) -> list[Item]:
+def _read_text(text: str, asked: _Asked) -> list[Item]:
+    """Sections, and in each of the polarity asked for a table, a list or prose."""
+    source = asked.source
     if not any(character.isalnum() for character in text):
         return [Item(tidy(text), "unparsable")] if text.strip() else []
-    text = _opened(text if text.isascii() else normalize("NFKC", text), source)
-    items = read_table(text, source)
+    if "\\" in text and "\\" not in source.text:
+        text = with_line_ends(without_latex(text))
+    items: list[Item] = []
+    for part, is_other in of_polarity(text, source, asked.polarity):
+        if is_other:
+            items += [Item(tidy(line), "other_polarity") for line in part.split("\n") if line.strip()]
+        elif part.strip():
+            items += _read_section(_opened(part, source), asked)
+    return items
+
+
+def _read_section(text: str, asked: _Asked) -> list[Item]:
+    source = asked.source
+    items = read_table(text, source, asked.polarity)
     if items is None:
         items = read_list(text, source)
-    return read_prose(text, source, size) if items is None else items
+    return read_prose(text, source, asked.size) if items is None else items
 
 
 def _opened(text: str, source: Source) -> str:

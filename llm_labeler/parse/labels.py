@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 
+from llm_labeler.parse.names import role_of
 from llm_labeler.parse.source import Source
 
 _KIND = (
-    r"(?:new|another|possible|generated|rewritten|rephrased|paraphrased|reworded|modified|revised|synonymous|synonym"
-    r"|antonymous|antonym|opposite|contrary|contradictory|negated|negative|positive|similar|output|alternative"
+    r"(?:new|another|possible|generated|rewritten|rephrased|paraphrased|reworded|modified|revised"
+    r"|synonymous|synonym"
+    r"|antonymous|antonym|opposite|contrary|contradictory|negated|negative|positive|similar|output"
+    r"|alternative"
     r"|same[- ]meaning|opposite[- ]meaning)"
 )
 _NAME = (
     r"(?:sentence|synonym|antonym|paraphrase|version|variation|variant|option|alternative|rewrite|rephrasing"
-    r"|rewording|opposite|negation|positive|negative|output|statement|text)"
+    r"|rewording|opposite|negation|positive|negative|output|statement|text|a(?=:))"
 )
 _CHINESE = (
     r"(?:第[一二三四五六七八九十\d]{1,3}(?:个?句(?:话|子)?|个|条)|(?:同义|近义|反义|相反|否定|改写|新|生成的?|意思相[同反]的?)?"
@@ -22,24 +25,66 @@ _CHINESE = (
 _LABEL = re.compile(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]){{0,3}}{_NAME}|{_CHINESE}) ?(?:#|no\.? ?)?"
     r"(?:(?P<n>\d{1,3})|(?P<letter>[A-J])|[一二三四五六七八九十])?"
-    r" ?(?:\([^()\n]{1,40}\) ?)?(?::(?!\d)|(?<=[\dA-J])(?:[.)]| [-–—])(?= +[^\Wa-z\d_]))",
+    r" ?(?:\([^()\n]{1,40}\) ?)?(?::(?!\d)|(?<=[\dA-J])(?:[.)]| [-–—])(?= +(?-i:[^\Wa-z\d_])))",
     re.IGNORECASE,
 )
-# Whatever is bold and followed by a colon is a label: `**Formal:** …`, `**Formal**: …`.
-_BOLD = re.compile(r"(?:\*\*|__)[^*_:\n]{1,60}(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)")
-_INNER = re.compile(rf"(?:[/|;,.!?][\"”']?|  |\s[-–—]) +(?P<start>{_LABEL.pattern})", re.IGNORECASE)
+# Whatever is bold and followed by a colon is a label: `**Formal:** …`, `**Formal**: …`, `**Formal** – …`.
+_BOLD = re.compile(r"(?:\*\*|__)[^*_:\n]{1,60}(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*(?::|[-–—](?=\s)))")
+# A name before a colon, which says of itself that a sentence follows, or how that is said.
+_NAMED = re.compile(
+    r"(?P<name>[^\W\d][^:\n.!?;,\"“”「」()=]{0,50}(?:\([^()\n]{1,30}\) ?)?) ?:(?![\d/]) *(?=\S)"
+)
+_STYLE = re.compile(
+    r"(?:(?:more|slightly|very|less|semi|a|an|the|using|in|with) )*(?:formal|informal|casual|colloquial"
+    r"|neutral|polite"
+    r"|direct|indirect|simpl|short|long|concise|literal|figurative|poetic|creative|idiom|slang|literary"
+    r"|active"
+    r"|passive|inver|reorder|rephras|reword|negat|contra|question|academic|professional|friendly"
+    r"|conversational"
+    r"|emphatic|dramatic|descriptive|technical|plain|modern|old|emotional|humorous|business|everyday|standard"
+    r"|complex|detailed|elegant|first|second|third|fourth|fifth|last|one|two|three|four|five|six|seven"
+    r"|eight|nine"
+    r"|ten|new|changed|modified|rewritten|result|后|书面|口语|正式|简洁|委婉|フォーマル|カジュアル|丁寧|formell"
+    r"|umgangssprachlich|satz|gegenteil|umformulierung|oraci|frase|opci|versi|sin[óo]nim|ant[óo]nim|phrase"
+    r"|synonyme"
+    r"|antonyme|反対|同義|対義|言い換え|文|例)",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|would|could|can|means|have|has|do|does|will|i|we|you|he|she|they)\b",
+    re.IGNORECASE,
+)
+_MOST_WORDS = 5
+_ASSIGNMENT = re.compile(
+    r"(?:(?:const|let|var|final|string|str|my|auto|public"
+    r"|private)\s+){0,3}\$?[A-Za-z_][\w.]{0,40}(?:\[[^\[\]\n]{0,20}\])?"
+    r"(?: ?: ?str)? {0,3}:?= {0,3}f?(?=[\"'`“])"
+)
+_INNER = re.compile(rf"(?:[/|;,.!?→>][\"”']?|  |\s[-–—]) *(?P<start>{_LABEL.pattern})", re.IGNORECASE)
 
 
 def label_end(piece: str, source: Source) -> int:
     """Where the sentence begins after its label; 0 if it has none, or the source has such a one too."""
     bare = piece.lstrip("*_# ")
-    match = _BOLD.match(piece)
-    if match is not None:
+    if (match := _BOLD.match(piece)) is not None:
         return match.end()
-    match = _LABEL.match(bare)
+    if (match := _ASSIGNMENT.match(bare)) is not None:
+        return len(piece) - len(bare) + match.end()
+    match = _LABEL.match(bare) or _named(bare, source)
     if match is None or _LABEL.match(source.text):
         return 0
     return len(piece) - len(bare) + match.end()
+
+
+def _named(bare: str, source: Source) -> re.Match[str] | None:
+    match = _NAMED.match(bare)
+    if match is None or ":" in source.text or source.is_like(match["name"]):
+        return None
+    name = match["name"].strip("*_ ")
+    if len(name.split()) > _MOST_WORDS or _VERB.search(name):
+        return None
+    role = role_of(name)
+    return match if (role == "sentence" or _STYLE.match(name)) and role not in ("echo",) else None
 
 
 def inner_label(piece: str, source: Source) -> int:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from llm_labeler.parse import wording
+from llm_labeler.parse.inline import with_inline_lists
 from llm_labeler.parse.marks import Mark, find_marks
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, tidy
 from llm_labeler.records import Item
 
-# A number after the end of a sentence and before the beginning of one.
-_INLINE = re.compile(r"(?<=[.!?。;；\"”)\]])\s*[(\[]?(?P<n>\d{1,3})[.):、]\s*(?=[^\Wa-z\d_]|[\"“‘「*])")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 
 
@@ -36,17 +35,10 @@ class _Part:
 
 def read_list(text: str, source: Source) -> list[Item] | None:
     """Items of a list and what stands outside of it, in order; None if there is no list."""
-    lines = text.split("\n")
+    lines = with_inline_lists(text.split("\n"), source)
     marks = find_marks(lines, source)
-    if not marks:
+    if not marks or (len(marks) == 1 and _counts_inside(next(iter(marks.values())))):
         return None
-    if len(marks) == 1:
-        place, mark = next(iter(marks.items()))
-        if mark.kind == "number" and (rests := _inline(mark, source)) is not None:
-            lines[place : place + 1] = rests
-            marks = {place + n: Mark(mark.kind, n + 1, mark.indent, rest) for n, rest in enumerate(rests)}
-        elif mark.kind == "number" and _counts_inside(mark):
-            return None
     items: list[Item] = []
     for part in _parts(lines, marks, source):
         items += _items(part, source)
@@ -69,21 +61,13 @@ def without_ordinals(items: list[Item]) -> list[Item]:
     return items
 
 
-def _inline(mark: Mark, source: Source) -> list[str] | None:
-    """Items of a list that stands on one line, if it is one: `1. The cat sat. 2. A cat sat. 3. …`."""
-    rests, start, expected = [], 0, (mark.ordinal or 0) + 1
-    for match in _INLINE.finditer(mark.rest):
-        if int(match["n"]) == expected:
-            rests.append(mark.rest[start : match.start()])
-            start, expected = match.end(), expected + 1
-    rests.append(mark.rest[start:])
-    return rests if len(rests) > 1 and _INLINE.search(source.text) is None else None
-
-
 def _counts_inside(mark: Mark) -> bool:
     """Whether the mark is the sentence's own: `1) one and 2) two`."""
     ordinal = mark.ordinal or 0
-    return f" {ordinal + 1}{mark.sign} " in mark.rest and f"{ordinal}{mark.sign}" not in mark.rest
+    is_number = mark.kind == "number"
+    return (
+        is_number and f" {ordinal + 1}{mark.sign} " in mark.rest and f"{ordinal}{mark.sign}" not in mark.rest
+    )
 
 
 def _parts(lines: list[str], marks: dict[int, Mark], source: Source) -> list[_Part]:

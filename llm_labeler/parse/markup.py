@@ -6,26 +6,84 @@ import re
 from html import unescape
 from unicodedata import numeric
 
+from llm_labeler.parse.names import polarity_of, role_of
+
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 # NUL and the like, and halves of surrogate pairs, which no file can hold.
 _BROKEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_CIRCLED = re.compile(r"^([ \t>*]*)(?:([①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴➀-➓⓵-⓾])|(\d{1,2})\ufe0f?\u20e3)", re.MULTILINE)
+_CIRCLED = re.compile(
+    r"^([ \t>*]*)(?:([①-⑳㉑-㉟㊱-㊿❶-❿⓫-⓴➀-➓⓵-⓾])|(\d{1,2})\ufe0f?\u20e3)"
+    r"(?=[ \t]*\S)(?![^\n]*[①-⑳❶-❿➀-➓⓵-⓾\u20e3])",
+    re.MULTILINE,
+)
 
-_PAGE = re.compile(r"\s*(?:<!doctype\s+html|<html\b|<\?xml)", re.IGNORECASE)
-_ITEM = re.compile(
-    r"<(?:li|item|sentence|paraphrase|synonym|antonym|option)\b[^<>]{0,200}>(?:\s{0,20}<p>)?", re.IGNORECASE
+_PAGE = re.compile(r"\s*(?:<!doctype\s+html|<html\b)", re.IGNORECASE)
+_XML = re.compile(r"\s*<\?xml[^<>]{0,200}\?>")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]{0,40})(?:\s[^<>]{0,200})?/?>")
+_CDATA = re.compile(r"<!\[CDATA\[|\]\]>|<!--")
+_INLINE = frozenset(
+    [
+        "b",
+        "i",
+        "u",
+        "em",
+        "strong",
+        "code",
+        "span",
+        "mark",
+        "small",
+        "sup",
+        "sub",
+        "font",
+        "a",
+        "s",
+        "del",
+        "ins",
+        "big",
+        "tt",
+        "kbd",
+        "q",
+        "cite",
+        "abbr",
+        "body",
+        "html",
+    ]
 )
-_BLOCK_END = re.compile(
-    r"<br\s{0,3}/?>|</(?:li|item|sentence|paraphrase|synonym|antonym|option|p|div|tr|h[1-6]|title)>"
-    r"|</?(?:ol|ul|table)\b[^<>]{0,200}>",
-    re.IGNORECASE,
+_LAYOUT = frozenset(
+    [
+        "p",
+        "div",
+        "br",
+        "hr",
+        "tr",
+        "td",
+        "th",
+        "tbody",
+        "thead",
+        "table",
+        "ul",
+        "ol",
+        "dl",
+        "head",
+        "title",
+        "center",
+        "pre",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "section",
+        "article",
+    ]
 )
-_TAG = re.compile(
-    r"</?(?:p|div|span|tr|td|th|tbody|thead|h[1-6]|b|i|u|em|strong|code|pre|html|body|head|title|center|hr"
-    r"|sentences|items|answers?|outputs?|results?|response|list)\b[^<>]{0,200}>",
-    re.IGNORECASE,
+_LATEX = re.compile(
+    r"\\(?:begin|end)\{[a-zA-Z*]{1,20}\}(?:\[[^\[\]\n]{0,60}\])?|\\documentclass\S{0,60}|\\usepackage\S{0,60}"
 )
+_LATEX_ITEM = re.compile(r"\\item\b[ \t]*(?:\[[^\[\]\n]{0,40}\])?[ \t]*")
+_LATEX_STYLE = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc)|emph|underline)\{([^{}\n]{0,1000})\}")
 _FENCE = re.compile(
     r"[ \t]*(?:`{3,}|~{3,})(?:[\w+-]*(?=[ \t]*$)|(?:json|text|txt|markdown|md|plaintext|python)\b)?"
 )
@@ -43,17 +101,63 @@ def _as_number(match: re.Match[str]) -> str:
     return f"{match[1]}{number}. "
 
 
-def without_html(text: str) -> str | None:
-    """`text` with tags as line breaks and bullets; None for a page that lists nothing."""
+def without_tags(text: str) -> str | None:
+    """`text` with tags as line ends, bullets and labels; None for a page that lists nothing."""
     if "<" not in text:
         return text
-    is_page = _PAGE.match(text) is not None
-    if is_page:
-        if _ITEM.search(text) is None:
+    if _PAGE.match(text) is not None:
+        if "<li" not in text.lower():
             return None
         text = text[max(text.lower().find("<body"), 0) :]
-    bare = _TAG.sub("", _BLOCK_END.sub("\n", _ITEM.sub("\n- ", text)))
+    text = _CDATA.sub("", _XML.sub("", text))
+    tags = list(_TAG.finditer(text))
+    parts: list[str] = []
+    place = 0
+    for tag, following in zip(tags, [*tags[1:], None], strict=False):
+        parts.append(text[place : tag.start()])
+        instead = _instead_of(tag, following)
+        parts.append(tag.group() if instead is None else instead)
+        place = tag.end()
+    bare = "".join((*parts, text[place:]))
     return bare if bare == text else unescape(bare)
+
+
+def _instead_of(tag: re.Match[str], following: re.Match[str] | None) -> str | None:
+    """What stands for a tag; None where it is none of markup, but of the text."""
+    name = tag["name"].lower()
+    if name in _INLINE:
+        return ""
+    if name in _LAYOUT:
+        return "\n"
+    if name == "li":
+        return "\n" if tag["end"] else "\n- "
+    role = role_of(name)
+    is_leaf = following is not None and bool(following["end"]) and following["name"].lower() == name
+    if tag["end"]:
+        return "\n"
+    if role is None and not is_leaf:
+        return "\n" if following is not None else None
+    label = name.replace("_", " ").replace("-", " ")
+    if not is_leaf:
+        return f"\n{label}:\n" if polarity_of(label) else "\n"
+    if role == "echo":
+        return "\nOriginal: "
+    if role == "side":
+        return "\nExplanation: "
+    return f"\n- {label}: " if polarity_of(label) else "\n- "
+
+
+def without_latex(text: str) -> str:
+    """`text` with the items of LaTeX's lists as bullets."""
+    if "\\" not in text:
+        return text
+    bare = _LATEX_ITEM.sub("\n- ", _LATEX.sub("\n", text))
+    return bare if bare == text else _LATEX_STYLE.sub(r"\1", bare)
+
+
+def with_line_ends(text: str) -> str:
+    """`text` with line ends that were written with a backslash."""
+    return text.replace("\\r", "").replace("\\n", "\n").replace('\\"', '"').replace("\\t", " ")
 
 
 def fenced(text: str) -> tuple[str, str, str]:

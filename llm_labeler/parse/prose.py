@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from llm_labeler.parse import wording
+from llm_labeler.parse.inline import separated
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, tidy
 from llm_labeler.records import Item
@@ -14,7 +15,8 @@ _STOP = re.compile(
     r"[.!?]+[\"”’')\]]*\s+(?=[\"“‘'(]?[^\Wa-z\d_])|[。!?]+[”」』\"]*\s*(?=[^\sA-Za-z。!?”」』\"])"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref|jr|sr|inc"
+    r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref"
+    r"|jr|sr|inc"
     r"|ltd|co|u\.s|spp?|var|max|min)\.$",
     re.IGNORECASE,
 )
@@ -90,6 +92,8 @@ def _divided(piece: str, source: Source, size: int | None) -> list[str]:
     """A paragraph as several answers, each of as many sentences as the source has."""
     if _SEVERAL_QUOTED.fullmatch(piece):
         return [match[1] for match in _QUOTED.finditer(piece)]
+    if size != 1 and (parts := separated(piece, source, size)) is not None:
+        return parts
     width = max(len(sentences_of(source.text)), 1)
     found = sentences_of(piece)
     if len(found) <= width or len(found) % width or (width > 1 and len(found) // width != size):

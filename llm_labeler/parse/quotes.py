@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
+from llm_labeler.parse.source import Source
+
+_SPAN = re.compile(
+    r"\"(?P<straight>[^\"\n]{2,2000})\"|“(?P<curly>[^“”\n]{2,2000})[”“]|„(?P<low>[^“”„\n]{2,2000})[“”]"
+    r"|「(?P<corner>[^「」\n]{2,2000})」|『(?P<double>[^『』\n]{2,2000})』|«(?P<angle>[^«»\n]{2,2000})»"
+    r"|(?:(?<=[\s(:,])"
+    r"|^)['‘](?P<single>[^\n'’‘]{2,2000}(?:['’](?=\w)[^\n'’‘]{0,2000}){0,9})['’](?=[\s.,;:)!?]|$)"
+)
+_ANY = re.compile('["“”„「」『』«»]')
+# What stands before a quoted sentence that is offered.
+_OFFER = re.compile(
+    r"(?:\b(?:say|said|write|phrase|express|ask|put|state|rephrase|reword|rewrite|change|be|is|are"
+    r"|becomes?|or|and|use|try|with|like"
+    r"|alternatively|instead|another|also|option|sentence|as|to|of|for|follows?|synonym|antonym|opposite"
+    r"|version)|[:→>-]|说|是|为|或|即|oder|o|u)"
+    r"[\s,:*_]*(?:it |this |that |as |something like |simply |just )*\s*$",
+    re.IGNORECASE,
+)
+
 _CLOSER = {
     "“": "”",
     "„": "“",
@@ -71,3 +92,31 @@ def _without_stray(sentence: str) -> str:
     if sentence[-1] in _DOUBLE and not any(character in _DOUBLE for character in sentence[:-1]):
         return sentence[:-1].strip()
     return sentence
+
+
+def offered(said: str, source: Source) -> list[tuple[str, bool]] | None:
+    """A piece as stretches, each with whether it is a quoted sentence; None if it isn't such a piece.
+
+    So it is if whole sentences are quoted, as in `You could say "…" or "…".` and `"…" Another verb.`,
+    and the sentence asked about has no quotes.
+    """
+    if not source.lacks(_ANY) or (_CLOSER.get(said[:1]) == said[-1:] and _encloses(said)):
+        return None
+    spans = [match for match in _SPAN.finditer(said) if _is_whole(match, source)]
+    if not spans or (spans[0].start() < 3 and len(said) - spans[-1].end() < 3 and len(spans) == 1):
+        return None
+    before = said[: spans[0].start()].strip(" *_(-–—•")
+    if before and not _OFFER.search(before):
+        return None
+    stretches: list[tuple[str, bool]] = []
+    place = 0
+    for span in spans:
+        stretches += [(said[place : span.start()], False), (span[span.lastgroup or 0], True)]
+        place = span.end()
+    stretches.append((said[place:], False))
+    return [(text.strip(), is_quoted) for text, is_quoted in stretches if any(c.isalnum() for c in text)]
+
+
+def _is_whole(span: re.Match[str], source: Source) -> bool:
+    quoted = span[span.lastgroup or 0]
+    return source.is_as_long_as(quoted) and (span.lastgroup != "single" or quoted.count(" ") > 1)

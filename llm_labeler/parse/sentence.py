@@ -6,19 +6,14 @@ import re
 
 from llm_labeler.parse import wording
 from llm_labeler.parse.labels import inner_label, label_end
-from llm_labeler.parse.quotes import unquote
+from llm_labeler.parse.quotes import offered, unquote
+from llm_labeler.parse.remarks import without_remarks
 from llm_labeler.parse.source import Source, tidy
 from llm_labeler.records import Item
 
 _ROUNDS = 4  # of label within quotes within bold …
 _ARROW = re.compile(r" ?(?:-{1,2}>|=>|→|⇒|➔|➜) ?")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]{1,2000})(?<=\S)\*(?![\w*])")
-# A bracket at the end that speaks of the sentence, not for it.
-_REMARK = re.compile(
-    r"\((?:note|explanation|synonym|antonym|opposite|meaning|same meaning|negat|chang|replac|here|this"
-    r"|original|反义|同义|注|说明)[^()]*\)[.。]?$",
-    re.IGNORECASE,
-)
 
 
 def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
@@ -30,18 +25,34 @@ def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
     reason = wording.aside(said, source, None)
     if reason is not None and not before and not _may_be_sentence(said, reason, source):
         return [Item(said, reason)]
-    rest, remark = _without_remark(rest, source)
-    sentence = strip_clothes(rest, source)
+    return [*([Item(before, "echo")] if before else []), *_refined(rest, said, source, rounds)]
+
+
+def _refined(rest: str, said: str, source: Source, rounds: int) -> list[Item]:
+    """The items in a piece that no echo stands before."""
+    if (stretches := offered(rest[label_end(rest, source) :], source)) is not None:
+        return [item for text, is_quoted in stretches for item in _quoted(text, is_quoted, source)]
+    tags, bare, remarks = without_remarks(rest, source)
+    sentence = strip_clothes(bare, source)
     if not any(character.isalnum() for character in sentence):
         return [Item(said, "preamble")]  # a label of nothing
     inner = [Item(sentence)] if sentence == said or not rounds else refine(sentence, source, rounds - 1)
-    around = ([Item(before, "echo")] if before else [], [Item(remark, "closing_note")] if remark else [])
-    return [*around[0], *inner, *around[1]]
+    return [
+        *(Item(tag, "remark") for tag in tags),
+        *inner,
+        *(Item(remark, "remark") for remark in remarks),
+    ]
+
+
+def _quoted(text: str, is_quoted: bool, source: Source) -> list[Item]:
+    if not is_quoted:
+        return [Item(text, "remark")]
+    return [Item(text, "echo")] if source.is_said_by(text) else [Item(strip_clothes(text, source))]
 
 
 def _may_be_sentence(said: str, reason: str, source: Source) -> bool:
     """Whether a piece that begins as an aside does is a sentence where one is expected: "Let me know …"."""
-    if reason == "closing_note":
+    if reason in ("closing_note", "thinking"):
         return not wording.notes(said, source)
     is_labelled = 0 < label_end(said, source) < len(said)
     return reason == "preamble" and (is_labelled or not wording.heads_sentences(said))
@@ -70,21 +81,13 @@ def _after_echo(said: str, source: Source) -> tuple[str, str]:
     return "", said
 
 
-def _without_remark(said: str, source: Source) -> tuple[str, str]:
-    if not said.rstrip(".。").endswith(")") or "(" in source.text:
-        return said, ""
-    start = said.rfind("(")
-    match = _REMARK.match(said, start) if start > 0 else None
-    return (said[:start].rstrip(), said[start:]) if match else (said, "")
-
-
 def _without_emphasis(said: str, source: Source) -> str:
     if "**" in said and "**" not in source.text:
         said = said.replace("**", "")
     if "__" in said and said.startswith("__") and "__" not in source.text:
         said = said.replace("__", "")
     if "*" in said and "*" not in source.text:
-        said = _EMPHASIS.sub(r"\1", said)
+        said = _EMPHASIS.sub(r"\1", said).strip("* ")
     if len(said) > 2 and said[0] == said[-1] == "_":
         said = said[1:-1]
     return said

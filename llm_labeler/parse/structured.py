@@ -9,7 +9,7 @@ from typing import Any
 
 # An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
 _OPEN = re.compile(
-    r"(?:^|(?<=[:：]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
+    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
 )
 _JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")

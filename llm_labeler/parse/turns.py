@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from llm_labeler.parse import wording
+from llm_labeler.parse.source import Source, tidy
+
 _THOUGHT = re.compile(
     r"<(?P<slash>/?)(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<slash2>/?)THINK\]|◁(?P<slash3>/?)think▷",
     re.IGNORECASE,
@@ -22,6 +25,12 @@ _CHAT = re.compile(
     r"|(?P<none><s>|<</?SYS>>|<\|(?:begin_of_text|message|pad)\|>|<｜begin▁of▁sentence｜>"
     r"|<(?:bos|pad|unk|sop)>|\[g?MASK\])"
 )
+_REQUEST = re.compile(
+    r"(?:please |can you |could you |now )?(?:write|generate|give|rewrite|paraphrase|rephrase|produce"
+    r"|create|provide|list"
+    r"|negate|your (?:job|task)|you are)\b|请|生成|改写",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +42,10 @@ class Parts:
     after: list[tuple[str, str]] = field(default_factory=list)
 
 
-def answer_of(raw: str) -> Parts:
+def answer_of(raw: str, source: Source) -> Parts:
     """Find the answer proper."""
     said, thoughts = _without_thoughts(raw)
-    turns = _turns(said)
+    turns = _turns(said, source)
     place = _first_answer(turns)
     before = [(_reason(kind, "echo"), text) for kind, text in turns[:place]]
     after = [(_reason(kind, "runaway"), text) for kind, text in turns[place + 1 :]]
@@ -67,7 +76,7 @@ def _without_thoughts(raw: str) -> tuple[str, list[str]]:
     return "".join(said), thoughts
 
 
-def _turns(said: str) -> list[tuple[str, str]]:
+def _turns(said: str, source: Source) -> list[tuple[str, str]]:
     """Stretches between chat marks, each with what its mark makes of it."""
     turns = [("start", "")]
     place = 0
@@ -80,10 +89,15 @@ def _turns(said: str) -> list[tuple[str, str]]:
             turns.append((match.lastgroup or "none", ""))
             pending = []
     turns[-1] = (turns[-1][0], "".join((*pending, said[place:])))
-    # What stands before the first mark is a prompt if that mark begins an answer, and one follows.
-    if len(turns) > 1 and turns[1][0] == "answer" and turns[1][1].strip():
+    # Before the first mark of an answer stands the prompt, or the answer of a model that goes on.
+    if len(turns) > 1 and turns[1][0] == "answer" and turns[1][1].strip() and _asks(turns[0][1], source):
         turns[0] = ("prompt", turns[0][1])
     return turns
+
+
+def _asks(text: str, source: Source) -> bool:
+    said = tidy(text[:2000])
+    return wording.echoes(said, source) or _REQUEST.match(said) is not None
 
 
 def _first_answer(turns: list[tuple[str, str]]) -> int:

@@ -6,7 +6,7 @@ do too, and that pattern is left out of account.
 
 from __future__ import annotations
 
-from llm_labeler.parse import phrases
+from llm_labeler.parse import commentary, phrases
 from llm_labeler.parse.source import Source
 
 
@@ -68,6 +68,12 @@ def closes(piece: str, source: Source) -> bool:
     return is_closing and not source.is_like(bare)
 
 
+def reasons(piece: str, source: Source) -> bool:
+    """Whether `piece` thinks aloud."""
+    bare = piece.lstrip("#*_ ")
+    return commentary.REASONING.match(bare) is not None and source.lacks(commentary.REASONING)
+
+
 def notes(piece: str, source: Source) -> bool:
     """Whether `piece` is a note and says so: `Note: …`."""
     return phrases.NOTE.match(piece.lstrip("#*_ ")) is not None and not phrases.NOTE.match(source.text)
@@ -90,6 +96,8 @@ def aside(piece: str, source: Source, otherwise: str | None) -> str | None:
     """Why a tidy piece is no sentence, by its words; `otherwise` if they don't tell."""
     if refuses(piece, source):
         return "refusal"
+    if reasons(piece, source):
+        return "thinking"
     if echoes(piece, source):
         return "echo"
     if closes(piece, source):

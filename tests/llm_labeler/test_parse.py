@@ -146,10 +146,10 @@ def test_chinese(raw: str) -> None:
         (f"1. {ONE}\n\nI hope this helps!", [None, "closing_note"]),
         (f"1. {ONE}\nLet me know if you need more.", [None, "closing_note"]),
         (f"{ONE}\n\nNote: the tense was changed.\nAnd so on.", [None, "closing_note"]),
-        (f"1. {ONE} (Note: the tense was changed.)", [None, "closing_note"]),
+        (f"1. {ONE} (Note: the tense was changed.)", [None, "remark"]),
         (f"1. {ONE}\n   - the tense was changed\n2. {TWO}", [None, "sub_item", None]),
         (f"1. Synonyms:\n   - {ONE}\n   - {TWO}", ["preamble", None, None]),
-        (f"Input sentence: {TEXT}\nOutput:\n1. {ONE}", ["echo", "preamble", None]),
+        (f"Input sentence: {TEXT}\nOutput:\n1. {ONE}", ["echo", None]),
         (f"Input sentence: {TEXT} Output: {ONE}", ["echo", None]),
         (f"Original: {TEXT}\nAntonym: {ONE}", ["echo", None]),
         (f"1. Original: {TEXT}\n   Antonym: {ONE}", ["echo", None]),
@@ -164,7 +164,7 @@ def test_chinese(raw: str) -> None:
             f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}",
             ["thinking", None],
         ),
-        (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None] + ["runaway"] * 3),
+        (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway"]),
         (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
         (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["preamble", "echo", None]),
         (
@@ -173,7 +173,7 @@ def test_chinese(raw: str) -> None:
         ),
         (
             f'Here is the JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
-            ["preamble", None, "not_text", "outside_list"],
+            ["preamble", None, "not_text", "closing_note"],
         ),
         (f'{{"{TEXT}": "{ONE}"}}', [None]),
         ("[1]", ["empty_answer"]),
@@ -326,8 +326,9 @@ def test_wrapped_prose_is_one_sentence() -> None:
     assert kept("Someone plays\nthe guitar.") == [ONE]
 
 
-def test_text_is_nfkc_with_single_spaces() -> None:
-    assert kept("1. Ｓomeone\u00a0 plays　the guitar．") == [ONE]
+def test_sentences_keep_their_characters_and_have_single_spaces() -> None:
+    assert kept("1. Someone\u00a0 plays　the x² guitar.") == ["Someone plays the x² guitar."]
+    assert kept("１．他说：“好，我去！”（改写）", "他说：“好，我来！”") == ["他说：“好，我去！”"]
 
 
 def test_signs_that_no_file_can_hold_are_replaced() -> None:

@@ -1,0 +1,128 @@
+"""Several sentences in one line: `1) … 2) …`, `#1 … #2 …`, `①…②…`, `First, … Second, …`, `…; …; …`."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import numeric
+
+from llm_labeler.parse import wording
+from llm_labeler.parse.source import Source, size_of, tidy
+
+_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+_BEGIN = r"(?:(?<=[\s.!?。;,:\"”’'」』)\]*_])|^)"
+_NEXT = r"(?=[^\Wa-z\d_]|[\"“‘「『*'«„])"
+# By kind; in each the group is the number. Where it could be the sentence's own, more must stand around it.
+_MARKS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"([①-⑳❶-❿➀-➓⓵-⓾])\s*",
+        r"(\d)\ufe0f?\u20e3\s*",
+        _BEGIN + r"#(\d{1,2})[.):]?\s*",
+        _BEGIN + r"[(\[](\d{1,2})[)\]][.:]?\s*",
+        _BEGIN + r"(\d{1,2})\)\s*",
+        r"(?:(?<=[.!?。;,\"”’'」』)\]*]\s)|(?<=[.!?。;\"”」』)\]])|^)(\d{1,2})(?:[.、:]|\.\))\s*" + _NEXT,
+        _BEGIN + r"[(\[]([a-jA-J])[)\]]\s*",
+        _BEGIN + r"([a-jA-J])\)\s+",
+        _BEGIN + r"\(?([ivx]{1,4})\)\s+",
+        r"(?:(?<=[.!?。;\"”,]\s)|^)(?:and )?(?i:("
+        + "|".join(_ORDINALS)
+        + r")(?:ly)?(?: (?:sentence|option|version|one))?[:,])\s+",
+        r"(?:(?<=[.!?。;\"”,]\s)|^)(?i:(?:sentence |option |number )?(" + "|".join(_WORDS) + r"):)\s+",
+        r"(?:(?<=[.!?。;\"”,]\s)|^)(?i:(?:sentence|option|version|synonym|antonym"
+        r"|paraphrase) #?(\d{1,2})[:.])\s+",
+    )
+)
+_ORDINAL = re.compile(rf"[ \t*_>-]*(?P<word>{'|'.join(_ORDINALS)})(?:ly)?[*_]*[,:][*_]*\s+", re.IGNORECASE)
+_ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
+_SIGNS = ("; ", ";", " | ", " / ", " // ", " • ", " · ", "、")
+_CONJUNCTION = re.compile(r"^(?:and|or|und|oder|y|o|ou|et)\s+(?=\W*[A-Z])")
+
+
+def with_inline_lists(lines: list[str], source: Source) -> list[str]:
+    """`lines` with lists in one line, and lines that begin with their turn in words, as lines `1. …`."""
+    found: list[str] = []
+    for line in _with_ordinals(lines, source):
+        inline = _listed_inline(line, source)
+        if inline is None:
+            found.append(line)
+        else:
+            found += [inline[0]] if inline[0].strip() else []
+            found += [f"{number}. {item}" for number, item in enumerate(inline[1], start=1)]
+    return found
+
+
+def _with_ordinals(lines: list[str], source: Source) -> list[str]:
+    matches = [_ORDINAL.match(line) for line in lines]
+    turns = [_value(match["word"]) for match in matches if match]
+    if len(turns) < 2 or turns != list(range(1, len(turns) + 1)) or _ORDINAL.match(source.text):
+        return lines
+    return [
+        line if match is None else f"{_value(match['word'])}. {line[match.end() :]}"
+        for line, match in zip(lines, matches, strict=True)
+    ]
+
+
+def _listed_inline(line: str, source: Source) -> tuple[str, list[str]] | None:
+    """What stands before a list in one line, and its items; None if there is no such list."""
+    best: tuple[str, list[str]] | None = None
+    for pattern in _MARKS:
+        found = _chain(pattern, line)
+        if len(found) < 2 or (best is not None and len(found) <= len(best[1])):
+            continue
+        before = line[: found[0][0]].strip("*_ \t>-")
+        if len(_chain(pattern, source.text)) > 1 or (before and not _introduces(before, source)):
+            continue
+        ends = [start for start, _ in found[1:]] + [len(line)]
+        items = [line[end:stop].strip(" ,;") for (_, end), stop in zip(found, ends, strict=True)]
+        if _are_whole(items, source) and len({_first_letter(item).islower() for item in items}) == 1:
+            best = before, [_CONJUNCTION.sub("", item) for item in items]
+    return best
+
+
+def _introduces(before: str, source: Source) -> bool:
+    return before.endswith((":", "!", ".", "。")) or wording.aside(tidy(before), source, None) is not None
+
+
+def separated(text: str, source: Source, size: int | None) -> list[str] | None:
+    """Sentences of a line that signs part, as many as were asked for or as long as the source; or None."""
+    for sign in _SIGNS:
+        if sign.strip() in source.text or sign not in text:
+            continue
+        pieces = [piece.strip() for piece in text.strip(" ;|").split(sign)]
+        if len(pieces) < 2 or not all(any(c.isalpha() for c in piece) for piece in pieces):
+            continue
+        is_wanted = len(pieces) == size and sign != "、"
+        if (is_wanted or ((size is None or size > 1) and len(pieces) <= 20)) and _are_whole(pieces, source):
+            return pieces
+    return None
+
+
+def _are_whole(pieces: list[str], source: Source) -> bool:
+    return all(3 * size_of(piece) >= source.size for piece in pieces)
+
+
+def _first_letter(item: str) -> str:
+    return next((character for character in item if character.isalpha()), "")
+
+
+def _chain(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """Where marks stand that count 1, 2, 3 …: begin and end of each."""
+    found: list[tuple[int, int]] = []
+    for match in pattern.finditer(text):
+        value = _value(match[1])
+        if value == 1 and found:
+            return []  # it counts twice, so one count is the sentence's own
+        if value == len(found) + 1:
+            found.append(match.span())
+    return found
+
+
+def _value(mark: str) -> int:
+    word = mark.lower()
+    for names in (_WORDS, _ORDINALS, _ROMAN):
+        if word in names and not (names is _ROMAN and len(word) == 1 and word not in "ivx"):
+            return names.index(word) + 1
+    if len(word) == 1 and word.isascii() and word.isalpha():
+        return ord(word) - ord("a") + 1
+    return int(numeric(mark)) if len(mark) == 1 else int(mark)

@@ -1,0 +1,51 @@
+"""Answers as LLMs write them, with the sentences that are in them: the files of `answers/`, all invented."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from llm_labeler.parse import parse_answer
+from llm_labeler.records import Polarity
+
+FOLDER = Path(__file__).with_name("answers")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One answer: `%% name | polarity | size`, the source, `%% answer`, `%% expected`, a sentence a line."""
+
+    name: str
+    polarity: Polarity
+    size: int
+    text: str
+    raw: str
+    expected: tuple[str, ...]
+
+    def found(self) -> tuple[str, ...]:
+        """What the parser takes for the sentences."""
+        items = parse_answer(self.raw, text=self.text, size=self.size, polarity=self.polarity)
+        return tuple(item.text for item in items if item.reason is None)
+
+
+def read(name: str) -> Iterator[Format]:
+    """The formats of one file."""
+    chunks = ("\n" + (FOLDER / f"{name}.txt").read_text(encoding="utf-8")).split("\n%% ")[1:]
+    for head, answer, expected in zip(chunks[::3], chunks[1::3], chunks[2::3], strict=True):
+        title, text = head.split("\n", 1)
+        label, polarity, size = title.split(" | ")
+        raw = answer.removeprefix("answer\n")
+        lines = tuple(expected.removeprefix("expected\n").rstrip("\n").split("\n"))
+        yield Format(label, "positive" if polarity == "positive" else "negative", int(size), text, raw, lines)
+
+
+def precision_and_recall(formats: Iterable[Format]) -> tuple[float, float]:
+    """Over exact sentences."""
+    found, wanted, both = 0, 0, 0
+    for one in formats:
+        said, expected = Counter(one.found()), Counter(one.expected)
+        found, wanted = found + said.total(), wanted + expected.total()
+        both += (said & expected).total()
+    return both / found, both / wanted
