@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from aoe_train.commands import options as o
 from aoe_train.commands.app import app, examples
 from pairkit.errors import ConfigError
+from pairkit.printable import printable
 from pairkit.terminal import out as stdout
 from pairkit.terminal import print_json, say
 
@@ -56,6 +58,9 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell the runs and their settings, and stop.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Run what a recipe of a file asks for, without being asked.")
+    ] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -91,14 +96,37 @@ def reproduce(
     if dry_run:
         _show_runs(found, wanted, json=json)
         return
+    if Path(recipe).suffix == ".toml":
+        _confirm(recipe, found, chosen, yes=yes)
     result = use_case(found, wanted, say=partial(say, quiet=quiet), quiet=quiet)
     if json:
         print_json({"out": str(wanted.out), **result})
     else:
         from rich.markdown import Markdown
 
-        stdout.print(Markdown((wanted.out / TABLE).read_text(encoding="utf-8")))
+        stdout.print(Markdown(printable((wanted.out / TABLE).read_text(encoding="utf-8"))))
         say(f"{wanted.out / TABLE}", quiet=quiet)
+
+
+def _confirm(name: str, recipe: Recipe, scale: Scale, *, yes: bool) -> None:
+    """Show what a recipe of a file would do beyond training on --data-dir, and ask."""
+    from aoe_train.reproduce.stranger import asks
+
+    lines = asks(recipe, scale)
+    if not lines:
+        return
+    say(f"{name} is no recipe of the toolkit; it")
+    for line in lines:
+        say(f"  {line}")
+    if not yes and not _agreed():
+        raise ConfigError(f"{name}: nothing was run; read the lines above, and give --yes if you want them")
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    say("Go on? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _folder(out: Path, name: str, sets: Sequence[str]) -> Path:

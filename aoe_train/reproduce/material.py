@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import polars as pl
 
 from aoe_train.preparation import Say
 from aoe_train.reproduce.recipe import NO_DEV
+from aoe_train.reproduce.stranger import check_command
 from pairkit import __version__
-from pairkit.errors import ConfigError, DataError
+from pairkit.errors import DataError
 from pairkit.files import sha256, write_bytes, write_text
 from pairkit.reader import read_rows, split_names
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from aoe_train.reproduce.plan import Places
     from aoe_train.reproduce.recipe import Source, Texts
 
-_PACKAGES = {"gis": "gis_builder", "label": "llm_labeler", "aoe": "aoe_train"}
+_PACKAGES = {"gis": "gis_builder", "label": "llm_labeler"}
 _SEED = 0  # of the choice among the rows, which is the same for every run
 
 
@@ -48,23 +50,32 @@ def prepare(source: Source, places: Places, say: Say) -> None:
     """Run the commands that make the data, each once; packages meet only through their command lines.
 
     Raises:
-        ConfigError: A command of none of our packages.
+        ConfigError: A command that a recipe may not run.
         DataError: A command failed; what it printed stands above.
     """
     for command in source.prepare:
+        check_command(command)
         filled = [places.fill(word) for word in command]
-        if filled[0] not in _PACKAGES:
-            raise ConfigError(f"prepare: {filled[0]} is none of {', '.join(_PACKAGES)}")
         done = places.work / f"{_digest(__version__, *map(_stamp, filled))}.done"
         if done.exists() and _made(filled):
             continue
         say(f"$ {' '.join(filled)}")
-        code = subprocess.run(  # noqa: S603 - a recipe's own words, and only our packages
-            [sys.executable, "-m", _PACKAGES[filled[0]], *filled[1:]], check=False, stdout=sys.stderr
+        code = subprocess.run(  # noqa: S603 - checked above, and only our packages
+            [sys.executable, "-P", "-m", _PACKAGES[filled[0]], *filled[1:]],
+            check=False,
+            stdout=sys.stderr,
+            env={**os.environ, "PYTHONPATH": _search_path()},
         ).returncode
         if code:
             raise DataError(f"`{' '.join(filled)}` ended with exit code {code}; what it printed stands above")
         write_text(done, " ".join(filled) + "\n")
+
+
+def _search_path() -> str:
+    """Ours first, and never the folder that one is in: a stranger's may hold a package of our name."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    home = str(Path(__file__).parents[2])
+    return os.pathsep.join([home, *(path for path in given if Path(path).is_absolute())])
 
 
 def _stamp(word: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import polars as pl
@@ -375,17 +376,37 @@ def test_what_is_not_there_is_said(place: Path, recipe: Recipe) -> None:
         reproduce(recipe, wanted(place), say=print)
 
 
-def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path) -> None:
+def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = Places(None, tmp_path)
-    with pytest.raises(ConfigError, match="rm is none of gis, label, aoe"):
+    with pytest.raises(ConfigError, match="`rm -r x` is none of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), places, print)
     told: list[str] = []
-    source = Source(train="x", prepare=(("gis", "--version"),))
+    source = Source(train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),))
+    with pytest.raises(DataError, match=r"`gis pair .*` ended with exit code [23]"):
+        prepare(source, places, told.append)
+
+    def made(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "pairs").mkdir()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("aoe_train.reproduce.material.subprocess.run", made)
     prepare(source, places, told.append)
     prepare(source, places, told.append)
-    assert told == ["$ gis --version"]
-    with pytest.raises(DataError, match="`gis nonsense` ended with exit code 2"):
-        prepare(Source(train="x", prepare=(("gis", "nonsense"),)), places, told.append)
+    assert told == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2
+
+
+def test_a_package_of_our_name_in_the_working_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gis_builder").mkdir()
+    (tmp_path / "gis_builder" / "__init__.py").write_text("open('ran', 'w')")
+    (tmp_path / "gis_builder" / "__main__.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "")
+    command = ("gis", "detect", "--work", "{work}/nothing")
+    with pytest.raises(DataError, match="ended with exit code"):
+        prepare(Source(train="x", prepare=(command,)), Places(None, tmp_path), print)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_two_metrics_of_one_task_are_two_columns(place: Path) -> None:

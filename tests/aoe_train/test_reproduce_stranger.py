@@ -1,0 +1,122 @@
+"""A recipe from a file runs what it names only once that was seen, and some of it never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
+from aoe_train.reproduce.stranger import asks, check_command
+from pairkit.errors import ConfigError
+from tests.aoe_train.test_reproduce import RECIPE
+from tests.aoe_train.test_reproduce_command import aoe
+
+PREPARE = 'train = "{data}/train.tsv"\nprepare = [["gis", "detect", "--work", "{work}/x"]]'
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("aoe evaluate --model evil --trust-remote-code", "is none of gis import"),
+        ("gis crawl --api-url http://evil --work {work}/x", "is none of gis import"),
+        ("gis build --api-url=http://evil", "is none of gis import"),
+        ("rm -rf {work}", "is none of gis import"),
+        ("gis", "is none of gis import"),
+        ("gis pair --api-url http://evil", "gives --api-url"),
+        ("gis pair --work={work}/x --token-file=/home/me/token", "gives --token-file"),
+        ("gis detect -w {work}/x", "gives -w"),
+        ("label generate --llm chatgpt --set llm.chatgpt.base_url=http://evil", "gives --set"),
+        ("label generate --config {data}/evil.toml", "gives --config"),
+        ("label generate --llm http://evil/v1", "names http://evil/v1"),
+        ("label generate --input /home/me/.ssh/id_rsa", "names /home/me/.ssh/id_rsa"),
+        ("label generate --input {data}/../../secret", "names {data}/../../secret"),
+        ("label generate --input ~/secret", "names ~/secret"),
+        ("label generate --input ..", "names .."),
+        ("gis pair --work {work}/x --out {data}/x", "names {data}/x; expected a path below {work}/"),
+        ("gis pair --out pairs", "names pairs"),
+        ("gis pair --out={work}/../../home", "names {work}/../../home"),
+        ("gis import /etc", "names /etc"),
+    ],
+)
+def test_what_no_recipe_may_run(command: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_command(command.split())
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_of_the_toolkit_run_only_what_a_recipe_may(name: str) -> None:
+    recipe = read_recipe(name)
+    for scale in recipe.scales:
+        asks(recipe, scale)
+
+
+def write(path: Path, *changes: tuple[str, str]) -> Path:
+    text = RECIPE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([], []),
+        ([('train = "{data}/train.tsv"', PREPARE)], ["runs    gis detect --work {work}/x"]),
+        ([('"{data}/bert"', '"evil/model"')], ["loads   evil/model"]),
+        ([('"{data}/bert"', '"/home/me/model"')], ["loads   /home/me/model"]),
+        ([('"{data}/train.tsv"', '"evil/pairs"')], ["loads   evil/pairs"]),
+        ([("texts = {}", 'texts = { of = "/home/me/mail" }')], ["loads   /home/me/mail"]),
+        ([("optim.lr = 1e-3", 'optim.lr = 1e-3\nlog.report_to = "wandb"')], ["reports to wandb"]),
+    ],
+)
+def test_what_is_asked(tmp_path: Path, changes: list[tuple[str, str]], expected: list[str]) -> None:
+    assert asks(read_recipe(str(write(tmp_path / "own.toml", *changes))), "small") == expected
+
+
+def test_each_scale_asks_for_its_own(tmp_path: Path) -> None:
+    recipe = read_recipe(str(write(tmp_path / "own.toml")))
+    expected: dict[Scale, list[str]] = {
+        "smoke": [],
+        "full": ["loads   somebody/bert", "loads   somebody/pairs"],
+    }
+    for scale, lines in expected.items():
+        assert asks(recipe, scale) == lines
+
+
+@pytest.mark.parametrize(
+    "word", ["http://evil/x", "hf://datasets/evil", "{data}/../secret", "../x", "s3://x"]
+)
+def test_addresses_and_ways_out_are_refused(tmp_path: Path, word: str) -> None:
+    recipe = read_recipe(str(write(tmp_path / "own.toml", ("{data}/train.tsv", word))))
+    with pytest.raises(ConfigError, match="the recipe names"):
+        asks(recipe, "small")
+
+
+def test_nothing_runs_before_it_was_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = write(tmp_path / "own.toml", ('train = "{data}/train.tsv"', PREPARE))
+    done: list[str] = []
+    monkeypatch.setattr("aoe_train.reproduce.reproduce.reproduce", lambda *_, **__: done.append("ran") or {})
+    flags = (own, "--data-dir", tmp_path, "--out", tmp_path / "out", "--json")
+    with pytest.raises(ConfigError, match=r"nothing was run; .* --yes"):
+        aoe(*flags)
+    assert "gis detect --work {work}/x" in capsys.readouterr().err
+    for answer, expected in (("n\n", []), ("\n", []), ("", []), ("y\n", ["ran"])):
+        terminal = type("Terminal", (), {"isatty": lambda _: True, "readline": lambda _, a=answer: a})()
+        monkeypatch.setattr("sys.stdin", terminal)
+        if not expected:
+            with pytest.raises(ConfigError, match="nothing was run"):
+                aoe(*flags)
+        else:
+            aoe(*flags)
+        assert done == expected
+    monkeypatch.undo()
+    monkeypatch.setattr("aoe_train.reproduce.reproduce.reproduce", lambda *_, **__: done.append("yes") or {})
+    aoe(*flags, "--yes")
+    assert done == ["ran", "yes"]
