@@ -5,6 +5,7 @@ masking, references, lexicon, phrases   what a text says, word by word
 └ tokens, rules, grammar                sentences as strings of codes, and the patterns over them
   └ claims, markers, prefilter          a text's claims
     └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
+      budget                            how much of a thread is read
       └ verdict, targets, explain       the decision, and its reasons
         └ clusters                      what the decisions add up to
 ```

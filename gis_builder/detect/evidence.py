@@ -16,13 +16,14 @@ from gis_builder.records import Comment, Event, Issue, IssueRef, Thread
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b|重复|重複|중복", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
-    r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+(?P<note>[^\n]+(?:\n(?!\s*\n)[^\n]+)*)",
+    r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+"
+    r"(?P<note>[^\n]++(?:\n(?![^\S\n]*+\n)[^\n]++)*+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _TITLE_NOTE = re.compile(
     r"^\W{0,3}dup(?:e|licated?)?(?=:)"
     r"|[\[(]\W?(?:possible |probable |likely )?dup(?:e|licated?)?s?"
-    r"(?:\s*(?:of\b|[:#]|http|gh-)[^\])]*)?[\])]",
+    r"(?:\s*(?:of\b|[:#]|http|gh-)[^\])]{0,200})?[\])]",
     re.IGNORECASE,
 )
 ONE_CLICK = timedelta(seconds=30)  # "comment and close" leaves two times that differ a little
@@ -92,12 +93,14 @@ def marks(thread: Thread) -> Marks:
 
 def _last_reopening(events: tuple[Event, ...]) -> str | None:
     """The last reopening after which the issue stayed open for a while; a slip of the mouse is none."""
-    for place in range(len(events) - 1, -1, -1):
-        if events[place].kind == "reopened":
-            closings = [e for e in events[place:] if e.kind == "closed"]
-            opened = instant(events[place].created_at)
-            if not closings or instant(closings[0].created_at) - opened > _SAME_SITTING:
-                return events[place].created_at
+    closed_next: datetime | None = None
+    for event in reversed(events):
+        if event.kind == "closed":
+            closed_next = instant(event.created_at)
+        elif event.kind == "reopened" and (
+            closed_next is None or closed_next - instant(event.created_at) > _SAME_SITTING
+        ):
+            return event.created_at
     return None
 
 
@@ -115,14 +118,18 @@ def statements(
     if not (must_read or opens_with_claim or any(worth_while)):
         return []
     opening = list(_opening(issue, former_names)) if opens_with_claim else []
-    early = {
-        comment.id: _comment(thread, comment, former_names)
+    known_closers = closers(thread)
+
+    def heard(comment: Comment) -> Statement:
+        return _comment(thread, comment, known_closers, former_names)
+
+    early = [
+        heard(comment) if is_worth else None
         for comment, is_worth in zip(thread.comments, worth_while, strict=True)
-        if is_worth
-    }
-    if not must_read and not any(statement.reading.claims for statement in (*opening, *early.values())):
+    ]
+    if not must_read and not any(statement.reading.claims for statement in (*opening, *early) if statement):
         return []
-    rest = (early.get(comment.id) or _comment(thread, comment, former_names) for comment in thread.comments)
+    rest = (said or heard(comment) for comment, said in zip(thread.comments, early, strict=True))
     return [*(opening or _opening(issue, former_names)), *rest]
 
 
@@ -132,24 +139,25 @@ def closers(thread: Thread) -> frozenset[str]:
     return frozenset(login for login in (thread.issue.closed_by, *last) if login is not None)
 
 
-def _comment(thread: Thread, comment: Comment, former_names: Collection[str]) -> Statement:
+def _comment(
+    thread: Thread, comment: Comment, known_closers: frozenset[str], former_names: Collection[str]
+) -> Statement:
     issue = thread.issue
     url = f"{issue.url}#issuecomment-{comment.id}"
-    role = _role(thread, comment)
+    role = _role(issue, comment, known_closers)
     return Statement(
         read(comment.body, issue.ref, former_names), role, comment.author, comment.created_at, url
     )
 
 
-def _role(thread: Thread, comment: Comment) -> Role:
-    known = closers(thread)
+def _role(issue: Issue, comment: Comment, known_closers: frozenset[str]) -> Role:
     if comment.is_bot:
         return Role.BOT
-    if comment.author in known or (not known and _is_at_closing(thread.issue, comment)):
+    if comment.author in known_closers or (not known_closers and _is_at_closing(issue, comment)):
         return Role.CLOSER
     if comment.author_association in _MAINTAINERS:
         return Role.MAINTAINER
-    is_author = comment.author is not None and comment.author == thread.issue.author
+    is_author = comment.author is not None and comment.author == issue.author
     return Role.AUTHOR if is_author else Role.OTHER
 
 

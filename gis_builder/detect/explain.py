@@ -28,6 +28,8 @@ _REASONS = {
     "self_reference": "the only issue named is itself",
     "target_is_pull": "what it is said to duplicate is a pull request",
     "target_missing": "what it is said to duplicate doesn't exist",
+    "too_much_text": "body and comments are longer than any talk of people; it was not read",
+    "too_many_claims": "more is claimed in it than people claim; it was not judged",
     "below_min_confidence": "it seems a duplicate, with less confidence than was asked for",
     "cross_repository": "what it is said to duplicate is in another repository",
 }

@@ -31,13 +31,15 @@ _MARKERS = {"D": "DdZc", "F": "Fm", "S": "SsT", "K": "KAfP"}
 def find_markers(codes: str) -> list[Find]:
     """List the markers of a sentence in order; of overlapping readings the earlier rule wins."""
     found: list[Find] = []
+    taken = bytearray(len(codes))
     present = frozenset(codes)
     for kind, rule in _COMPILED:
         if present.isdisjoint(_MARKERS[kind]):
             continue
         for match in rule.finditer(codes):
             find = _find(kind, match)
-            if not any(find.start < other.end and other.start < find.end for other in found):
+            if not any(taken[find.start : find.end]):
+                taken[find.start : find.end] = b"\x01" * (find.end - find.start)
                 found.append(find)
     return sorted(found, key=lambda find: find.start)
 
@@ -68,7 +70,7 @@ _DENIAL = re.compile(
     r"|[BN][,]?N[^,.&CR]{0,5}$"  # "no, not a ..."
 )
 _HEDGE = re.compile(r"[HI][^.&]{0,9}$")  # "I think that this is a ...", "if it is a ..."
-_OF_A_FIX = re.compile(r"X[^.R,C]{0,3}$")  # "the fix was ..."
+_OF_A_FIX = re.compile(r"(?<!a)X[^.R,C]{0,3}$")  # "the fix was ...", not "as wontfix, ..."
 _IN_VAIN = re.compile(
     r"[NB][^.R]{0,4}G[^.R]{0,6}$"  # "couldn't find any ..."
     r"|(?:I|o)J?G[^.R]{0,3}$"  # "please search for ...", "to look for ..."
@@ -84,7 +86,7 @@ _FIXED = re.compile(r"(?<!N)(?<!Nw)(?<!NJ)X")  # "fixed", not "not fixed", "not 
 _AGREEMENT = re.compile(r"[,w]?[,y]{0,2}[JT]?Y")
 _THANKS = re.compile(r"[,w]?[,]?J?[yY]")
 _DISAGREEMENT = re.compile(r"[,w]?[,]?B")
-_REOPENING = re.compile(r"(?:^|[,Y])[JTVH]{0,3}U(?!.*I)")
+_REOPENING = re.compile(r"(?:^|[,Y])[JTVH]{0,3}U")
 
 
 def is_denied(codes: str, start: int) -> bool:

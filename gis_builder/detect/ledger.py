@@ -60,6 +60,8 @@ class Ledger:
     kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
     standings: list[Standing] = field(default_factory=list)
     heard: list[Statement] = field(default_factory=list)
+    beyond: str | None = None  # the reason code of the budget that the thread passes: then nothing is heard
+    _meant_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
 
     def hear(self, statement: Statement) -> None:
         """Take in the next statement."""
@@ -130,17 +132,19 @@ class Ledger:
     def _fill_in(self, statement: Statement) -> None:
         """Take a short answer that names one issue for what "a dup, but I can't find of what" looked for."""
         last = self.standings[-1] if self.standings else None
-        named = self.meant_by(statement)
-        if last is None or last.targets or len(named) != 1 or statement.reading.words > _ANSWER_WORDS:
+        if last is None or last.targets or statement.reading.words > _ANSWER_WORDS:
             return
-        if last.stands and self._is_near(last):
+        named = self.meant_by(statement)
+        if len(named) == 1 and last.stands and self._is_near(last):
             last.targets, last.is_inferred = named, True
 
     def meant_by(self, statement: Statement) -> tuple[IssueRef, ...]:
         """The other issues that a statement names: those of the thread's own repository, if there are any."""
-        meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
-        at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
-        return at_home or tuple(meant)
+        if id(statement) not in self._meant_by:
+            meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
+            at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
+            self._meant_by[id(statement)] = at_home or tuple(meant)
+        return self._meant_by[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         is_called_pull = ref in statement.reading.pulls

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 
 from gis_builder.detect import grammar
 from gis_builder.detect.claims import Claim, ClaimKind, Reading, Stance
@@ -21,17 +23,20 @@ _PARTIAL = re.compile(
     r"|part of (?:this|it|the)|second|half)\b"
 )
 _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
-_REACH = 3  # sentences back
+_REACH, _FAR_REACH = 3, 40  # sentences back
 _SHORT = 300  # characters
 _MOST_SAID = 200
+MOST_CLAIMS = 500  # of a text; nobody makes as many
 
 
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Reading:
     """Read a comment, body or title of `issue`; `former_names` are what its repository was called before."""
     page = _Page(text, issue, former_names)
-    sentences = page.sentences_worth_reading()
+    worth_reading = page.sentences_worth_reading()
+    sentences = list(worth_reading.values())
     opening = sentences[0].codes if sentences else ""
-    claims = tuple(claim for sentence in sentences for claim in _claims(page, sentence))
+    readers = (_Reader(page, place, sentence) for place, sentence in worth_reading.items() if sentence.codes)
+    claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MOST_CLAIMS + 1))
     if any("Q" in sentence.codes for sentence in sentences):
         claims = tuple(_left_open(claim) for claim in claims)
     return Reading(
@@ -85,63 +90,111 @@ class _Page:
         self.hidden = hide_references(masked, self.references).lower().replace("’", "'")
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
+        self._starts = list(self._by_start)
+        self._read: dict[int, Sentence] = {}
 
     def sentence(self, place: int) -> Sentence:
-        return tokenise(self.hidden, self.spans[place], self._by_start)
+        if place not in self._read:
+            self._read[place] = tokenise(self.hidden, self.spans[place], self._by_start)
+        return self._read[place]
 
-    def sentences_worth_reading(self) -> list[Sentence]:
-        """A short text whole; of a long one the beginning and what may bear on duplicates."""
+    def sentences_worth_reading(self) -> dict[int, Sentence]:
+        """By place, a short text whole; of a long one the beginning and what may bear on duplicates."""
         is_short = len(self.hidden) <= _SHORT
-        return [
-            self.sentence(place)
+        return {
+            place: self.sentence(place)
             for place, (start, end) in enumerate(self.spans)
             if is_short or place == 0 or is_worth_reading(self.hidden[start:end])
-        ]
+        }
 
     def references_of(self, place: int) -> list[Reference]:
-        start, end = self.spans[place]
-        return [reference for reference in self.references if start <= reference.start < end]
+        start, end = (bisect_left(self._starts, bound) for bound in self.spans[place])
+        return self.references[start:end]
 
-    def place_of(self, sentence: Sentence) -> int:
-        start = sentence.spans[0][0]
-        return next(place for place, (_, end) in enumerate(self.spans) if start < end)
-
-
-def _claims(page: _Page, sentence: Sentence) -> Iterator[Claim]:
-    finds = grammar.find_markers(sentence.codes)
-    # "Same cause as in #1, closed that one as a duplicate of this": the likeness too is the other's.
-    is_reversed = any(find.is_reversed for find in finds)
-    for find in finds:
-        if grammar.is_in_vain(sentence.codes, find.start) or (
-            find.opens_list and not _ends_in_colon(page, sentence)
-        ):
-            continue
-        if find.kind == "D" or not grammar.is_of_a_fix(sentence.codes, find.start):
-            claim = _claim(page, sentence, find)
-            yield replace(claim, about_others=True) if is_reversed and find.kind != "D" else claim
+    def only_reference(self) -> list[Reference]:
+        """The one issue that the text names, if it names just one."""
+        return self.references[:1] if len({reference.ref for reference in self.references}) == 1 else []
 
 
-def _claim(page: _Page, sentence: Sentence, find: grammar.Find) -> Claim:
-    targets = _chosen(_within(sentence, find.targets), page.issue)
-    others = _within(sentence, find.subject)
-    about_others = bool(others) and all(other.ref != page.issue for other in others)
-    if not targets and not about_others:
-        targets = _chosen(_neighbours(page, sentence, find), page.issue)
-    return Claim(
-        kind=_KINDS[find.kind],
-        stance=_stance(sentence, find),
-        targets=targets,
-        is_closing="C" in sentence.codes,
-        is_added="M" in sentence.codes,
-        about_others=about_others or find.is_reversed,
-        points_back=find.points_back,
-        is_partial="X" in sentence.codes or _PARTIAL.search(page.hidden, *_extent(sentence)) is not None,
-        is_part=sentence.codes[find.start] == "P",
-        about_this=_THIS.search(page.hidden, *_extent(sentence, find.end)) is not None,
-        is_command=page.hidden[sentence.spans[find.start][0]] == "/",
-        corrects=find.corrects,
-        said=_said(page.text, sentence),
-    )
+class _Reader:
+    """Reads one sentence of a page: what is the same for all its claims is found once."""
+
+    def __init__(self, page: _Page, place: int, sentence: Sentence) -> None:
+        self.page, self.place, self.sentence = page, place, sentence
+        self.start, self.end = sentence.spans[0][0], sentence.spans[-1][1]
+        this = _THIS.search(page.hidden, self.start, self.end)
+        self.speaks_of_this_by = this.end() if this else self.end + 1
+        self.is_partial = (
+            "X" in sentence.codes or _PARTIAL.search(page.hidden, self.start, self.end) is not None
+        )
+        self.said = _said(page.text[self.start : self.end])
+
+    def claims(self) -> Iterator[Claim]:
+        finds = grammar.find_markers(self.sentence.codes)
+        # "Same cause as in #1, closed that one as a duplicate of this": the likeness too is the other's.
+        is_reversed = any(find.is_reversed for find in finds)
+        for find in finds:
+            if grammar.is_in_vain(self.sentence.codes, find.start) or (
+                find.opens_list and not self._ends_in_colon()
+            ):
+                continue
+            if find.kind == "D" or not grammar.is_of_a_fix(self.sentence.codes, find.start):
+                claim = self._claim(find)
+                yield replace(claim, about_others=True) if is_reversed and find.kind != "D" else claim
+
+    def _claim(self, find: grammar.Find) -> Claim:
+        page, sentence = self.page, self.sentence
+        targets = _chosen(_within(sentence, find.targets), page.issue)
+        others = _within(sentence, find.subject)
+        about_others = bool(others) and all(other.ref != page.issue for other in others)
+        if not targets and not about_others:
+            targets = _chosen(self._neighbours(find), page.issue)
+        return Claim(
+            kind=_KINDS[find.kind],
+            stance=_stance(sentence, find),
+            targets=targets,
+            is_closing="C" in sentence.codes,
+            is_added="M" in sentence.codes,
+            about_others=about_others or find.is_reversed,
+            points_back=find.points_back,
+            is_partial=self.is_partial,
+            is_part=sentence.codes[find.start] == "P",
+            about_this=self.speaks_of_this_by <= sentence.spans[find.end - 1][1],
+            is_command=page.hidden[sentence.spans[find.start][0]] == "/",
+            corrects=find.corrects,
+            said=self.said,
+        )
+
+    def _neighbours(self, find: grammar.Find) -> list[Reference]:
+        """The references that a claim leans on: those of its sentence, else of the nearest sentence."""
+        page, sentence, here = self.page, self.sentence, self.place
+        own = _within(sentence, (0, find.start)) or _within(sentence, (find.end, len(sentence.codes)))
+        if own:
+            return own
+        if find.opens_list:
+            return _list_after(page, here)
+        reach = _FAR_REACH if find.points_back or "C" in sentence.codes else _REACH
+        before = range(here - 1, max(-1, here - 1 - reach), -1)
+        after = range(here + 1, min(len(page.spans), here + (1 if find.points_back else 2)))
+        for place in (*before, *after):
+            found = page.references_of(place)
+            if found and not _LEADS_AWAY.search(page.sentence(place).codes):
+                return found
+        return page.only_reference() if "C" in sentence.codes else []
+
+    def _ends_in_colon(self) -> bool:
+        return self.page.hidden[self.start : self.end].rstrip().endswith(":")
+
+
+def _list_after(page: _Page, here: int) -> list[Reference]:
+    """The references of the sentences that follow, up to the first without any."""
+    found: list[Reference] = []
+    for place in range(here + 1, len(page.spans)):
+        more = page.references_of(place)
+        if not more:
+            break
+        found += more
+    return found
 
 
 def _stance(sentence: Sentence, find: grammar.Find) -> Stance:
@@ -157,38 +210,7 @@ def _stance(sentence: Sentence, find: grammar.Find) -> Stance:
 
 
 def _within(sentence: Sentence, stretch: tuple[int, int] | None) -> list[Reference]:
-    found = sentence.references[slice(*stretch)] if stretch else ()
-    return [reference for reference in found if reference is not None]
-
-
-def _neighbours(page: _Page, sentence: Sentence, find: grammar.Find) -> list[Reference]:
-    """The references that a claim leans on: those of its sentence, else of the nearest sentence."""
-    own = _within(sentence, (0, find.start)) or _within(sentence, (find.end, len(sentence.codes)))
-    if own:
-        return own
-    here = page.place_of(sentence)
-    if find.opens_list:
-        return _list_after(page, here)
-    reach = len(page.spans) if find.points_back or "C" in sentence.codes else _REACH
-    before = range(here - 1, max(-1, here - 1 - reach), -1)
-    after = range(here + 1, min(len(page.spans), here + (1 if find.points_back else 2)))
-    for place in (*before, *after):
-        found = page.references_of(place)
-        if found and not _LEADS_AWAY.search(page.sentence(place).codes):
-            return found
-    is_only_one = len({reference.ref for reference in page.references}) == 1
-    return page.references if is_only_one and "C" in sentence.codes else []
-
-
-def _list_after(page: _Page, here: int) -> list[Reference]:
-    """The references of the sentences that follow, up to the first without any."""
-    found: list[Reference] = []
-    for place in range(here + 1, len(page.spans)):
-        more = page.references_of(place)
-        if not more:
-            break
-        found += more
-    return found
+    return list(chain(*sentence.references[slice(*stretch)])) if stretch else []
 
 
 def _chosen(references: Iterable[Reference], issue: IssueRef) -> tuple[IssueRef, ...]:
@@ -199,15 +221,6 @@ def _chosen(references: Iterable[Reference], issue: IssueRef) -> tuple[IssueRef,
     return tuple(ref for ref in refs if ref != issue) or refs
 
 
-def _ends_in_colon(page: _Page, sentence: Sentence) -> bool:
-    return page.hidden[slice(*_extent(sentence))].rstrip().endswith(":")
-
-
-def _extent(sentence: Sentence, tokens: int | None = None) -> tuple[int, int]:
-    """Where the first `tokens` tokens of a sentence stand, by default all."""
-    return sentence.spans[0][0], sentence.spans[:tokens][-1][1]
-
-
-def _said(text: str, sentence: Sentence) -> str:
-    said = " ".join(text[slice(*_extent(sentence))].split())
+def _said(text: str) -> str:
+    said = " ".join(text.split())
     return said if len(said) <= _MOST_SAID else said[: _MOST_SAID - 1] + "…"

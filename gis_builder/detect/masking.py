@@ -1,55 +1,119 @@
-"""Blank what a comment's writer doesn't say: quotes, code, hidden or struck text, checklists.
+"""Blank what a comment's writer doesn't say: quotes, code, hidden, folded or struck text, checklists.
 
 Every masked character becomes a space and every line break stays, so positions keep their meaning.
+Delimiters are found first and paired afterwards, so that many of them take no longer than other text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
-_FENCE = re.compile(
-    r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
+from gis_builder.markdown import Span, comments, fences
+
 _INDENT = ("    ", "\t")
-_LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d+[.)])[ \t]")
-_INLINE_CODE = re.compile(r"(`+)(?!`)(?:[^`\n]|(?!\1)`)+?\1(?!`)")
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_PREFORMATTED = re.compile(r"<(pre|code|blockquote)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_QUOTE = re.compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
-_STRUCK = re.compile(r"~~(?=\S)[^\n]+?(?<=\S)~~")
-_CHECKBOX = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][^\n]*$", re.MULTILINE)
-_MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*$", re.MULTILINE)
+_LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
+_TICKS_OR_BREAK = re.compile(r"`++|\n")
+_TILDES_OR_BREAK = re.compile(r"~~|\n")
+_TAG = re.compile(r"<(/?)(pre|code|blockquote)\b[^<>]*+>", re.IGNORECASE)
+_QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
+_CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
+_MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
 _UNPRINTED = re.compile(r"[^\n]")
+# So that lines end in one way only, and lower case is as long as the text: İ alone becomes two characters.
+_ONE_FOR_ONE = str.maketrans("\rİ", " I")
 
 
 def mask(text: str) -> str:
-    """Return `text` with quotes, code, hidden comments and checklists blanked, at the same length.
-
-    Carriage returns become spaces, so that lines end in one way only.
-    """
-    text = text.replace("\r", " ")
-    if "```" in text or "~~~" in text:
-        text = _FENCE.sub(_blank, text)
+    """Return `text` with quotes, code, hidden comments and checklists blanked, at the same length."""
+    text = text.translate(_ONE_FOR_ONE) if "\r" in text or "İ" in text else text
+    text = _blank(text, fences(text))
     if "    " in text or "\t" in text:
         # Before anything else leaves blanks at the beginning of a line.
         text = _mask_indented(text)
     if "<" in text:
-        text = _PREFORMATTED.sub(_blank, _HIDDEN.sub(_blank, text))
+        text = _blank(text, _hidden(text))
+        text = _blank(text, _tagged(text))
     if "`" in text:
-        text = _INLINE_CODE.sub(_blank, text)
+        text = _blank(text, _inline_code(text))
     if "~~" in text:
-        text = _STRUCK.sub(_blank, text)
+        text = _blank(text, _struck(text))
     if ">" in text:
-        text = _QUOTE.sub(_blank, text)
+        text = _QUOTE.sub(_blanks, text)
     if "[" in text:
-        text = _CHECKBOX.sub(_blank, text)
+        text = _CHECKBOX.sub(_blanks, text)
     if "wrote:" in text:
-        text = _MAIL_HEADER.sub(_blank, text)
+        text = _MAIL_HEADER.sub(_blanks, text)
     return text
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank(text: str, spans: Iterable[Span]) -> str:
+    pieces, place = [], 0
+    for start, end in spans:
+        pieces += [text[place:start], _UNPRINTED.sub(" ", text[start:end])]
+        place = end
+    return "".join([*pieces, text[place:]]) if pieces else text
+
+
+def _blanks(match: re.Match[str]) -> str:
     return _UNPRINTED.sub(" ", match.group())
+
+
+def _hidden(text: str) -> list[Span]:
+    """HTML comments; one that is never closed hides the rest of the text."""
+    found = comments(text)
+    unclosed = text.find("<!--", found[-1][1] if found else 0)
+    return [*found, (unclosed, len(text))] if unclosed >= 0 else found
+
+
+def _tagged(text: str) -> Iterator[Span]:
+    """What stands in `<pre>`, `<code>` and the like, with all that is nested; unclosed, to the end."""
+    name, start, depth = "", 0, 0
+    for tag in _TAG.finditer(text):
+        if not depth and not tag[1]:
+            name, start, depth = tag[2].lower(), tag.start(), 1
+        elif depth and tag[2].lower() == name:
+            depth += -1 if tag[1] else 1
+            if not depth:
+                yield start, tag.end()
+    if depth:
+        yield start, len(text)
+
+
+def _inline_code(text: str) -> Iterator[Span]:
+    """From each run of backticks to the next as long on its line; one without a partner stands for itself."""
+    runs = [match.span() for match in _TICKS_OR_BREAK.finditer(text)]
+    partners: list[int | None] = []
+    later: dict[int, int] = {}  # the nearest run of each length, seen from the right
+    for place in range(len(runs) - 1, -1, -1):
+        start, end = runs[place]
+        if text[start] == "\n":
+            later = {}
+            partners.append(None)
+        else:
+            partners.append(later.get(end - start))
+            later[end - start] = place
+    partners.reverse()
+    place = 0
+    while place < len(runs):
+        partner = partners[place]
+        if partner is not None:
+            yield runs[place][0], runs[partner][1]
+        place = 1 + (place if partner is None else partner)
+
+
+def _struck(text: str) -> Iterator[Span]:
+    """From a `~~` before a word to the first on its line after one."""
+    opened: int | None = None
+    for match in _TILDES_OR_BREAK.finditer(text):
+        start, end = match.span()
+        if text[start] == "\n":
+            opened = None
+        elif opened is None:
+            opened = start if end < len(text) and not text[end].isspace() else None
+        elif start > opened + 2 and not text[start - 1].isspace():
+            yield opened, end
+            opened = None
 
 
 def _mask_indented(text: str) -> str:

@@ -12,7 +12,7 @@ _THING = (
     r"|suggestion|discussion|case)"
 )
 _SAME = (
-    r"(?:the |exact(?:ly)? |very )*same"
+    r"(?:the |exact(?:ly)? |very ){0,4}same"
     r"(?: exact| underlying| basic| core| general| known| old| fundamental| kind of| type of)?"
 )
 _SAME_THING = (
@@ -57,7 +57,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ),
     (
         "F",
-        r"(?:because|since|as)(?=\s?(?:\x01\x02*|that one|the other(?: one)?)"
+        r"(?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)"
         r"\s(?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))",
     ),
     ("K", r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
@@ -65,14 +65,17 @@ PHRASES: tuple[tuple[str, str], ...] = (
     # tracked or reported elsewhere
     (
         "K",
-        r"(?:being |better |also |all |currently )*(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
+        r"(?:being |better |also |all |currently ){0,4}(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
         rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
     ),
     ("f", r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
     ("f", r"(?:can|will|would|should|does) (?:also )?(?:cover|track)(?= (?:this|it|that)(?!\w))"),
     ("K", r"(?:an? )?sub-?(?:issue|bug|case) of"),
     ("K", r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
-    ("K", r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being))*"),
+    (
+        "K",
+        r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being)){0,3}",
+    ),
     (
         "A",
         r"(?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known"
@@ -89,7 +92,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (
         "K",
         r"(?:existing|outstanding) (?:discussion|issue|bug|ticket|report)"
-        r"(?: (?:is|at|in|on|over|about this))*",
+        r"(?: (?:is|at|in|on|over|about this)){0,3}",
     ),
     ("P", r"(?:sub-?section|part|portion|piece|aspect) of"),
     ("A", r"open(?: already)? (?:about|for) (?:this|it)"),
@@ -145,7 +148,10 @@ PHRASES: tuple[tuple[str, str], ...] = (
         r"works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)"
         r"|now (?:works|compiles|builds)",
     ),
-    ("X", r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no[- ]repro"),
+    (
+        "X",
+        r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no(?:-| )repro",
+    ),
     (
         "X",
         r"(?:doesn'?t|not|don'?t|no longer) (?:\w+ )?"

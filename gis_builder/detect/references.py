@@ -39,10 +39,10 @@ _SPOKEN = tuple(
     map(
         re.compile,
         (
-            r"issues? +(?:n\S* )?\d",
-            r"bugs? +(?:n\S* )?\d",
-            r"tickets? +(?:n\S* )?\d",
-            r"dup\w* (?:of|to) +\d",
+            r"issues? +(?:n\S{0,8} )?\d",
+            r"bugs? +(?:n\S{0,8} )?\d",
+            r"tickets? +(?:n\S{0,8} )?\d",
+            r"dup\w{0,12} (?:of|to) +\d",
         ),
     )
 )

@@ -1,7 +1,7 @@
 """The patterns over strings of codes (the table is in `lexicon`), each with a sentence that it reads.
 
-In a pattern `R` is a reference, `D` the word "duplicate", `o` one of "of, to, with", `.` any token and so on.
-The named groups are what the grammar takes from a match:
+In a pattern `R` is a reference or a list of them, `D` the word "duplicate", `o` one of "of, to, with", `.`
+any token and so on. The named groups are what the grammar takes from a match:
 
 - `m` the marker, `c` a marker that corrects what was said before
 - `t` the references that the marker points at, `s` other issues that it is said of
@@ -10,6 +10,7 @@ The named groups are what the grammar takes from a match:
 - `b` the colon that begins a list of references
 
 Of overlapping matches the earlier rule's counts, so that the special ones stand before the general ones.
+Every pattern spans a bounded number of tokens, so that it reads a sentence in linear time.
 """
 
 from __future__ import annotations
@@ -25,10 +26,8 @@ class Rule(NamedTuple):
     pattern: str
 
 
-# A list of references that share one marker: "#1, #2 and also #3".
-LIST = r"R(?:[,&]{1,3}M?o?x?i?[,]?R|&?M?[,]?i?R)*"
-_TARGETS = rf"(?P<t>{LIST})"
-_SUBJECT = rf"(?P<s>{LIST})"
+_TARGETS = r"(?P<t>R)"
+_SUBJECT = r"(?P<s>R)"
 _IS = r"(?:[VJMHaxweC,]{0,4}V[VJMHaxwC]{0,5})"  # "is", "was closed as", "seems to be"
 _NOT_BY_THE_WAY = r"(?<![ELX])(?<![ELX][ob])"  # "unrelated to #1, dup of #2" says nothing of #1
 
@@ -37,17 +36,17 @@ _DUPLICATES = (
     Rule(
         "D",
         "That is #1, of which this is a dup.",
-        rf"{_TARGETS}[,]*oW[,]?T?[^RDF.?]{{0,5}}?(?P<m>D)(?!i?o)",
+        rf"{_TARGETS},{{0,4}}oW[,]?T?[^RDF.?]{{0,5}}?(?P<m>D)(?!i?o)",
     ),
     Rule(
         "D",
         "There is #1, which this is a dup of.",
-        rf"{_TARGETS}[,]*W[^RDF.?]{{0,4}}?T[^RDF.?]{{0,4}}?(?P<m>D)o(?!i?R)",
+        rf"{_TARGETS},{{0,4}}W[^RDF.?]{{0,4}}?T[^RDF.?]{{0,4}}?(?P<m>D)o(?!i?R)",
     ),
     Rule(
         "D",
         "#1 is a dup of this, but closing this one.",
-        rf"{_TARGETS}[VMH]x?[JH]?(?P<m>D)oT(?=.*C[JxM]{{0,2}}T)",
+        rf"{_TARGETS}[VMH]x?[JH]?(?P<m>D)oT(?=.{{0,24}}C[JxM]{{0,2}}T)",
     ),
     # Another issue is said to be a duplicate.
     Rule("D", "#1 duplicates this.", r"(?P<s>R)[^RDFSK?IN]{0,5}?(?P<m>d)(?P<r>T)"),

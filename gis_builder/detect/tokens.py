@@ -1,17 +1,26 @@
-"""Turn a masked text into sentences, each a string of lexicon codes with the places of its tokens."""
+"""Turn a masked text into sentences, each a string of lexicon codes with the places of its tokens.
+
+Sentences have a greatest length and a list of references is one token, so that what a rule may span is
+bounded and the time that reading takes grows with the length of the text, whatever it says.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from gis_builder.detect.lexicon import code_of
 from gis_builder.detect.phrases import PHRASES, UNSPACED_PHRASES
 from gis_builder.detect.references import Reference
+from gis_builder.markdown import Span
 
 REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
-_GAP = r"[ \t]*[ \t\n][ \t]*"
+_GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_LONGEST_SENTENCE = 4000  # characters; what is longer is data, not prose, and is read in pieces
+# "#1, #2 and also #3", in codes.
+_REFERENCE_LIST = re.compile(r"R(?:[,&]{1,3}M?o?x?i?,?R|&?M?,?i?R)++")
 
 
 def _phrases() -> list[str]:
@@ -29,21 +38,23 @@ def _phrases() -> list[str]:
 _TOKEN = re.compile(
     "|".join(
         [
-            r"(?P<blank>[ \t]+)",
-            rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*)",
+            r"(?P<blank>[ \t]++)",
+            rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
             *_phrases(),
             r"(?P<abbreviation>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
             r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
-            r"(?P<word>@?[^\W_]+(?:['.-][^\W_]+)*)",
+            r"(?P<word>@?[^\W_]++(?:['.-][^\W_]++)*+)",
             r"(?P<and>[&+/])",
             r"(?P<ask>\?)",
-            r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|-+(?=\s)|->|=>|→|⇒|…)",
+            r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
         ]
     )
 )
 _SENTENCE_END = re.compile(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<!\bvs)[.!?;]+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*"
-    r"|[。！？；]|\n[ \t]*\n\s*|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ ])"
+    # A run of stops from where it begins, or behind the one that ends an abbreviation.
+    r"(?:(?<![.!?;])|(?<=\be\.g\.)|(?<=\bi\.e\.)|(?<=\bcf\.)|(?<=\betc\.)|(?<=\bvs\.))"
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<!\bvs)[.!?;]++(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
+    r"|[。！？；]|\n[ \t]*+\n\s*+|\n(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ])"
 )
 
 
@@ -52,8 +63,8 @@ class Sentence:
     """One statement: `codes[i]` is the lexicon code of the token at `spans[i]` of the text."""
 
     codes: str
-    spans: tuple[tuple[int, int], ...]
-    references: tuple[Reference | None, ...]  # at the places of code `R`
+    spans: tuple[Span, ...]
+    references: tuple[tuple[Reference, ...], ...]  # those of a list stand at its one place of code `R`
     is_question: bool
 
 
@@ -67,19 +78,26 @@ def hide_references(text: str, references: Sequence[Reference]) -> str:
     return "".join([*pieces, text[place:]])
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[Span]:
     """Where the sentences of a text stand; blank lines and list items end a sentence too."""
     spans, start = [], 0
-    for match in _SENTENCE_END.finditer(text):
-        if text[start : match.end()].strip():
-            spans.append((start, match.end()))
-        start = match.end()
-    if text[start:].strip():
-        spans.append((start, len(text)))
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+        start = end
     return spans
 
 
-def tokenise(text: str, span: tuple[int, int], by_start: dict[int, Reference]) -> Sentence:
+def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
+    """A sentence whole, or cut between words where it is too long to be one."""
+    while end - start > _LONGEST_SENTENCE:
+        blank = text.rfind(" ", start, start + _LONGEST_SENTENCE)
+        cut = blank + 1 if blank > start else start + _LONGEST_SENTENCE
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> Sentence:
     """Read one sentence of a lower-case text whose references are hidden.
 
     Args:
@@ -88,15 +106,34 @@ def tokenise(text: str, span: tuple[int, int], by_start: dict[int, Reference]) -
         by_start: The references by their place in the text.
     """
     codes: list[str] = []
-    spans: list[tuple[int, int]] = []
+    spans: list[Span] = []
     for match in _TOKEN.finditer(text, *span):
         group = match.lastgroup or ""
         if group != "blank":
             codes.append(_code(group, match))
             spans.append(match.span())
-    references = tuple(by_start.get(place) for place, _ in spans)
-    is_question = "?" in text[span[1] - 4 : span[1]] or "？" in text[span[1] - 2 : span[1]]
-    return Sentence("".join(codes), tuple(spans), references, is_question)
+    references = [(by_start[place],) if place in by_start else () for place, _ in spans]
+    is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
+    return _with_lists(Sentence("".join(codes), tuple(spans), tuple(references), is_question))
+
+
+def _with_lists(sentence: Sentence) -> Sentence:
+    """The sentence with each list of references as one token."""
+    lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
+    if not lists:
+        return sentence
+    codes, spans, references, place = "", [], [], 0
+    for start, end in lists:
+        codes += sentence.codes[place:start] + "R"
+        spans += [*sentence.spans[place:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]
+        references += [*sentence.references[place:start], tuple(chain(*sentence.references[start:end]))]
+        place = end
+    return replace(
+        sentence,
+        codes=codes + sentence.codes[place:],
+        spans=(*spans, *sentence.spans[place:]),
+        references=(*references, *sentence.references[place:]),
+    )
 
 
 def _code(group: str, match: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from gis_builder.detect import budget
 from gis_builder.detect.claims import ClaimKind
 from gis_builder.detect.evidence import Marks, Role, marks, statements
 from gis_builder.detect.ledger import Fate, Ledger, Standing
@@ -35,6 +36,8 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = frozenset(e.target for e in tracker.marked if e.target is not None and e.target_is_pull)
         return check_targets(marked, knowing(kind_of, pulls), rules)
     ledger = hear_thread(thread, tracker, kind_of, rules)
+    if ledger.beyond is not None:
+        return Verdict(issue.ref, Outcome.UNCERTAIN, (), 0.5, ledger.beyond)
     pulls = frozenset(ref for statement in ledger.heard for ref in statement.reading.pulls)
     return check_targets(_from_claims(issue, ledger, tracker), knowing(kind_of, pulls), rules)
 
@@ -53,9 +56,19 @@ def _from_marks(issue: Issue, tracker: Marks) -> Verdict | None:
 
 
 def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -> Ledger:
-    """Hear every statement of a thread, and void what a reopening or the taking back of a mark voids."""
+    """Hear every statement of a thread, and void what a reopening or the taking back of a mark voids.
+
+    Of a thread beyond the budget nothing is heard.
+    """
     ledger = Ledger(thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of)
-    for statement in statements(thread, rules.former_names, must_read=tracker.says_duplicate):
+    ledger.beyond = budget.passed_by_texts(thread)
+    if ledger.beyond is not None:
+        return ledger
+    found = statements(thread, rules.former_names, must_read=tracker.says_duplicate)
+    ledger.beyond = budget.passed_by_claims(found)
+    if ledger.beyond is not None:
+        return ledger
+    for statement in found:
         ledger.hear(statement)
     for standing in ledger.standings:
         when = (standing.confirmed_by or standing.statement).when
@@ -93,7 +106,7 @@ def _chosen(accepted: Sequence[tuple[Standing, float]]) -> tuple[list[Standing],
             s for s, v in accepted if s.place < deciding.place and v >= _STRONG and s.claim.kind is kind
         ]
         chosen = [*earlier[-1:], *chosen]
-    return chosen, max(v for s, v in accepted if s in chosen)
+    return chosen, max(v for s, v in accepted if any(s is taken for taken in chosen))
 
 
 def _reason(standing: Standing) -> str:

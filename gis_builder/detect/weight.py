@@ -152,7 +152,7 @@ def _is_closed_for_else(standing: Standing, closing: Closing, most_words: int) -
         return False
     if standing.statement.role is Role.CLOSER and not _is_closers_guess(standing):
         return False
-    return remark.reading.words > most_words and not set(remark.reading.mentions) & set(standing.targets)
+    return remark.reading.words > most_words and set(standing.targets).isdisjoint(remark.reading.mentions)
 
 
 def _is_last_word(standing: Standing, statement: Statement, closing: Closing) -> bool:

@@ -8,10 +8,11 @@ about issues, or the bare word where such a run fills its clause. So "duplicate 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gis_builder.pairs.cut import Span
+from gis_builder.markdown import Span
 from gis_builder.pairs.references import Reference
 
 # P: words of a remark on the issue itself. T: words that may stand beside them. All others are W.
@@ -86,6 +87,7 @@ class _Token(NamedTuple):
 def find_duplicate_notes(text: str, references: list[Reference]) -> list[Span]:
     """Spans of statements that only say of what the issue is a duplicate, or that it is (or isn't) one."""
     spans: list[Span] = []
+    starts = [reference.start for reference in references]
     done = -1
     # Words like "same as" make a note only beside a reference.
     hits = sorted(
@@ -98,12 +100,12 @@ def find_duplicate_notes(text: str, references: list[Reference]) -> list[Span]:
         end = text.find("\n", hit)
         done = len(text) if end < 0 else end
         if done - start <= _LONGEST_LINE:  # a longer line is data, not prose
-            spans += _notes(text, start, done, references)
+            here = references[bisect_left(starts, start) : bisect_left(starts, done)]
+            spans += _notes(text, start, done, [r.span for r in here if r.end <= done])
     return spans
 
 
-def _notes(text: str, start: int, end: int, references: list[Reference]) -> Iterator[Span]:
-    here = [r.span for r in references if start <= r.start and r.end <= end]
+def _notes(text: str, start: int, end: int, here: list[Span]) -> Iterator[Span]:
     tokens = list(_tokens(text, start, end, here))
     row = "".join(token.letter for token in tokens)
     if "D" not in row and not ("M" in row and here):

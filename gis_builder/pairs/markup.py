@@ -1,20 +1,18 @@
-"""The Markdown around the words: fenced code, hidden comments, template checklists, images, blank lines."""
+"""The Markdown around the words: code and prose, template checklists, images, blank lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from gis_builder.pairs.cut import Span
+from gis_builder.markdown import Span, fences
 
-_COMMENT_OR_FENCE = re.compile(r"<!--|^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _CHECKLIST = re.compile(
     r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
     r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
     r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
     r"|latest (?:version|release))[^\n]*$"
-    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w*\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
+    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)")
@@ -27,55 +25,14 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 def segments(text: str) -> Iterator[tuple[str, bool]]:
     """The text in order as (piece, is fenced code); an unclosed fence runs to the end, as GitHub shows it."""
-    if "```" not in text and "~~~" not in text:
-        yield text, False
-        return
     position = 0
-    for start, end in _fences(text):
+    for start, end in fences(text):
         if start > position:
             yield text[position:start], False
         yield text[start:end], True
         position = end
-    if position < len(text):
+    if position < len(text) or not text:
         yield text[position:], False
-
-
-def comments(text: str) -> list[Span]:
-    """Spans of HTML comments outside fenced code; a comment that is never closed is left alone."""
-    if "<!--" not in text:
-        return []
-    return [span for span, fenced in _comments_and_fences(text) if not fenced]
-
-
-def _fences(text: str) -> list[Span]:
-    return [span for span, fenced in _comments_and_fences(text) if fenced]
-
-
-def _comments_and_fences(text: str) -> Iterator[tuple[Span, bool]]:
-    position = 0
-    while opening := _COMMENT_OR_FENCE.search(text, position):
-        fence = opening[1]
-        if fence is None:
-            closed = text.find("-->", opening.end())
-            # Past an unclosed comment only fences matter: jump to the next line that may open one.
-            position = closed + 3 if closed >= 0 else _next_fence(text, opening.end())
-            if closed >= 0:
-                yield (opening.start(), position), False
-        else:
-            position = _fence_end(text, opening.end(), fence)
-            yield (opening.start(), position), True
-
-
-def _next_fence(text: str, position: int) -> int:
-    opening = re.compile(r"^ {0,3}(?:`{3}|~{3})", re.MULTILINE).search(text, position)
-    return opening.start() if opening else len(text)
-
-
-def _fence_end(text: str, position: int, fence: str) -> int:
-    for closing in _FENCE.finditer(text, position):
-        if closing[1][0] == fence[0] and len(closing[1]) >= len(fence):
-            return closing.end()
-    return len(text)
 
 
 def checklists(text: str) -> list[Span]:

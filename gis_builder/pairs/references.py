@@ -10,29 +10,31 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from gis_builder.pairs.cut import Span
+from gis_builder.markdown import Span
 from gis_builder.records import IssueRef
 
 _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
 _LINK = re.compile(
     rf"(?:issues|pulls|pull|discussions)/{_NUMBER}(?:[/?#][^\s()<>\[\]\"'`|,]*[^\s()<>\[\]\"'`|,.;:!?*_])?"
 )
-_ADDRESS = re.compile(r"(?:https?://)?(?:[\w.-]+(?::[0-9]+)?/)+$")
+# What stands before a number is read backwards from it, so that it is looked at once.
+_ADDRESS_BACKWARDS = re.compile(r"(?:/(?:[0-9]++:)?[\w.-]++)++(?://:s?ptth)?")
 _LONGEST_ADDRESS = 200
 _HASH = re.compile(rf"#{_NUMBER}")
-_NAME = re.compile(r"(?<![\w./#-])[A-Za-z][\w.-]{2,}(?:/[\w.-]+)?$|(?<![\w./#-])[A-Za-z][\w.-]*/[\w.-]+$")
+_WORD_BACKWARDS = re.compile(r"[\w./-]*+(?!#)")
+_NAME = re.compile(r"[A-Za-z][\w.-]{2,}(?:/[\w.-]+)?|[A-Za-z][\w.-]*/[\w.-]+")
 _LONGEST_NAME = 140
 _SHORT = re.compile(rf"(?<![\w-])(?:gh|GH)-{_NUMBER}")
 _NOUN = re.compile(
     r"(?P<noun>(?:issue|Issue|ISSUE|bug|Bug|BUG|ticket|Ticket|PR|pr|pull request|Pull [rR]equest)[sS]?)"
-    r"(?P<gap>[ \t]*(?:\b(?:no|nr|number|id)\b\.?)?[ \t]*[:#]?[ \t]*|[-_/])"
+    r"(?P<gap>[ \t]*+(?:\b(?:no|nr|number|id)\b\.?[ \t]*+)?[:#]?[ \t]*+|[-_/])"
     r"(?P<number>[1-9][0-9]{0,6})(?![A-Za-z0-9]|\.[0-9]|-[0-9]{2}-[0-9])"
 )
-_AND_NUMBER = re.compile(rf"[ \t]*(?:,|/|&|\band\b|\bor\b)[ \t]*(?:(?:and|or)[ \t]+)?#?{_NUMBER}")
+_AND_NUMBER = re.compile(rf"[ \t]*+(?:,|/|&|\band\b|\bor\b)[ \t]*+(?:(?:and|or)[ \t]++)?#?{_NUMBER}")
 _GLUED_DIGITS = 3  # issue1234 names an issue, PR2 and bug1 need not
 
 # A stack frame as gdb, lldb, ASan, PHP and Node print it: the number is the depth.
-_FRAME = re.compile(r":?[ \t]+(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )")
+_FRAME = re.compile(r":?[ \t]++(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )")
 _FRAME_LEAD = re.compile(r"[ \t\xa0>|*]*(?:[0-9:.]+[ \t]+)?$")
 # Words that compilers and debuggers put before a number of their own.
 _NUMBERED = re.compile(
@@ -100,10 +102,10 @@ def _links(text: str) -> Iterator[Reference]:
     for match in _LINK.finditer(text):
         start, end = match.span()
         number, repo = int(match[1]), None
-        address = _ADDRESS.search(text[max(0, start - _LONGEST_ADDRESS) : start])
-        if address is not None:
-            start -= len(address[0])
-            owner_and_name = address[0].split("/")[-3:-1]
+        address = _before(text, start, _ADDRESS_BACKWARDS, _LONGEST_ADDRESS)
+        if address:
+            start -= len(address)
+            owner_and_name = address.split("/")[-3:-1]
             repo = "/".join(owner_and_name) if len(owner_and_name) == 2 and all(owner_and_name) else None
         elif start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_-"):
             continue  # the end of another word
@@ -111,6 +113,12 @@ def _links(text: str) -> Iterator[Reference]:
             yield from _markdown_link(text, start, end, number, repo)
         else:
             yield Reference(start, end, number, repo)
+
+
+def _before(text: str, position: int, backwards: re.Pattern[str], longest: int) -> str:
+    """What ends at `position` and matches a pattern of reversed text; empty if nothing does."""
+    match = backwards.match(text[max(0, position - longest) : position][::-1])
+    return match[0][::-1] if match else ""
 
 
 def _markdown_link(text: str, start: int, end: int, number: int, repo: str | None) -> Iterator[Reference]:
@@ -128,7 +136,7 @@ def _hashes(text: str) -> Iterator[Reference]:
         start, end = match.span()
         before = text[start - 1] if start else "\n"
         if before.isalnum() or before in "_.-":
-            name = _NAME.search(text[max(0, start - _LONGEST_NAME) : start])
+            name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
             if name is not None:
                 yield Reference(start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None)
         elif before in "&#$%{\\" or (before == "/" and not text[max(0, start - 2) : start - 1].isdigit()):
@@ -160,7 +168,7 @@ def _is_something_else(text: str, start: int, end: int) -> bool:
 
 
 def _is_frame(text: str, start: int, end: int) -> bool:
-    line = text.rfind("\n", 0, start) + 1
+    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1  # 0 too where it begins further back
     lead = text[max(line, start - _LEAD) : start]
     if _NUMBERED.search(lead):
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from gis_builder.pairs.cut import Span
+from gis_builder.markdown import Span
 
 # Say nothing without what follows them.
 _JOINTS = frozenset((

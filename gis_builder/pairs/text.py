@@ -3,7 +3,7 @@
 The rule: title, an empty line, body. In both:
 
 1. newlines are of one kind, Unicode is composed (NFC), NUL, control, zero-width and lone surrogate characters
-go;
+go, and of a tower of combining marks all but thirty;
 2. HTML comments, and checklists of issue templates ("I searched for duplicates"), go;
 3. credentials become `[secret]`, e-mail addresses `[email]`;
 4. images become their alternative text;
@@ -24,10 +24,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from gis_builder.config import TextSettings
+from gis_builder.markdown import Span, comments
 from gis_builder.pairs.characters import tidy_characters
-from gis_builder.pairs.cut import Span, cut, merge
+from gis_builder.pairs.cut import cut, merge
 from gis_builder.pairs.duplicate_notes import find_duplicate_notes
-from gis_builder.pairs.markup import checklists, comments, images_to_words, segments, tidy_blanks
+from gis_builder.pairs.markup import checklists, images_to_words, segments, tidy_blanks
 from gis_builder.pairs.references import find_references
 from gis_builder.pairs.stubs import with_stub
 from gis_builder.records import Cluster, Issue, IssueRef, IssueText

@@ -1,0 +1,367 @@
+"""Search for texts that hold a parser of foreign text: repeat many small units and measure CPU seconds.
+
+    python benchmarks/hostile_texts.py [--parsers verdict,rendering] [--units 10000] [--seed 0] [--worst 20]
+
+Units are the words and turns of the detector's lexicon, what its rules are made of, the openers of Markdown
+and HTML, signs, numbers, and pairs and triples of all these. Each is repeated to 8 kB; the slowest (and a
+sample of the others) are then repeated to 16 kB and to 65,536 characters, GitHub's limit. Prints a Markdown
+table for each parser. The exit code is 1 if 65,536 characters took over a second, or over five times as long
+as 16 kB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+SCREENED, SMALL, LARGE = 8_192, 16_384, 65_536  # characters
+MOST_SECONDS, MOST_GROWTH = 1.0, 5.0
+ONCE = "\x1f"
+_WORTH_TIMING = 0.02  # seconds: below them growth is noise
+
+Parser = Callable[[str], object]
+
+MARKUP = (
+    *(
+        "~~a ",
+        "~~",
+        "~~~\n",
+        "```",
+        "```\n",
+        "````\n```\n",
+        "`",
+        "`a",
+        "` `` ",
+        "``` `",
+        "<!--",
+        "-->",
+        "<!-- a -->",
+    ),
+    *(
+        "<details>",
+        "</details>",
+        "<details",
+        "<pre ",
+        "<pre>",
+        "</pre>",
+        "<code>",
+        "<blockquote>",
+        "<img ",
+        'alt="',
+    ),
+    *(
+        "> ",
+        ">",
+        "- ",
+        "* [ ] ",
+        "- [x] search ",
+        "# ",
+        "### duplicat",
+        "[",
+        "]",
+        "](",
+        "![",
+        "![](",
+        "![a](b ",
+        "[a]: ",
+    ),
+    *(
+        "http://",
+        "https://github.com/",
+        "https://github.com/o/n/issues/1",
+        "https://github.com/o/n/issues/1#a ",
+        "@",
+    ),
+    *(
+        "o/n#1",
+        "a/a/a/a/",
+        "a.a.a.",
+        "issues/1",
+        "issues/1-",
+        "issues/1?.",
+        "pull/77 ",
+        "GH-1 ",
+        "gh-1",
+        "#1",
+        "#1,",
+    ),
+    *(
+        "#1\n",
+        "a#1",
+        "#abc ",
+        "color: #123",
+        "issue ",
+        "issues 1, 2",
+        "issue no. ",
+        "bug #",
+        "PR 1",
+        "dup",
+        "dup of ",
+    ),
+    *(
+        "edit: ",
+        "edit: #1\n",
+        "edited -",
+        "\n",
+        "\n\n",
+        " ",
+        "  \n",
+        "\t",
+        "    a\n",
+        "\r\n",
+        "-",
+        "--",
+        "- -",
+        "->",
+    ),
+    *(
+        ".",
+        "...",
+        ". ",
+        ", ",
+        "!",
+        "?",
+        "? ",
+        "e.g. ",
+        "etc.",
+        "...a",
+        "=",
+        "|",
+        "|-",
+        "_",
+        "a_",
+        "*",
+        "**a",
+        "\\",
+        "\x00",
+    ),
+    *(
+        "On ",
+        "On Monday the 1st\n",
+        "wrote:",
+        "\u0301",
+        "\u0301\u0316",
+        "e\u0301",
+        "重複",
+        "相同",
+        "^",
+        "^-",
+        "👍",
+        "İ",
+        "\ud800",
+    ),
+    *(
+        "0",
+        "1",
+        "12 ",
+        "1.",
+        "1) ",
+        "0x",
+        "a",
+        "A",
+        "aA",
+        "é",
+        "'",
+        "n't ",
+        "a'b",
+        "a-",
+        "(",
+        ")",
+        "()",
+        "{",
+        "{}",
+        '"',
+        '"a',
+    ),
+)
+LINES = (
+    "dup of #12, ",
+    "Duplicate of #2, #3, ",
+    "duplicate of #3 ~~a ",
+    "Closing #2, #3 as duplicates of this one. ",
+    "same problem as #2, ",
+    "#2 and #3 and ",
+    "#2\n",
+    "refs ",
+    "links ",
+    "if this is a duplicate ",
+    "closing as a duplicate. ",
+    "closing as a dup, ",
+    "this is a dup of that one. ",
+    "I meant #1. ",
+    "edit: dup of #1\n",
+    "- dup of #1\n",
+    "dups of these:\n- #1\n",
+)
+_BEFORE = ("", "Closing as a duplicate of #1. ", "issue", "same ", "```", "<!--", "@")
+
+
+class Timing(NamedTuple):
+    """CPU seconds of one unit, repeated to both sizes."""
+
+    unit: str
+    small: float
+    large: float
+
+    @property
+    def growth(self) -> float:
+        """How many times longer the text of four times the length took."""
+        return self.large / max(self.small, _WORTH_TIMING / 4)
+
+    @property
+    def is_too_slow(self) -> bool:
+        """Whether it breaks one of the two bars."""
+        return self.large > MOST_SECONDS or (self.large > _WORTH_TIMING and self.growth > MOST_GROWTH)
+
+
+def parsers() -> dict[str, Callable[[], Parser]]:
+    """Every parser of foreign text by name; each imports its package when it is asked for."""
+    return {"verdict": _verdict, "rendering": _rendering, "answer": _answer}
+
+
+def _verdict() -> Parser:
+    """The verdict on a thread whose title, body and comments all are the text."""
+    from gis_builder.detect import decide
+    from gis_builder.records import Comment, Issue, Kind, Thread
+
+    noon = "2020-01-10T12:00:00Z"
+
+    def decided(text: str) -> object:
+        issue = Issue("o/n", 100, text[:256], text, "closed", None, "ann", "NONE", noon, noon, noon, "mia")
+        comments = (Comment(1, "mia", "MEMBER", noon, text), Comment(2, "bob", "NONE", noon, "dup of #1?"))
+        return decide(Thread(issue, comments), lambda _: Kind.ISSUE)
+
+    return decided
+
+
+def _rendering() -> Parser:
+    """The text of an issue as it stands in a dataset."""
+    from gis_builder.pairs.text import clean
+
+    return clean
+
+
+def _answer() -> Parser:
+    """An LLM's answer, in `label`."""
+    from llm_labeler.parse import parse_answer
+
+    return lambda text: parse_answer(text, text="The cat sat on the mat.")
+
+
+def units(count: int, seed: int) -> list[str]:
+    """So many distinct units: all single ones, then pairs and triples of them, drawn at random."""
+    from gis_builder.detect.rules import RULES
+
+    single = dict.fromkeys([*LINES, *MARKUP, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()])
+    single |= dict.fromkeys(f"{rule.example} " for rule in RULES)
+    chosen = random.Random(seed)  # noqa: S311
+    found = dict.fromkeys(text for rule in RULES for text in _of_rule(rule.pattern, chosen)) | single
+    pool = list(single)
+    while len(found) < count:
+        found["".join(chosen.choices(pool, k=chosen.choice((2, 2, 3))))] = None
+    return list(found)[: max(count, len(single))]
+
+
+def _words() -> Iterable[str]:
+    from gis_builder.detect.lexicon import WORDS
+
+    return WORDS
+
+
+def _phrase_parts() -> Iterator[str]:
+    """The words that phrases are spelt with, alone and in a row."""
+    from gis_builder.detect.phrases import PHRASES, UNSPACED_PHRASES
+
+    for _, rule in (*PHRASES, *UNSPACED_PHRASES):
+        words = re.findall(r"(?<!\\)[^\W\d_]{2,}", rule)
+        yield from (f"{word} " for word in words)
+        yield " ".join(words[:6]) + " "
+
+
+def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
+    """Words for a few of the codes that a rule of the grammar is made of, in the rule's order and in any."""
+    by_code = _words_by_code()
+    codes = [code for code in re.sub(r"\(\?P<.>|\\.", "", pattern) if code in by_code]
+    for size in (2, 3, 4, 6):
+        start = chosen.randrange(len(codes))
+        for row in (codes[start : start + size], chosen.choices(codes, k=size)):
+            yield " ".join(chosen.choice(by_code[code]) for code in row) + " "
+
+
+def _words_by_code() -> dict[str, list[str]]:
+    from gis_builder.detect.lexicon import WORDS
+
+    by_code = {"R": ["#1", "#2"], ",": [",", ":"], "?": ["?"], "F": ["in favour of"], "S": ["same issue as"]}
+    by_code |= {"s": ["the same issue"], "m": ["merged into"], "K": ["tracked in"], "A": ["already reported"]}
+    by_code |= {"P": ["part of"], "O": ["that one"], "c": ["I meant"], "w": ["window"], "Q": ["no idea"]}
+    for word, code in WORDS.items():
+        by_code.setdefault(code, []).append(word)
+    return by_code
+
+
+def repeated(unit: str, size: int) -> str:
+    """The unit as often as it takes to fill `size` characters; what stands before `ONCE` comes once."""
+    before, _, unit = unit.rpartition(ONCE)
+    return (before + unit * (size // len(unit) + 1))[:size]
+
+
+def search(parse: Parser, found: list[str], worst: int, seed: int) -> list[Timing]:
+    """Time every unit in short, and the slowest and a sample of the rest at length; the slowest first."""
+    screened = {unit: seconds(parse, repeated(unit, SCREENED)) for unit in found}
+    slowest = sorted(found, key=lambda unit: -screened[unit])[: 5 * worst]
+    sample = random.Random(seed).sample(found, min(len(found), 5 * worst))  # noqa: S311
+    timings = [_timing(parse, unit) for unit in dict.fromkeys([*slowest, *sample])]
+    return sorted(timings, key=lambda timing: -timing.large)
+
+
+def _timing(parse: Parser, unit: str) -> Timing:
+    timing = Timing(unit, *(seconds(parse, repeated(unit, size)) for size in (SMALL, LARGE)))
+    if not timing.is_too_slow or timing.large > 10 * MOST_SECONDS:
+        return timing
+    # A machine that is busy has outliers.
+    again = (min(seconds(parse, repeated(unit, size)) for _ in range(3)) for size in (SMALL, LARGE))
+    return Timing(unit, *again)
+
+
+def seconds(parse: Parser, text: str) -> float:
+    """CPU seconds of this process for one text."""
+    started = time.process_time()
+    parse(text)
+    return time.process_time() - started
+
+
+def table(timings: Iterable[Timing]) -> str:
+    """A Markdown row for each unit."""
+    rows = (f"| {t.unit[:40]!r} | {t.small:.3f} | {t.large:.3f} | {t.growth:.1f} |" for t in timings)
+    return "\n".join(["| unit | 16 kB, s | 64 kB, s | growth |", "|---|---|---|---|", *rows])
+
+
+def main() -> None:
+    """Search with each parser and print what was slowest."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parsers", default=",".join(parsers()))
+    parser.add_argument("--units", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--worst", type=int, default=20, help="how many units to show for each parser")
+    options = parser.parse_args()
+    found = units(options.units, options.seed)
+    found += [f"{before}{ONCE}{unit}" for before in _BEFORE[1:] for unit in (*MARKUP, *LINES)]
+    is_slow = False
+    for name in options.parsers.split(","):
+        timings = search(parsers()[name](), found, options.worst, options.seed)
+        slow = [timing for timing in timings if timing.is_too_slow]
+        print(f"\n{name}: {len(found)} units, {len(slow)} too slow\n")
+        print(table([*slow, *timings][: options.worst]), flush=True)
+        is_slow = is_slow or bool(slow)
+    sys.exit(int(is_slow))
+
+
+if __name__ == "__main__":
+    main()
