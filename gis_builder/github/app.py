@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
-from gis_builder.github.exchange import Exchange, NoAnswer
+from gis_builder.github.answers import Answer
+from gis_builder.github.exchange import Exchange
 from gis_builder.github.settings import read_root
 from gis_builder.github.tokens import Token
 from pairkit.errors import AuthError, ConfigError
@@ -58,8 +59,8 @@ class _Installation:
             raw = exchange.post(self._path, b"{}")
         finally:
             exchange.close()
-        if isinstance(raw, NoAnswer):
-            raise _refused(raw.words)
+        if isinstance(raw, Answer):
+            raise _refused(raw.message)
         if 300 <= raw.status < 400:
             raise _refused(f"HTTP {raw.status}, a redirect: give the address that it leads to as --api-url")
         if raw.status != 201:

@@ -6,17 +6,23 @@ name goes on, and none of them becomes the cause or context of an error of ours.
 
 from __future__ import annotations
 
-import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 
 import requests
+from urllib3.exceptions import HTTPError
 
+from gis_builder.github.answers import Answer, AnswerKind
+from gis_builder.github.deadline import Deadline
 from gis_builder.github.tokens import Token
 from pairkit.address import Address
 
+# A hundred comments of the longest kind, each letter of them escaped, are 40 MB.
+_MOST_BYTES = 64 << 20
 _CHUNK = 1 << 16
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,6 @@ class Raw:
     status: int
     headers: Mapping[str, str]  # their names in lower case
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """Why there is none."""
-
-    words: str
-    was_heard: bool  # whether the server began to answer
 
 
 class _Session(requests.Session):
@@ -47,19 +45,22 @@ class Exchange:
     Args:
         address: The server's root, for which the token was given.
         token: What to sign with.
-        timeout_s: How long an answer may take.
+        timeout_s: How long one may take, from connecting to the last byte of the answer.
     """
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address, self._token, self._timeout_s = address, token, timeout_s
         self._session = _Session()
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        self._session.headers["User-Agent"] = "aoe-toolkit"
+        self._session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})
+        self._deadline = Deadline()
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, self._deadline)
         # What is for this machine goes through no proxy. (A .netrc takes no part, as the token signs.)
         self._session.trust_env = not address.is_loopback
 
-    def get(self, path: str, accept: str) -> Raw | NoAnswer:
-        """Ask for a path below the root.
+    def get(self, path: str, accept: str) -> Raw | Answer:
+        """Ask for a path below the root: what came, or why nothing did.
 
         Raises:
             AuthError: a GitHub App's installation gives no token to sign with.
@@ -67,7 +68,7 @@ class Exchange:
         """
         return self._send("GET", path, {"Accept": accept}, None)
 
-    def post(self, path: str, body: bytes) -> Raw | NoAnswer:
+    def post(self, path: str, body: bytes) -> Raw | Answer:
         """Send JSON to a path below the root; see `get`."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         return self._send("POST", path, headers, body)
@@ -76,34 +77,67 @@ class Exchange:
         """Close the connection."""
         self._session.close()
 
-    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Raw | NoAnswer:
-        try:
-            with self._session.request(
-                method,
-                self._address.join(path),
-                data=body,
-                headers=headers,
-                auth=self._token,
-                timeout=self._timeout_s,
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                return self._read(response)
-        except requests.ReadTimeout:
-            return _LATE
-        except requests.RequestException as error:
-            return NoAnswer(f"the connection failed ({type(error).__name__})", was_heard=False)
-
-    def _read(self, response: requests.Response) -> Raw | NoAnswer:
-        """Read the body under one deadline: the library's own timeout is for the gap between two bytes."""
-        deadline = time.monotonic() + self._timeout_s
-        body = bytearray()
-        for chunk in response.iter_content(_CHUNK):
-            body += chunk
-            if time.monotonic() > deadline:
+    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Raw | Answer:
+        with self._deadline.within(self._timeout_s) as watch:
+            try:
+                came = self._once(method, self._address.join(path), headers, body)
+            except requests.ReadTimeout:
                 return _LATE
-        headers = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
-        return Raw(response.status_code, headers, self._token.mask_bytes(bytes(body)))
+            except (requests.RequestException, HTTPError) as error:
+                return _LATE if watch.is_over else _failed(type(error).__name__)
+        # Where a body ends with the connection, one that was cut off looks whole.
+        return _LATE if watch.is_over else came
+
+    def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Raw | Answer:
+        with self._session.request(
+            method,
+            url,
+            data=body,
+            headers=headers,
+            auth=self._token,
+            timeout=self._timeout_s,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            came = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
+            content = _unpacked(_body(response), came.get("content-encoding", ""))
+            if isinstance(content, Answer):
+                return content
+            return Raw(response.status_code, came, self._token.mask_bytes(content))
 
 
-_LATE = NoAnswer("no answer in time", was_heard=True)
+def _body(response: requests.Response) -> bytes:
+    """The body as it was sent, or a little more than may be taken of it."""
+    body = bytearray()
+    while len(body) <= _MOST_BYTES and (chunk := response.raw.read(_CHUNK, decode_content=False)):
+        body += chunk
+    return bytes(body)
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes | Answer:
+    """The body without its encoding, which takes no more memory than a body may."""
+    packing = encoding.strip().lower()
+    if packing in ("gzip", "x-gzip"):
+        unpacker = zlib.decompressobj(_GZIP)
+        try:
+            body = unpacker.decompress(body, _MOST_BYTES + 1)
+        except zlib.error:
+            return _broken("a gzip that is damaged")
+        if len(body) <= _MOST_BYTES and not unpacker.eof:
+            return _broken("a gzip that is cut off")
+    elif packing not in ("", "identity"):
+        return _broken("an encoding that was not asked for")
+    return body if len(body) <= _MOST_BYTES else _TOO_LONG
+
+
+def _broken(what: str) -> Answer:
+    return Answer(AnswerKind.BAD_REPLY, message=what, final=False)
+
+
+def _failed(error: str) -> Answer:
+    return Answer(AnswerKind.TRANSIENT, message=f"the connection failed ({error})", was_heard=False)
+
+
+# A server that does not come to an end with a query may do so with half of it.
+_LATE = Answer(AnswerKind.TOO_HEAVY, message="no answer in time")
+_TOO_LONG = Answer(AnswerKind.TOO_HEAVY, message=f"an answer of more than {_MOST_BYTES >> 20} MiB")

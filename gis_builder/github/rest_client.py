@@ -8,6 +8,7 @@ from typing import Any
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
+from gis_builder.github.pages import Pages
 from gis_builder.github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
@@ -15,6 +16,7 @@ from gis_builder.github.transport import Transport
 from pairkit.errors import BadReply
 
 _MOST_REDIRECTS = 5
+_MOST_ITEMS = 100_000  # of one thread
 
 Object = Mapping[str, Any]
 
@@ -58,14 +60,13 @@ class RestClient(Client):
     def get_all(self, path: str) -> Iterator[Object]:
         """The items of a list, asked for page by page; see `get_list`."""
         cursor: str | None = path
-        seen: set[str] = set()
+        pages = Pages(path, path, most=_MOST_ITEMS)
         while cursor:
-            if cursor in seen:
-                raise BadReply(f"{path}: its pages lead in a circle; run the same command again to go on")
-            seen.add(cursor)
             items, reply = self.get_list(cursor)
             yield from items
             cursor = reply.next
+            if cursor:
+                pages.turn([item.get("id") for item in items], cursor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
+from gis_builder.github.pages import Pages
 from gis_builder.github.parse import well_formed
 from gis_builder.github.rest_client import Object, RestCrawl
 from gis_builder.records import Issue, IssueRef, Thread
@@ -68,11 +69,12 @@ class Lists:
                 f"table tasks: the cursor {task.cursor[:100]!r} is no path on a server; use another --work",
                 path=self._crawl.store.path,
             )
+        pages = Pages(f"{self._repo} {name}", task.cursor)
         while not task.done:
-            task = self._step(task, first, take)
+            task = self._step(task, first, take, pages)
             self._crawl.tell(self._repo, *self._progress(name, task))
 
-    def _step(self, task: Task, first: str, take: Take) -> Task:
+    def _step(self, task: Task, first: str, take: Take, pages: Pages) -> Task:
         reply = self._crawl.client.get(task.cursor or first)
         page = Page()
         if reply.status == 422 and task.state["got"]:
@@ -87,6 +89,9 @@ class Lists:
         else:
             with well_formed(f"{self._repo} {task.key}"):
                 task = self._next(task, first, reply.value, reply.next, take(page, task, reply.value))
+                if not task.done:
+                    came = [tuple(map(item.get, ("id", "number", "updated_at"))) for item in reply.value]
+                    pages.turn(came, task.cursor)
         page.tasks.append(task)
         self._crawl.save(self._repo, page)
         return task

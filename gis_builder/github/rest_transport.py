@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gis_builder.github.answers import Answer, AnswerKind, classify
-from gis_builder.github.exchange import Exchange, NoAnswer, Raw
+from gis_builder.github.exchange import Exchange, Raw
 from gis_builder.github.tokens import Token
-from gis_builder.github.transport import no_answer
 from pairkit.address import Address
 
 REDIRECTS = frozenset({301, 302, 307, 308})
@@ -49,7 +48,7 @@ class RestTransport:
             BadReply: it is no path on this server.
         """
         raw = self._exchange.get(query, _ACCEPT)
-        answer = no_answer(raw) if isinstance(raw, NoAnswer) else self._judge(raw)
+        answer = raw if isinstance(raw, Answer) else self._judge(raw)
         # A page of a list can't be asked for in halves without losing its place.
         return replace(answer, kind=AnswerKind.TRANSIENT) if answer.kind is AnswerKind.TOO_HEAVY else answer
 

@@ -15,6 +15,7 @@ from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Refused
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import Fetcher, failure_of, fetch_threads
+from gis_builder.github.pages import Pages
 from gis_builder.github.parse import well_formed
 from gis_builder.github.queries import Search
 from gis_builder.github.settings import CrawlSettings
@@ -81,26 +82,29 @@ def _task(row: RepoRow, words: str, window: Window) -> Task:
 
 def _discover(crawl: Crawl, row: RepoRow) -> None:
     size = BatchSize(crawl.settings.search_batch)
+    lists: dict[str, Pages] = {}
     while tasks := crawl.store.tasks(row.full_name, _KIND, done=False):
         probes = [task for task in tasks if _PROBE in task.key and task.cursor is None]
         if probes:
-            _probe(crawl, row, probes[0])
+            _probe(crawl, row, probes[0], lists)
         else:
-            _search(crawl, row, tasks, size)
+            _search(crawl, row, tasks, size, lists)
         left = len(crawl.store.tasks(row.full_name, _KIND, done=False))
         total = len(crawl.store.tasks(row.full_name, _KIND))
         crawl.tell(row.full_name, "discover", total - left, total)
 
 
-def _probe(crawl: Crawl, row: RepoRow, task: Task) -> None:
+def _probe(crawl: Crawl, row: RepoRow, task: Task, lists: dict[str, Pages]) -> None:
     """Ask on its own what the server may refuse: a refused search spoils all that is asked with it."""
     try:
-        _search(crawl, row, [task], BatchSize(1))
+        _search(crawl, row, [task], BatchSize(1), lists)
     except Refused:
         crawl.save(row.full_name, Page(tasks=[replace(task, done=True)]))
 
 
-def _search(crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize) -> None:
+def _search(
+    crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize, lists: dict[str, Pages]
+) -> None:
     def build(count: int) -> str:
         return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
 
@@ -120,11 +124,12 @@ def _search(crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize) 
     page = Page()
     for place, task in whole.items():
         with well_formed(f"search {task.key!r}"):
-            _take(crawl, row, page, task, reply.data[f"s{place}"])
+            pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
+            _take(crawl, row, page, task, reply.data[f"s{place}"], pages)
     crawl.save(row.full_name, page)
 
 
-def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Mapping[str, Any]) -> None:
+def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Mapping[str, Any], pages: Pages) -> None:
     """Wish for what was found and go on, or cut the search where it has more than it gives out."""
     limit, count = crawl.settings.search_limit, found["issueCount"]
     if task.cursor is None and count > limit:
@@ -143,6 +148,8 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Mapping[str
     page.wishes.extend(Wish(IssueRef(row.full_name, number), with_thread=True) for number in numbers)
     got = task.state["got"] + len(numbers)
     more = found["pageInfo"]["hasNextPage"]
+    if more:
+        pages.turn(numbers, found["pageInfo"]["endCursor"])
     if not more and got < count:
         page.warnings.append((row.full_name, f"search {task.key!r} counts {count} issues but gives {got}"))
     page.tasks.append(

@@ -10,6 +10,7 @@ from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.check import look_again
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
+from gis_builder.github.pages import Pages
 from gis_builder.github.parse import parse_thread, well_formed
 from gis_builder.github.topup import top_up
 from gis_builder.github.windows import epoch, iso
@@ -63,6 +64,7 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
     stored = crawl.store.tasks(start.repo, start.kind)
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
+    pages = Pages(f"{start.repo} issues", task.cursor)
     while not task.done:
         after, since = task.cursor, task.state.get("since")
 
@@ -70,11 +72,11 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
             return crawl.queries.listing(start.repo, count, after, since=since)
 
         reply, asked = ask_sized(crawl.client, size, build, crawl.settings.attempts)
-        task = _take(crawl, task, reply, asked, size)
+        task = _take(crawl, task, reply, asked, size, pages)
         crawl.tell(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
 
 
-def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize) -> Task:
+def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize, pages: Pages) -> Task:
     """Store a page of the listing; one that lacks an issue is asked for again in smaller pages."""
     home = reply.data.get("r0")
     if home is None:
@@ -83,7 +85,7 @@ def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize) -
         listing = home["issues"]
         if listing is None or None in listing["nodes"] or any(error.spoils for error in reply.errors):
             size.shrink()
-            return _step_over(crawl, task, listing) if asked == 1 else task
+            return _step_over(crawl, task, listing, pages) if asked == 1 else task
         parsed = [parse_thread(node) for node in listing["nodes"]]
         more = listing["pageInfo"]["hasNextPage"]
         next_task = replace(
@@ -93,6 +95,9 @@ def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize) -
             done=not more,
         )
         total = listing["totalCount"]
+        if more:
+            issues = [one.thread.issue for one in parsed]
+            pages.turn([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
     page = Page(
         threads=[one.thread for one in parsed],
         top_ups=[top for one in parsed for top in one.top_ups],
@@ -106,7 +111,7 @@ def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize) -
     return next_task
 
 
-def _step_over(crawl: Crawl, task: Task, listing: Mapping[str, Any] | None) -> Task:
+def _step_over(crawl: Crawl, task: Task, listing: Mapping[str, Any] | None, pages: Pages) -> Task:
     """Try a page of one issue again; when it fails for good leave the issue out, and say so."""
     failures = task.state.get("failures", 0) + 1
     if failures < crawl.settings.attempts:
@@ -121,6 +126,8 @@ def _step_over(crawl: Crawl, task: Task, listing: Mapping[str, Any] | None) -> T
         state={**task.state, "failures": 0},
         done=not page["hasNextPage"],
     )
+    if not next_task.done:
+        pages.turn((), next_task.cursor)
     words = (
         f"{task.kind}: an issue after number {task.state['got']} of the listing is left out: the server fails"
     )

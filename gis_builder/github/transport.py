@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
-from gis_builder.github.answers import Answer, AnswerKind, classify
-from gis_builder.github.exchange import Exchange, NoAnswer
+from gis_builder.github.answers import Answer, classify
+from gis_builder.github.exchange import Exchange
 from gis_builder.github.tokens import Token
 from pairkit.address import Address
 
@@ -34,16 +34,8 @@ class GraphQLTransport:
     def ask(self, query: str) -> Answer:
         """See `Transport`."""
         raw = self._exchange.post("/graphql", json.dumps({"query": query}).encode())
-        if isinstance(raw, NoAnswer):
-            return no_answer(raw)
-        return classify(raw.status, raw.headers, raw.body)
+        return raw if isinstance(raw, Answer) else classify(raw.status, raw.headers, raw.body)
 
     def close(self) -> None:
         """See `Transport`."""
         self._exchange.close()
-
-
-def no_answer(came: NoAnswer) -> Answer:
-    """What to make of it; a server that does not come to an end with a query may do so with half of it."""
-    kind = AnswerKind.TOO_HEAVY if came.was_heard else AnswerKind.TRANSIENT
-    return Answer(kind, message=came.words, was_heard=came.was_heard)

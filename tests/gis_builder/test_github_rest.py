@@ -423,7 +423,7 @@ def test_no_redirect_or_link_leads_to_another_host(canned, evil, shape: str) -> 
         RestClient(quick(url), Token(SECRET, url)).get("/repos/acme/rocket")
     url = canned(lambda path, query: (200, {"link": f'<{shape.format(host)}>; rel="next"'}, []))
     client = RestClient(quick(url, attempts=2), Token(SECRET, url))
-    with pytest.raises(BadReply, match=r"a next page that is nowhere on it|its pages lead in a circle"):
+    with pytest.raises(BadReply, match=r"a next page that is nowhere on it|leads back to a page"):
         list(client.get_all("/repos/acme/rocket/issues"))
     assert heard == []
 

@@ -1,0 +1,197 @@
+"""What a hostile server can do on the wire: drip, flood, pack a bomb, echo. Each ends within the deadline."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from gis_builder.github import exchange
+from gis_builder.github.answers import Answer, AnswerKind
+from gis_builder.github.exchange import Exchange, Raw
+from gis_builder.github.tokens import Token
+from pairkit.address import read_address
+
+SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
+LONG_S = 30.0  # far above the deadlines set here, far below what the servers would go on for
+
+Behaviour = Callable[[socket.socket], None]
+
+
+@pytest.fixture
+def wire() -> Iterator[Callable[[Behaviour], str]]:
+    """A function that starts a server which does with each connection what another function says."""
+    stop, listeners = threading.Event(), []
+
+    def start(behave: Behaviour) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while not stop.is_set():
+                    peer, _ = listener.accept()
+                    threading.Thread(target=serve, args=(peer,), daemon=True).start()
+
+        def serve(peer: socket.socket) -> None:
+            with suppress(OSError), peer:
+                while not stop.is_set() and peer.recv(1 << 16):
+                    behave(peer)
+
+        threading.Thread(target=accept, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    stop.set()
+    for listener in listeners:
+        listener.close()
+
+
+def ask(url: str, timeout_s: float = 0.3) -> Raw | Answer:
+    asked = Exchange(read_address(url, "--api-url", ""), Token(SECRET, url), timeout_s)
+    try:
+        return asked.post("/graphql", b"{}")
+    finally:
+        asked.close()
+
+
+def drip(head: bytes, byte: bytes) -> Behaviour:
+    def behave(peer: socket.socket) -> None:
+        peer.sendall(head)
+        while True:
+            peer.sendall(byte)
+            time.sleep(0.02)
+
+    return behave
+
+
+def say(*parts: bytes) -> Behaviour:
+    return lambda peer: peer.sendall(b"".join(parts))
+
+
+def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
+    length = b"content-length: %d" % len(body)
+    return say(b"\r\n".join((b"HTTP/1.1 " + status, length, *headers, b"", body)))
+
+
+@pytest.mark.parametrize(
+    ("head", "byte"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),  # ends with the connection: what was cut off must not look whole
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"0"),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1000000\r\n\r\n", b" "),
+        (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
+        (b"", b"H"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["body", "endless body", "chunks", "length of a chunk", "closing", "headers", "status", "continue"],
+)
+def test_one_deadline_holds_however_a_server_drips(wire, head: bytes, byte: bytes) -> None:
+    start = time.monotonic()
+    answer = ask(wire(drip(head, byte)))
+    assert time.monotonic() - start < LONG_S
+    assert isinstance(answer, Answer)
+    assert answer.kind in (AnswerKind.TOO_HEAVY, AnswerKind.TRANSIENT)
+
+
+def test_a_deadline_holds_on_a_connection_that_is_kept_too(wire) -> None:
+    count = 0
+
+    def behave(peer: socket.socket) -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            return whole(b"{}")(peer)
+        return drip(b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n", b" ")(peer)
+
+    url = wire(behave)
+    asked = Exchange(read_address(url, "", ""), Token(SECRET, url), 0.5)
+    assert isinstance(asked.get("/x", "*/*"), Raw)
+    start = time.monotonic()
+    late = asked.get("/x", "*/*")
+    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no answer in time")
+    assert time.monotonic() - start < LONG_S
+    assert threading.active_count() < 20  # no timer is left behind
+    asked.close()
+
+
+def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
+    wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "_MOST_BYTES", 1 << 20)
+    bomb = gzip.compress(bytes(50 << 20))
+    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("an answer of more")
+    flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
+
+    def behave(peer: socket.socket) -> None:
+        peer.sendall(flood)
+        while True:
+            peer.sendall(b" " * 65536)
+
+    assert ask(wire(behave), LONG_S).message.startswith("an answer of more")
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "words"),
+    [
+        (gzip.compress(b"{}" * 999)[:-9], b"content-encoding: gzip", "cut off"),
+        (b"{}", b"content-encoding: gzip", "damaged"),
+        (gzip.compress(gzip.compress(b"{}")), b"content-encoding: gzip, gzip", "not asked for"),
+        (b"{}", b"content-encoding: br", "not asked for"),
+    ],
+)
+def test_packed_bodies_that_are_none(wire, body: bytes, header: bytes, words: str) -> None:
+    answer = ask(wire(whole(body, header)), LONG_S)
+    assert answer.kind is AnswerKind.BAD_REPLY
+    assert words in answer.message
+
+
+def test_a_packed_body_is_unpacked(wire) -> None:
+    assert ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body == b'{"a": 1}'
+
+
+def test_an_echoed_token_ends_at_the_door(wire) -> None:
+    body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
+    answer = ask(wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode())))
+    assert SECRET not in repr(answer)
+    assert b"you sent Bearer ****" in answer.body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HTTP/1.1 99999999999999999999 OK\r\n\r\n",
+        b"HTTP/1.1 -1 OK\r\n\r\n",
+        b"HTTP/9.9 200 OK\r\n\r\n",
+        b"\x00\xff\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-5\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n" + b" " * 99,
+        b"HTTP/1.1 200 OK\r\nset-cookie: " + b";=" * 999 + b"\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 301 Moved\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nlocation: \xff\xfe\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=\xff\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 500 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\n\r\n",
+        b"HTTP/1.1 401 No\r\nwww-authenticate: Basic \x80\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 429 Slow\r\nretry-after: " + b"9" * 400 + b"\r\ncontent-length: 0\r\n\r\n",
+    ],
+)
+def test_nonsense_on_the_wire_is_an_answer_and_never_an_exception(wire, said: bytes) -> None:
+    def behave(peer: socket.socket) -> None:
+        peer.sendall(said)
+        peer.shutdown(socket.SHUT_WR)
+
+    assert isinstance(ask(wire(behave), LONG_S), Raw | Answer)
