@@ -227,7 +227,7 @@ class Encoder:
         self.model.train(training)
         return vectors
 
-    def tokens(self, texts: Sequence[str], *, cache_dir: Path | None = None) -> TokenStore:
+    def tokens(self, texts: Sequence[str], *, cache_dir: str | Path | None = None) -> TokenStore:
         """The tokens of `texts`, as this model reads them."""
         return TokenStore.build(
             texts,
@@ -235,7 +235,7 @@ class Encoder:
             max_length=self.settings.max_length or _LONGEST,
             long_text=self.settings.long_text,
             overlap=self.settings.overlap,
-            cache_dir=cache_dir,
+            cache_dir=None if cache_dir is None else Path(cache_dir),
         )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:

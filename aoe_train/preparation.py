@@ -63,6 +63,13 @@ class Sources:
     revision: str | None = None
     trust_remote_code: bool = False
 
+    def __post_init__(self) -> None:
+        """Take paths and strings alike."""
+        object.__setattr__(self, "out", Path(self.out))
+        for name in ("data", "backbone", "dev_data"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else str(value))
+
 
 @dataclass(frozen=True)
 class Data:

@@ -57,7 +57,7 @@ class Encoded:
 
 def encode_file(
     path: str | Path,
-    out: Path,
+    out: str | Path,
     encode: Encode,
     dim: int,
     settings: Mapping[str, Any],
@@ -89,7 +89,7 @@ def encode_file(
         ConfigError: `out` can't be written, has another suffix, or was begun or made otherwise.
         DataError: A row without a text, a file that can't be read or was changed meanwhile, vectors with NaN.
     """
-    began = time.monotonic()
+    began, out = time.monotonic(), Path(out)
     _check_name(out)
     with open_partial(out, fresh=fresh) as partial:
         file = _spooled(partial.folder / "stdin.txt") if str(path) == STDIN else Path(path)

@@ -59,7 +59,9 @@ class Exported:
     needs_toolkit: str | None
 
 
-def export(encoder: Encoder, out: Path, *, source: Path, form: Format, dtype: Dtype = "fp32") -> Exported:
+def export(
+    encoder: Encoder, out: str | Path, *, source: str | Path, form: Format, dtype: Dtype = "fp32"
+) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
 
     Args:
@@ -73,6 +75,7 @@ def export(encoder: Encoder, out: Path, *, source: Path, form: Format, dtype: Dt
         ConfigError: `out` exists, or the model can't be exported so.
         DataError: the export's vectors are not the model's.
     """
+    out, source = Path(out), Path(source)
     check(out, form, dtype)
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)

@@ -37,7 +37,7 @@ def listing(folder: Path) -> dict[str, int]:
 
 
 def push(
-    folder: Path,
+    folder: str | Path,
     repo: str,
     *,
     private: bool = False,
@@ -63,7 +63,7 @@ def push(
         AuthError: there is no token, or it lacks the right to write there.
         RemoteError: the hub can't be reached or failed.
     """
-    files = listing(folder)
+    files = listing(Path(folder))
     with _remote_errors(repo):
         api = _api(endpoint)
         api.create_repo(repo, private=private or None, exist_ok=True)

@@ -81,7 +81,7 @@ class Request:
 
 
 def make_figures(
-    request: Request, out: Path, *, say: Callable[[str], None] = print, quiet: bool = False
+    request: Request, out: str | Path, *, say: Callable[[str], None] = print, quiet: bool = False
 ) -> dict[str, Any]:
     """Draw figures and write them with their numbers; the folder is whole or absent.
 
@@ -99,6 +99,7 @@ def make_figures(
         DataError: Pairs, vectors or a run.json that allow no figure.
         RemoteError: A hub could not be asked.
     """
+    out = Path(out)
     check_folder(out)
     with paper_style():
         curves = _curves(request, say)

@@ -13,18 +13,28 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-# Straight to oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
-_onednn = torch.ops.mkldnn._linear_pointwise
-HAVE_ONEDNN = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
-# bfloat16 only where the processor has instructions for it.
-_DTYPES = [torch.float32] if HAVE_ONEDNN else []
-if HAVE_ONEDNN and torch.ops.mkldnn._is_mkldnn_bf16_supported():
-    _DTYPES.append(torch.bfloat16)
+
+def _onednn_dtypes() -> list[torch.dtype]:
+    """What oneDNN multiplies here; nothing in builds of torch without it, such as Apple's.
+
+    Such builds lack its functions too. bfloat16 is only worth it where the processor has instructions for it.
+    """
+    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return []
+    has_bf16 = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    return [torch.float32, torch.bfloat16] if has_bf16() else [torch.float32]
+
+
+_DTYPES = _onednn_dtypes()
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The layer's output for rows `x`."""
-    return _onednn(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+    """The layer's output for rows `x`.
+
+    Straight from oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
+    """
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 class _Linear(torch.autograd.Function):

@@ -38,6 +38,11 @@ class Wanted:
     keep: bool = False
     fresh: bool = False
 
+    def __post_init__(self) -> None:
+        """Take paths and strings alike."""
+        object.__setattr__(self, "out", Path(self.out))
+        object.__setattr__(self, "data_dir", None if self.data_dir is None else Path(self.data_dir))
+
     @property
     def places(self) -> Places:
         """Where things lie."""

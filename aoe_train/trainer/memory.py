@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import psutil
 import torch
 
 from aoe_train.trainer.pair_model import split_texts
@@ -47,5 +47,10 @@ def _saved(forward: Callable[[], object], without: set[int]) -> int:
 
 def peak_rss_mb() -> float:
     """The most memory that this process ever held on the host, in MiB."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        peak = cast("Any", psutil.Process().memory_info()).peak_wset
+        return round(float(peak) / (1 << 20), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

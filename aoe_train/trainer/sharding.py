@@ -12,24 +12,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_optimizer_state_dict,
-    set_optimizer_state_dict,
-)
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from pairkit.errors import ConfigError
 
-_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
-_FROM_MAIN = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+if TYPE_CHECKING or torch.distributed.is_available():
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_optimizer_state_dict,
+        set_optimizer_state_dict,
+    )
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FSDPModule, fully_shard
+    from torch.distributed.tensor import DTensor, distribute_tensor
+else:  # some builds of torch know one process only, in which nothing is ever shared out
+
+    class DTensor:
+        """No tensor is one."""
+
+    class FSDPModule:
+        """No module is one."""
 
 
 def shard(model: nn.Module) -> None:
@@ -152,7 +158,9 @@ def save_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path
         folder: Exists.
         main: Whether this is the process that writes.
     """
-    state = get_optimizer_state_dict(model, optimiser.optimizer, options=_WHOLE)
+    state = get_optimizer_state_dict(
+        model, optimiser.optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
+    )
     if main:
         torch.save(state, folder / OPTIMIZER_NAME)
         torch.save(schedule.state_dict(), folder / SCHEDULER_NAME)
@@ -164,5 +172,10 @@ def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path
         torch.load(folder / name, map_location="cpu", weights_only=True, mmap=True)
         for name in (OPTIMIZER_NAME, SCHEDULER_NAME)
     )
-    set_optimizer_state_dict(model, optimiser.optimizer, state, options=_FROM_MAIN)
+    set_optimizer_state_dict(
+        model,
+        optimiser.optimizer,
+        state,
+        options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True),
+    )
     schedule.load_state_dict(steps)

@@ -1,0 +1,87 @@
+"""Builds of torch that lack what this one has: an encoder still loads and encodes, and training still trains.
+
+Each is simulated in a process of its own, before anything of ours is imported there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from aoe_train import Encoder
+from aoe_train.packing import layers
+
+_WITHOUT_ONEDNN = """
+class Nothing:
+    def __getattr__(self, name):
+        raise AttributeError(f"'_OpNamespace' 'mkldnn' object has no attribute '{name}'")
+torch.ops.mkldnn = Nothing()
+torch.backends.mkldnn.is_available = lambda: False
+"""
+_WITHOUT_MKL = """
+torch.backends.mkl.is_available = lambda: False
+"""
+_WITHOUT_DISTRIBUTED = """
+import torch.distributed
+torch.distributed.is_available = lambda: False
+for name in ("is_initialized", "get_world_size", "get_rank", "broadcast", "barrier", "all_gather"):
+    delattr(torch.distributed, name)
+for name in ("fsdp", "tensor", "device_mesh", "checkpoint", "checkpoint.state_dict"):
+    sys.modules[f"torch.distributed.{name}"] = None
+"""
+_WITHOUT_RESOURCE = """
+import psutil
+sys.modules["resource"] = None
+psutil.Process.memory_info = lambda self: type("Info", (), {"peak_wset": 1 << 30})()
+"""
+_ENCODE = """
+from aoe_train import Encoder
+import numpy as np
+vectors = Encoder.load(sys.argv[1], device="cpu").encode(["a cat is playing", "the boat"])
+assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
+np.save(sys.argv[2], vectors)
+"""
+_TRAIN = """
+import aoe_train.train, aoe_train.trainer.sharding, aoe_train.trainer.memory
+from aoe_train.trainer.sharding import is_sharded
+assert aoe_train.trainer.memory.peak_rss_mb() > 0
+assert not is_sharded(torch.nn.Linear(2, 2))
+"""
+
+
+def run(build: str, use: str, *arguments: object) -> None:
+    script = f"import sys\nimport torch\n{build}\n{use}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_an_encoder_gives_the_same_vectors_on_a_less_complete_build(bert: Path, tmp_path: Path) -> None:
+    run(_WITHOUT_ONEDNN + _WITHOUT_MKL + _WITHOUT_DISTRIBUTED, _ENCODE, bert, tmp_path / "v.npy")
+    expected = Encoder.load(bert, device="cpu").encode(["a cat is playing", "the boat"])
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
+
+
+def test_training_needs_neither_processes_nor_unix() -> None:
+    run(_WITHOUT_DISTRIBUTED + _WITHOUT_RESOURCE, _TRAIN)
+
+
+def test_onednn_without_a_word_on_bfloat16_multiplies_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = type("Functions", (), {"_linear_pointwise": None})()
+    monkeypatch.setattr("torch.ops.mkldnn", functions)
+    monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: True)
+    assert layers._onednn_dtypes() == [torch.float32]
+    monkeypatch.setattr("torch.ops.mkldnn", object())
+    assert layers._onednn_dtypes() == []
