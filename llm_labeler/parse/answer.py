@@ -104,6 +104,11 @@ def _from_json(found: Found, asked: _Asked) -> list[Item]:
     source = asked.source
     strings = [item for value in found.values for item in items_of(value, source, asked.polarity)]
     kept = [item for item in strings if item.reason is None]
+    if len(kept) > 1:
+        strings = [
+            replace(item, reason="echo") if item.reason is None and source.is_said_by(item.text) else item
+            for item in strings
+        ]
     items: list[Item] = []
     for item in strings:
         if item.reason is not None:

@@ -7,6 +7,7 @@ from unicodedata import numeric
 
 from llm_labeler.parse import wording
 from llm_labeler.parse.source import Source, size_of, tidy
+from llm_labeler.parse.usual import with_usual_marks
 
 _WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
@@ -33,16 +34,18 @@ _MARKS = tuple(
         r"|paraphrase) #?(\d{1,2})[:.])\s+",
     )
 )
-_ORDINAL = re.compile(rf"[ \t*_>-]*(?P<word>{'|'.join(_ORDINALS)})(?:ly)?[*_]*[,:][*_]*\s+", re.IGNORECASE)
+_MOST_PIECES = 20
 _ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
-_SIGNS = ("; ", ";", " | ", " / ", " // ", " • ", " · ", "、")
+_SIGNS = tuple(
+    re.compile(sign) for sign in (r";\s*", r" \| ", " / ", " // ", " • ", " · ", r"(?<=[.!?。]),\s*", "、")
+)
 _CONJUNCTION = re.compile(r"^(?:and|or|und|oder|y|o|ou|et)\s+(?=\W*[A-Z])")
 
 
 def with_inline_lists(lines: list[str], source: Source) -> list[str]:
-    """`lines` with lists in one line, and lines that begin with their turn in words, as lines `1. …`."""
+    """`lines` with usual marks, and with each list in one line as lines `1. …`."""
     found: list[str] = []
-    for line in _with_ordinals(lines, source):
+    for line in with_usual_marks(lines, source):
         inline = _listed_inline(line, source)
         if inline is None:
             found.append(line)
@@ -50,17 +53,6 @@ def with_inline_lists(lines: list[str], source: Source) -> list[str]:
             found += [inline[0]] if inline[0].strip() else []
             found += [f"{number}. {item}" for number, item in enumerate(inline[1], start=1)]
     return found
-
-
-def _with_ordinals(lines: list[str], source: Source) -> list[str]:
-    matches = [_ORDINAL.match(line) for line in lines]
-    turns = [_value(match["word"]) for match in matches if match]
-    if len(turns) < 2 or turns != list(range(1, len(turns) + 1)) or _ORDINAL.match(source.text):
-        return lines
-    return [
-        line if match is None else f"{_value(match['word'])}. {line[match.end() :]}"
-        for line, match in zip(lines, matches, strict=True)
-    ]
 
 
 def _listed_inline(line: str, source: Source) -> tuple[str, list[str]] | None:
@@ -86,20 +78,19 @@ def _introduces(before: str, source: Source) -> bool:
 
 def separated(text: str, source: Source, size: int | None) -> list[str] | None:
     """Sentences of a line that signs part, as many as were asked for or as long as the source; or None."""
+    if size == 1:
+        return None
     for sign in _SIGNS:
-        if sign.strip() in source.text or sign not in text:
+        if not source.lacks(sign):
             continue
-        pieces = [piece.strip() for piece in text.strip(" ;|").split(sign)]
-        if len(pieces) < 2 or not all(any(c.isalpha() for c in piece) for piece in pieces):
-            continue
-        is_wanted = len(pieces) == size and sign != "、"
-        if (is_wanted or ((size is None or size > 1) and len(pieces) <= 20)) and _are_whole(pieces, source):
+        pieces = [piece.strip() for piece in sign.split(text.strip(" ;|"))]
+        if 1 < len(pieces) <= _MOST_PIECES and _are_whole(pieces, source):
             return pieces
     return None
 
 
 def _are_whole(pieces: list[str], source: Source) -> bool:
-    return all(3 * size_of(piece) >= source.size for piece in pieces)
+    return all(3 * size_of(piece) >= source.size and _first_letter(piece) for piece in pieces)
 
 
 def _first_letter(item: str) -> str:

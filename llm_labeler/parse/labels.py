@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from llm_labeler.parse.commentary import REMARK
 from llm_labeler.parse.names import role_of
 from llm_labeler.parse.source import Source
 
@@ -63,20 +64,26 @@ _ASSIGNMENT = re.compile(
 _INNER = re.compile(rf"(?:[/|;,.!?→>][\"”']?|  |\s[-–—]) *(?P<start>{_LABEL.pattern})", re.IGNORECASE)
 
 
-def label_end(piece: str, source: Source) -> int:
-    """Where the sentence begins after its label; 0 if it has none, or the source has such a one too."""
+def label_end(piece: str, source: Source, *, any_name: bool = True) -> int:
+    """Where the sentence begins after its label; 0 if it has none, or the source has such a one too.
+
+    Args:
+        piece: Begins with the label, if it has one.
+        source: The sentence asked about.
+        any_name: Whether a name that doesn't speak of sentences can be a label too, before a whole sentence.
+    """
     bare = piece.lstrip("*_# ")
     if (match := _BOLD.match(piece)) is not None:
         return match.end()
     if (match := _ASSIGNMENT.match(bare)) is not None:
         return len(piece) - len(bare) + match.end()
-    match = _LABEL.match(bare) or _named(bare, source)
+    match = _LABEL.match(bare) or _named(bare, source, any_name=any_name)
     if match is None or _LABEL.match(source.text):
         return 0
     return len(piece) - len(bare) + match.end()
 
 
-def _named(bare: str, source: Source) -> re.Match[str] | None:
+def _named(bare: str, source: Source, *, any_name: bool) -> re.Match[str] | None:
     match = _NAMED.match(bare)
     if match is None or ":" in source.text or source.is_like(match["name"]):
         return None
@@ -84,7 +91,17 @@ def _named(bare: str, source: Source) -> re.Match[str] | None:
     if len(name.split()) > _MOST_WORDS or _VERB.search(name):
         return None
     role = role_of(name)
-    return match if (role == "sentence" or _STYLE.match(name)) and role not in ("echo",) else None
+    if role == "sentence" or (_STYLE.match(name) and role != "echo"):
+        return match
+    if role is not None or not any_name:
+        return None
+    return match if REMARK.match(name) or _begins_sentence(bare[match.end() :], source) else None
+
+
+def _begins_sentence(said: str, source: Source) -> bool:
+    """Whether a capital, or a quote, begins a whole sentence: before it stands a name of whatever kind."""
+    first = said.lstrip("\"“'‘「*_ ")[:1]
+    return not first.islower() and first.isalpha() and source.is_as_long_as(said)
 
 
 def inner_label(piece: str, source: Source) -> int:

@@ -10,7 +10,7 @@ from llm_labeler.parse import wording
 from llm_labeler.parse.inline import with_inline_lists
 from llm_labeler.parse.marks import Mark, find_marks
 from llm_labeler.parse.sentence import refine
-from llm_labeler.parse.source import Source, tidy
+from llm_labeler.parse.source import Source, is_foreign, tidy
 from llm_labeler.records import Item
 
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
@@ -104,6 +104,8 @@ def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -
     if above.kind != "outside" and above.is_empty:
         return True
     said = tidy(line)
+    if above.kind != "outside" and is_foreign(said, above.text) and is_foreign(said, source.text):
+        return False
     reason = wording.aside(said, source, None) if above.kind != "outside" else None
     is_tail = line[:1] in " \t" and not after_blank and reason == "preamble"  # "… such⏎   as:"
     if reason is not None and not is_tail:

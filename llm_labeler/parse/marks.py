@@ -18,7 +18,8 @@ _NUMBER = re.compile(
 )
 _LETTER = re.compile(r"(?:\*\*)?\(?(?P<letter>[A-Za-z]|[ivx]{2,4}|[IVX]{2,4})(?P<sign>[.)])(?:\*\*)?[ \t]+")
 _BULLET = re.compile(
-    r"(?:[-*+–—→⇒∙·✓✔✅☑❖]|[-=]>|[•‣◦▪●○■□◆◇►▶➤➢](?=[ \t]?))(?:[ \t]+|(?<=[^*+\w])(?=[^\Wa-z\d_]|[\"'“「『]))"
+    r"(?:[-*+–—→⇒∙·・"
+    r"✓✔✅☑❖]|[-=]>|[•‣◦▪●○■□◆◇►▶➤➢](?=[ \t]?))(?:[ \t]+|(?<=[^*+\w])(?=[^\Wa-z\d_]|[\"'“「『]))"
     r"(?:\[[ xX]\][ \t]+)?"
 )
 _CHINESE_DIGITS = {character: n for n, character in enumerate("一二三四五六七八九十", start=1)}
@@ -73,9 +74,9 @@ def _mark(line: str, last: int | None, source: Source) -> Mark | None:
                 return Mark("letter", ordinal, depth, line[match.end() :], match["sign"])
     if (match := _BULLET.match(line, start)) is not None:
         rest = line[match.end() :]
-        end = label_end(rest, source)
+        end = label_end(rest, source, any_name=False)
         return Mark("bullet", None, depth, rest[end:], label=rest[:end])
-    if (end := label_end(line[start:], source)) > 0:
+    if (end := label_end(line[start:], source, any_name=False)) > 0:
         return Mark("label", None, depth, line[start + end :], label=line[start : start + end])
     return None
 

@@ -83,7 +83,10 @@ _LATEX = re.compile(
     r"\\(?:begin|end)\{[a-zA-Z*]{1,20}\}(?:\[[^\[\]\n]{0,60}\])?|\\documentclass\S{0,60}|\\usepackage\S{0,60}"
 )
 _LATEX_ITEM = re.compile(r"\\item\b[ \t]*(?:\[[^\[\]\n]{0,40}\])?[ \t]*")
-_LATEX_STYLE = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc)|emph|underline)\{([^{}\n]{0,1000})\}")
+_LATEX_STYLE = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|sc)|emph|underline)\{([^{}\n]{0,1000})\}|\\(?:boxed|text|mbox"
+    r"|fbox)\{([^{}\n]{0,1000})\}"
+)
 _FENCE = re.compile(
     r"[ \t]*(?:`{3,}|~{3,})(?:[\w+-]*(?=[ \t]*$)|(?:json|text|txt|markdown|md|plaintext|python)\b)?"
 )
@@ -129,6 +132,10 @@ def _instead_of(tag: re.Match[str], following: re.Match[str] | None) -> str | No
         return ""
     if name in _LAYOUT:
         return "\n"
+    if name == "dt":
+        return ":**\n" if tag["end"] else "\n**"
+    if name == "dd":
+        return "\n"
     if name == "li":
         return "\n" if tag["end"] else "\n- "
     role = role_of(name)
@@ -152,7 +159,7 @@ def without_latex(text: str) -> str:
     if "\\" not in text:
         return text
     bare = _LATEX_ITEM.sub("\n- ", _LATEX.sub("\n", text))
-    return bare if bare == text else _LATEX_STYLE.sub(r"\1", bare)
+    return _LATEX_STYLE.sub(lambda match: match[1] or match[2] or "", bare)
 
 
 def with_line_ends(text: str) -> str:

@@ -92,7 +92,7 @@ def _divided(piece: str, source: Source, size: int | None) -> list[str]:
     """A paragraph as several answers, each of as many sentences as the source has."""
     if _SEVERAL_QUOTED.fullmatch(piece):
         return [match[1] for match in _QUOTED.finditer(piece)]
-    if size != 1 and (parts := separated(piece, source, size)) is not None:
+    if (parts := separated(piece, source, size)) is not None:
         return parts
     width = max(len(sentences_of(source.text)), 1)
     found = sentences_of(piece)

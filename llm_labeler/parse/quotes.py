@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from llm_labeler.parse.source import Source
+from llm_labeler.parse.source import Source, size_of
 
 _SPAN = re.compile(
     r"\"(?P<straight>[^\"\n]{2,2000})\"|“(?P<curly>[^“”\n]{2,2000})[”“]|„(?P<low>[^“”„\n]{2,2000})[“”]"
     r"|「(?P<corner>[^「」\n]{2,2000})」|『(?P<double>[^『』\n]{2,2000})』|«(?P<angle>[^«»\n]{2,2000})»"
+    r"|\*\*(?P<bold>[^*\n]{2,2000})\*\*"
     r"|(?:(?<=[\s(:,])"
     r"|^)['‘](?P<single>[^\n'’‘]{2,2000}(?:['’](?=\w)[^\n'’‘]{0,2000}){0,9})['’](?=[\s.,;:)!?]|$)"
 )
-_ANY = re.compile('["“”„「」『』«»]')
+_ANY = re.compile(r"[\"“”„「」『』«»]|\*\*")
+_ENDED = re.compile(r"[.!?。…]['’]?$")
 # What stands before a quoted sentence that is offered.
 _OFFER = re.compile(
     r"(?:\b(?:say|said|write|phrase|express|ask|put|state|rephrase|reword|rewrite|change|be|is|are"
@@ -119,4 +121,6 @@ def offered(said: str, source: Source) -> list[tuple[str, bool]] | None:
 
 def _is_whole(span: re.Match[str], source: Source) -> bool:
     quoted = span[span.lastgroup or 0]
-    return source.is_as_long_as(quoted) and (span.lastgroup != "single" or quoted.count(" ") > 1)
+    is_long = 5 * size_of(quoted) >= 3 * source.size
+    is_whole = is_long or (source.is_as_long_as(quoted) and _ENDED.search(quoted) is not None)
+    return is_whole and (span.lastgroup != "single" or quoted.count(" ") > 1)

@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from llm_labeler.parse.commentary import META, REMARK
-from llm_labeler.parse.source import Source, size_of
+from llm_labeler.parse.source import Source, is_foreign, size_of
 
 _ROUNDS = 3  # of remarks around one sentence
 _MOST_SIGNS = 12  # dashes, full stops … looked at in one piece
@@ -19,7 +19,7 @@ _OPENERS = {")": "(", "]": "[", "】": "【", "〕": "〔"}
 _TAG = re.compile(
     r"(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,40}\)|【[^【】\n]{1,40}】|<[A-Za-z][^<>\n]{0,38}>)[:\s]*"
 )
-_BEHIND = re.compile(r" [-–—~]+ |\s?—\s?|\s(?:#|//|←|<-+|⟵|\*|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(])")
+_BEHIND = re.compile(r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|⟵|\*|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(])")
 _DASH = re.compile(r"[-–—]")
 _HASH = re.compile(r"#|//|\||→|->|\*")
 _BRACKET = re.compile(r"[()\[\]【】]")
@@ -97,17 +97,7 @@ def _at_bracket(said: str, source: Source) -> int:
         return start if REMARK.match(inner) and is_about_words(inner, source) else 0
     is_behind = _ENDED.search(sentence) is not None
     is_remark = is_behind or REMARK.match(inner) is not None or is_about_words(inner, source)
-    return start if is_remark or _is_foreign(inner, sentence) or opener != "(" else 0
-
-
-def _is_foreign(inner: str, sentence: str) -> bool:
-    """Whether one of two texts is written in letters of ASCII and the other isn't: a translation."""
-
-    def share(text: str) -> float:
-        letters = _LETTERS.findall(text)
-        return sum(letter < "\u0250" for letter in letters) / len(letters) if letters else 0.5
-
-    return len(inner) > 3 and abs(share(inner) - share(sentence)) > 0.7
+    return start if is_remark or is_foreign(inner, sentence) or opener != "(" else 0
 
 
 def _at_sign(said: str, source: Source) -> int:
@@ -128,6 +118,7 @@ def _at_second(said: str, source: Source) -> int:
     ends = [match.end() for match in islice(_STOP.finditer(said), _MOST_SIGNS)]
     for start, end in zip(ends, [*ends[1:], len(said)], strict=False):
         sentence = said[start:end]
-        if is_about_words(sentence, source) and not source.is_like(sentence):
+        is_about = is_about_words(sentence, source) and not source.is_like(sentence)
+        if is_about or is_foreign(sentence, said[:start]):
             return start
     return 0

@@ -13,6 +13,13 @@ from llm_labeler.records import Item
 
 _ROUNDS = 4  # of label within quotes within bold …
 _ARROW = re.compile(r" ?(?:-{1,2}>|=>|→|⇒|➔|➜) ?")
+# What may stand between the sentence asked about and one that was made of it.
+_LINK = re.compile(
+    r"[\s\"”'’」*_.!?。)]*(?:(?:vs\.?|versus|becomes?|to|into|(?:can|could|may|might|would|is) (?:be "
+    r"|become )?(?:\w+ ){0,3}(?:as|to|into)"
+    r"|changed to|turns into|变成|改为|[-=–—>→⇒⟶➔➜:|/~≠↔⇔]+)[\s*_]*)+[\"“'‘「]?(?=\S)",
+    re.IGNORECASE,
+)
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]{1,2000})(?<=\S)\*(?![\w*])")
 
 
@@ -71,14 +78,28 @@ def strip_clothes(said: str, source: Source) -> str:
 
 def _after_echo(said: str, source: Source) -> tuple[str, str]:
     """Both sides of `source -> sentence` or `Original: … / Antonym: …`; no left side if it is neither."""
+    end = _source_end(said, source)
+    link = _LINK.match(said, end) if end else None
+    if link is not None and source.is_as_long_as(said[link.end() :]):
+        return said[: link.start()], said[link.end() :]
     match = _ARROW.search(said)
     if match is not None and not _ARROW.search(source.text):
         left, right = said[: match.start()], said[match.end() :]
-        if right and (source.is_said_by(strip_clothes(left, source)) or wording.echoes(left, source)):
+        if right and wording.echoes(left, source):
             return left, right
     if wording.echoes(said, source) and (start := inner_label(said, source)):
         return said[:start].rstrip(" /|;,"), said[start:]
     return "", said
+
+
+def _source_end(said: str, source: Source) -> int:
+    """Where the sentence asked about ends in a piece that begins with it, or a label and it; else 0."""
+    place = said[: 200 + len(source.text)].casefold().find(source.text.rstrip(".!?。").casefold())
+    if place < 0 or not source.text:
+        return 0
+    before = said[:place].rstrip("\"'“‘「*_ ")
+    is_label = not before or before.endswith((":", "：")) or not any(c.isalnum() for c in before)
+    return place + len(source.text.rstrip(".!?。")) if is_label else 0
 
 
 def _without_emphasis(said: str, source: Source) -> str:

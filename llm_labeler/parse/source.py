@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from unicodedata import normalize
 
+_LETTERS = re.compile(r"[^\W\d_]")
+_FOREIGN = 0.7
 _WORD = re.compile(r"\w+")
 # Scripts without spaces: each character is as much as a word.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -29,6 +31,17 @@ def size_of(text: str) -> int:
     """How long a text is in words, or in characters where words aren't spaced."""
     unspaced = len(_UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + len(_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text))
+
+
+def is_foreign(one: str, other: str) -> bool:
+    """Whether one of two texts is in Latin letters and the other isn't: then it is a translation."""
+    return len(one) > 3 and abs(_latin(one) - _latin(other)) > _FOREIGN
+
+
+def _latin(text: str) -> float:
+    """Share of Latin letters; a half where there are no letters."""
+    letters = _LETTERS.findall(text)
+    return sum(letter < "\u0250" for letter in letters) / len(letters) if letters else 0.5
 
 
 @dataclass(frozen=True, slots=True)

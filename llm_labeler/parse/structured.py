@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 # An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
 _OPEN = re.compile(
-    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=\s{0,200}(?:[\"'“‘”\[{\]}]|\w{1,40}[\"']?\s?:)))", re.MULTILINE
+    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=[\s\[{(]{0,200}(?:[\"'“‘”\]}]|\w{1,40}[\"']?\s?:)))",
+    re.MULTILINE,
 )
 _JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")
@@ -48,7 +51,9 @@ def read_json(text: str, source: str) -> Found | None:
     if not values:
         end = max(text.rfind(_CLOSERS[text[start]]) + 1, 0)
         closed = end if end > start else len(text)
-        value = _quoted_list(text[start:closed]) or _repaired(text[start:closed])
+        value = (
+            _quoted_list(text[start:closed]) or _python(text[start:closed]) or _repaired(text[start:closed])
+        )
         values, is_closed = (
             ([] if value is None else [value]),
             text[start:closed].rstrip(_FENCE)[-1:] in _ENDS,
@@ -92,6 +97,27 @@ def _quoted_list(text: str) -> list[str] | None:
     if any(len(part) < 2 or part[0] != part[-1] or part[0] not in "\"'" for part in parts):
         return None
     return [part[1:-1].replace("\\'", "'").replace('\\"', '"').replace("\\n", "\n") for part in parts]
+
+
+def _python(text: str) -> Any:
+    """Python's lists, tuples and dictionaries, with comments; None where it is none."""
+    if len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes that Python doesn't know
+            value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value of JSON's kinds alone."""
+    if isinstance(value, list | tuple | set):
+        return [_plain(element) for element in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(element) for name, element in value.items()}
+    return value
 
 
 def _repaired(text: str) -> Any:
