@@ -18,7 +18,7 @@ from gis_builder.pairs.negatives import make_negatives
 from gis_builder.pairs.positives import make_positives
 from gis_builder.pairs.similar import tie_similar
 from gis_builder.pairs.text import render_issues
-from gis_builder.records import Evidence, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
 from gis_builder.settings import BuildSettings
 from gis_builder.split import split_issues
 from gis_builder.store import RepoRow, Store, full_names
@@ -55,7 +55,7 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     wanted = members | _pool(store, rows, duplicates, settings)
     texts = render_issues(_issues(store, wanted), clusters, settings.text)
-    positives = make_positives(clusters, texts, _edge_evidence(duplicates), settings.pair, seed)
+    positives = make_positives(clusters, texts, _grounds(duplicates), settings.pair, seed)
 
     ties = tie_similar(texts.usable, settings.pair.similar_at)
     splits = split_issues(
@@ -134,14 +134,14 @@ def _issues(store: Store, wanted: Collection[IssueRef]) -> Iterator[Issue]:
         yield from (issue for issue in store.issues(repo) if issue.ref in wanted)
 
 
-def _edge_evidence(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Evidence]:
-    """For each (duplicate, target) the last statement that names the target, else the last of all."""
-    found: dict[tuple[IssueRef, IssueRef], Evidence] = {}
+def _grounds(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+    """What each (duplicate, target) rests on; of the statements the last that names the target, or of all."""
+    found: dict[tuple[IssueRef, IssueRef], Grounds] = {}
     for verdict in duplicates:
         for target in verdict.targets:
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
-            if naming or verdict.evidence:
-                found[verdict.ref, target] = (naming or verdict.evidence)[-1]
+            last = next(reversed(naming or verdict.evidence), None)
+            found[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
     return found
 
 

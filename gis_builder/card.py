@@ -28,8 +28,17 @@ Configuration `default`:
 | url1, url2 | string | their pages |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
+| relation | string | how the closing words tie the two (below); null for a negative |
+| reason | string | who said so and how, as in `closer_duplicate`; null for a negative |
+| confidence | double | the detector's, in [0, 1]: a rank, no probability; null for a negative |
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
+
+Relations, as the closing words say: `duplicate` (marked or called so), `same` ("same issue as"), `reported`
+("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked in", "covered by"),
+`part-of`. Read by eye in one large tracker, 97 % of `duplicate` describe the same problem, 90 % of `same`,
+84 % of `reported`, about half of `superseded` and `tracked`, 18 % of `part-of`. Those that were not chosen
+(`--relations`) still tie issues into clusters: they are never parted, and never a negative.
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
 """
@@ -86,7 +95,7 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
     """The README of the dataset.
 
     Args:
-        counts: `splits` and `repositories` of the statistics.
+        counts: `splits`, `repositories` and `relations` of the statistics.
         files: Configuration to split to file pattern.
     """
     rows = sum(split["total"] for split in counts["splits"].values())
@@ -118,4 +127,5 @@ def _counts(counts: Mapping[str, Any]) -> str:
     ]
     repositories = {repo for split in counts["repositories"].values() for repo in split}
     noun = "repository" if len(repositories) == 1 else "repositories"
-    return f"{table(['', *splits], lines)}\n\n{len(repositories)} {noun}."
+    relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
+    return f"{table(['', *splits], lines)}\n\n{len(repositories)} {noun}. Positives by relation: {relations}."

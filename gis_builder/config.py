@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from gis_builder.records import Relation
 from pairkit.config import Settings
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
@@ -22,9 +23,25 @@ class TextSettings(Settings):
     min_words: int = Field(default=4, ge=1, description="words that a text has at least")
 
 
+def _relations(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value.strip() == "all":
+        return tuple(Relation)
+    names = [name.strip() for name in value.split(",")]
+    if unknown := [name for name in names if name not in tuple(Relation)]:
+        raise ValueError(f"{unknown[0]!r} is none; expected all, or some of {','.join(Relation)}")
+    return tuple(relation for relation in Relation if relation in names)
+
+
 class PairSettings(Settings):
     """How positives are taken from clusters and negatives are drawn."""
 
+    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = Field(
+        default=(Relation.DUPLICATE,),
+        description="pairs of which relations become positives; the default are those of which at least 0.95 "
+        "are the same problem (benchmarks/README.md)",
+    )
     all_within_cluster: bool = Field(
         default=False, description="every two issues of a cluster, not only its edges"
     )

@@ -30,6 +30,9 @@ ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
     "created_at1": pl.String,
     "created_at2": pl.String,
     "cluster": pl.String,
+    "relation": pl.String,
+    "reason": pl.String,
+    "confidence": pl.Float64,
     "evidence": _EVIDENCE,
     "negative_kind": pl.String,
 }
@@ -65,6 +68,7 @@ def make_positive_rows(
 def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int) -> tuple[Any, ...]:
     low, high = sorted((pair.first, pair.second))
     one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    grounds = pair.grounds
     return (
         texts[one].text,
         texts[other].text,
@@ -77,7 +81,10 @@ def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int) -> tuple[An
         texts[one].created_at,
         texts[other].created_at,
         pair.cluster or None,
-        _evidence(pair.evidence),
+        grounds and str(grounds.relation),
+        grounds and grounds.reason,
+        grounds and grounds.confidence,
+        _evidence(grounds.evidence if grounds else None),
         pair.negative_kind or None,
     )
 
@@ -137,10 +144,11 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
 
 
 def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    """Counts by split and label, repository, evidence and kind of negative, and the share of long texts."""
+    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
         "repositories": {split: _repository_counts(frame) for split, frame in rows.items()},
+        "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
         "evidence": _value_counts(pl.concat(f["evidence"].struct.field("kind") for f in rows.values())),
         "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
     }

@@ -99,6 +99,17 @@ class Thread:
     events: tuple[Event, ...] = ()
 
 
+class Relation(StrEnum):
+    """How an issue hangs together with the one that it was closed for, as the closing words say."""
+
+    DUPLICATE = "duplicate"  # marked so by the tracker, or called so
+    SAME = "same"  # "same issue as #1", "this is #1"
+    REPORTED = "reported"  # "already reported as #1", "known issue #1"
+    SUPERSEDED = "superseded"  # "in favour of #1", "subsumed by #1", "moved to #1"
+    TRACKED = "tracked"  # "tracked in #1", "covered by #1"
+    PART_OF = "part-of"  # "part of #1", "a special case of #1"
+
+
 class Outcome(StrEnum):
     """What a thread says about its issue."""
 
@@ -129,6 +140,7 @@ class Verdict:
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
+    relation: Relation = Relation.DUPLICATE  # of the issue to its targets; says nothing where there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,16 @@ class IssueText:
 
 
 @dataclass(frozen=True, slots=True)
+class Grounds:
+    """On what an issue counts as closed for another."""
+
+    relation: Relation
+    reason: str  # the verdict's
+    confidence: float  # the verdict's, in [0, 1]
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One row of the dataset before its texts are put in: label 1 means duplicates."""
 
@@ -159,7 +181,7 @@ class Pair:
     second: IssueRef
     label: int  # 0 | 1
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
-    evidence: Evidence | None = None
+    grounds: Grounds | None = None  # None for a negative, and for two issues that a third ties together
     negative_kind: str = ""  # random | hard, for a negative
 
 

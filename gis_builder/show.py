@@ -93,7 +93,9 @@ def _caption(row: dict[str, Any]) -> str:
     evidence = row.get("evidence")
     if evidence:
         who = evidence["who"] or "an account that is gone"
-        return f"{evidence['kind']} by {who} on {evidence['when'][:10]}: {evidence['url']}"
+        said = f"{evidence['kind']} by {who} on {evidence['when'][:10]}: {evidence['url']}"
+        relation, confidence = row.get("relation"), row.get("confidence")
+        return f"{relation} ({confidence:.2f}), {said}" if relation and confidence is not None else said
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.detect import KindOf, Rules, decide, explain
-from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Relation, Thread, Verdict
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, full_names
 from pairkit.errors import ConfigError, DataError
@@ -43,6 +43,7 @@ _SCHEMA = pl.Schema(
         ("confidence", pl.Float64),
         ("reason", pl.String),
         ("evidence", pl.List(_EVIDENCE)),
+        ("relation", pl.String),  # null where the issue is no duplicate
     ]
 )
 
@@ -232,6 +233,7 @@ def _row(verdict: Verdict) -> tuple[Any, ...]:
             {**asdict(evidence), "targets": [str(ref) for ref in evidence.targets]}
             for evidence in verdict.evidence
         ],
+        str(verdict.relation) if verdict.outcome is Outcome.DUPLICATE else None,
     )
 
 
@@ -243,8 +245,10 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
         for item in row["evidence"]
     )
     ref = IssueRef(row["repo"], row["number"])
-    outcome = Outcome(row["verdict"])
-    return Verdict(ref, outcome, tuple(targets), row["confidence"], row["reason"], tuple(evidence))
+    return Verdict(
+        *(ref, Outcome(row["verdict"]), tuple(targets), row["confidence"], row["reason"], tuple(evidence)),
+        Relation(row["relation"]),
+    )
 
 
 def _ref(text: str) -> IssueRef:

@@ -31,6 +31,7 @@ def build(
     api_url: o.ApiUrl = None,
     token_file: o.TokenFile = None,
     split: o.Split = None,
+    relations: o.Relations = None,
     negatives: o.Negatives = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
@@ -56,6 +57,7 @@ def build(
         api,
         api_url,
         split=split,
+        relations=relations,
         negatives=negatives,
         ratio=ratio,
         all_pairs=all_within_cluster,
@@ -122,6 +124,7 @@ def pair(
     *,
     out: o.Out = Path("gis-dataset"),
     split: o.Split = None,
+    relations: o.Relations = None,
     negatives: o.Negatives = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
@@ -136,7 +139,12 @@ def pair(
     from gis_builder.build import pair as pair_dataset
 
     settings = o.merged_settings(
-        config, sets, seed, split=split, negatives=negatives, ratio=ratio, all_pairs=all_within_cluster
+        *(config, sets, seed),
+        split=split,
+        relations=relations,
+        negatives=negatives,
+        ratio=ratio,
+        all_pairs=all_within_cluster,
     )
     built = pair_dataset(out, work, settings, fresh=fresh)
     show_built(built, as_json=json, quiet=quiet)

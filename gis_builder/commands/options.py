@@ -38,6 +38,14 @@ Split = Annotated[
         "--split", help="train,validation,test as shares or exact numbers of pairs. [default: the papers']"
     ),
 ]
+Relations = Annotated[
+    str | None,
+    typer.Option(
+        "--relations",
+        help="Pairs of which relations become positives: duplicate [default], same, reported, superseded, "
+        "tracked, part-of, with commas between them; or all.",
+    ),
+]
 Negatives = Annotated[
     str | None, typer.Option("--negatives", help="random, as in the papers [default]; hard (BM25); mixed.")
 ]
@@ -114,6 +122,7 @@ def merged_settings(
     api_url: str | None = None,
     *,
     split: str | None = None,
+    relations: str | None = None,
     negatives: str | None = None,
     ratio: float | None = None,
     all_pairs: bool | None = None,
@@ -132,6 +141,7 @@ def merged_settings(
         "crawl.strategy": strategy,
         "crawl.api_url": api_url,
         "split.sizes": split,
+        "pair.relations": relations,
         "pair.negatives": negatives,
         "pair.ratio": ratio,
         "pair.all_within_cluster": all_pairs,

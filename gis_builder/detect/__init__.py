@@ -7,6 +7,7 @@ masking, references, lexicon, phrases   what a text says, word by word
     └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
       budget                            how much of a thread is read
       └ verdict, targets, explain       the decision, and its reasons
+        relations                       what the closing words say of the two
         └ clusters                      what the decisions add up to
 ```
 """

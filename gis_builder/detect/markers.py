@@ -162,6 +162,7 @@ class _Reader:
             about_this=self.speaks_of_this_by <= sentence.spans[find.end - 1][1],
             is_command=page.hidden[sentence.spans[find.start][0]] == "/",
             corrects=find.corrects,
+            marker=page.hidden[sentence.spans[find.start][0] : sentence.spans[find.end - 1][1]],
             said=self.said,
         )
 

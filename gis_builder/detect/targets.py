@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gis_builder.records import IssueRef, Kind, Outcome, Verdict
 
@@ -77,8 +77,8 @@ def check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
         return _barred(verdict, Outcome.NOT, "target_is_pull", near)
     is_seen = any(kinds[ref] is Kind.ISSUE for ref in usable)
     confidence = verdict.confidence if is_seen else round(verdict.confidence * _UNSEEN, 3)
-    return Verdict(verdict.ref, verdict.outcome, tuple(usable), confidence, verdict.reason, verdict.evidence)
+    return replace(verdict, targets=tuple(usable), confidence=confidence)
 
 
 def _barred(verdict: Verdict, outcome: Outcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
-    return Verdict(verdict.ref, outcome, tuple(targets), _BARRED, reason, verdict.evidence)
+    return replace(verdict, outcome=outcome, targets=tuple(targets), confidence=_BARRED, reason=reason)

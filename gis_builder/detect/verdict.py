@@ -9,6 +9,7 @@ from gis_builder.detect import budget
 from gis_builder.detect.claims import ClaimKind
 from gis_builder.detect.evidence import Marks, Role, marks, statements
 from gis_builder.detect.ledger import Fate, Ledger, Standing
+from gis_builder.detect.relations import relation_of
 from gis_builder.detect.targets import DEFAULT_RULES, KindOf, Rules, check_targets, knowing
 from gis_builder.detect.weight import before_closing, closing_of, weight
 from gis_builder.records import Evidence, Issue, Outcome, Thread, Verdict
@@ -87,9 +88,10 @@ def _from_claims(issue: Issue, ledger: Ledger, tracker: Marks) -> Verdict:
     if accepted:
         chosen, confidence = _chosen(accepted)
         targets = tuple(dict.fromkeys(ref for standing in chosen for ref in standing.targets))
-        reason = _reason(chosen[0])
+        evidence = tuple(_evidence(standing) for standing in chosen)
         return Verdict(
-            issue.ref, Outcome.DUPLICATE, targets, confidence, reason, tuple(_evidence(s) for s in chosen)
+            *(issue.ref, Outcome.DUPLICATE, targets, confidence, _reason(chosen[0]), evidence),
+            relation_of(chosen[0].claim),
         )
     return _without_claim(issue, ledger, tracker)
 

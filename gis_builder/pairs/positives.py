@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from gis_builder.config import PairSettings
 from gis_builder.pairs.text import Texts
-from gis_builder.records import Cluster, DroppedPair, Evidence, IssueRef, Pair
+from gis_builder.records import Cluster, DroppedPair, Grounds, IssueRef, Pair, Relation
+from pairkit.groups import Groups
 from pairkit.keyed import keyed_hash
 
 Edge = tuple[IssueRef, IssueRef]
@@ -25,7 +26,7 @@ class Positives:
 def make_positives(
     clusters: Iterable[Cluster],
     texts: Texts,
-    evidence: Mapping[Edge, Evidence],
+    grounds: Mapping[Edge, Grounds],
     settings: PairSettings,
     seed: int,
 ) -> Positives:
@@ -33,15 +34,19 @@ def make_positives(
 
     By default a pair is an edge: the duplicate first, then the issue that the verdict named. With
     `all_within_cluster` the other pairs of the cluster follow, up to `cluster_cap` pairs in all; the seed
-    chooses which. Dropped pairs have one of the reasons `self`, `repeated`, `cluster_cap`, `same_text`,
-    `not_fetched`, or the reason why a text was rejected.
+    chooses which. An edge of a relation that `relations` leaves out ties its issues into one cluster but
+    makes no pair, nor do two issues that only such edges join.
+
+    Dropped pairs have one of the reasons `self`, `relation_` with the relation, `relation_indirect`,
+    `repeated`, `cluster_cap`, `same_text`, `not_fetched`, or the reason why a text was rejected.
     """
     made = Positives()
     seen: set[frozenset[IssueRef]] = set()
     for cluster in sorted(clusters, key=lambda c: c.id):
+        related = _Related(cluster, grounds, settings.relations)
         kept = 0
         for first, second in _candidates(cluster, settings, seed):
-            reason = _why_not(first, second, seen, texts)
+            reason = related.why_not(first, second) or _why_not(first, second, seen, texts)
             if reason is None and kept >= settings.cluster_cap:
                 reason = "cluster_cap"
             if reason is not None:
@@ -49,8 +54,30 @@ def make_positives(
                 continue
             kept += 1
             seen.add(frozenset((first, second)))
-            made.pairs.append(Pair(first, second, 1, cluster.id, evidence.get((first, second))))
+            made.pairs.append(Pair(first, second, 1, cluster.id, grounds.get((first, second))))
     return made
+
+
+class _Related:
+    """Which issues of a cluster are tied by the relations that were chosen."""
+
+    def __init__(
+        self, cluster: Cluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]
+    ) -> None:
+        self._left_out = {
+            edge: f"relation_{grounds[edge].relation}"
+            for edge in cluster.edges
+            if edge in grounds and grounds[edge].relation not in relations
+        }
+        self._tied = Groups(cluster.members)
+        for edge in cluster.edges:
+            if edge not in self._left_out:
+                self._tied.join(*edge)
+
+    def why_not(self, first: IssueRef, second: IssueRef) -> str | None:
+        if (first, second) in self._left_out:
+            return self._left_out[first, second]
+        return None if self._tied.find(first) == self._tied.find(second) else "relation_indirect"
 
 
 def _candidates(cluster: Cluster, settings: PairSettings, seed: int) -> Iterator[Edge]:

@@ -13,7 +13,7 @@ from pairkit.records import PairDataset
 SIDE = "side"  # 0 or 1
 _KNOWN = (
     "text1", "text2", "label", "repo", "number1", "number2", "url1", "url2", "created_at1", "created_at2",
-    "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
+    "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
 )  # fmt: skip
 _NAMED_BY = {  # columns that say where a row comes from, the most telling first
     "repo": "repository",
@@ -110,13 +110,17 @@ def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
-    """How a negative was drawn, or what made a positive one."""
+    """How a negative was drawn, or what made a positive one: relation and evidence, as far as is known."""
     known: list[pl.Expr] = []
     if "negative_kind" in frame.columns:
         known.append(_plain(pl.col("negative_kind"), frame.schema["negative_kind"]))
     evidence = frame.schema.get("evidence")
     if isinstance(evidence, pl.Struct) and (dtype := dict(evidence).get("kind")) is not None:
-        known.append(_plain(pl.col("evidence").struct.field("kind"), dtype))
+        kind = _plain(pl.col("evidence").struct.field("kind"), dtype)
+        if "relation" in frame.columns:
+            relation = _plain(pl.col("relation"), frame.schema["relation"])
+            known.append(pl.concat_str(relation, kind, separator=": "))
+        known.append(kind)
     return pl.coalesce(*known, pl.lit(NOT_RECORDED))
 
 

@@ -13,12 +13,12 @@ from gis_builder.dataset import drop_counts, make_rows, row_counts, write_droppe
 from gis_builder.records import DroppedPair, Pair
 from pairkit.errors import DataError
 
-from .pair_material import evidence, ref, text_of
+from .pair_material import grounds, ref, text_of
 
 ISSUES = [ref(n) for n in range(1, 41)]
 TEXTS = {issue: text_of(issue) for issue in ISSUES}
 POSITIVES = {
-    "train": [Pair(ref(n + 1), ref(n), 1, f"o/n#{n}", evidence(ref(n + 1))) for n in range(1, 31, 2)],
+    "train": [Pair(ref(n + 1), ref(n), 1, f"o/n#{n}", grounds(ref(n + 1))) for n in range(1, 31, 2)],
     "test": [Pair(ref(n + 1), ref(n), 1, f"o/n#{n}") for n in range(31, 41, 2)],
 }
 NEGATIVES = {
@@ -40,6 +40,7 @@ def test_rows_say_where_they_come_from() -> None:
     assert row["url2"] == f"https://github.com/o/n/issues/{row['number2']}"
     assert row["created_at1"] == TEXTS[ref(row["number1"])].created_at
     assert row["evidence"]["url"].endswith("/issues/2#issuecomment-1")
+    assert (row["relation"], row["reason"], row["confidence"]) == ("duplicate", "closer_duplicate", 0.98)
     negative = rows.filter(pl.col("label") == 0).row(0, named=True)
     assert (negative["cluster"], negative["evidence"], negative["negative_kind"]) == (None, None, "random")
 
@@ -59,6 +60,7 @@ def test_counts_of_rows() -> None:
     assert counts["splits"]["train"] == {"positive": 15, "negative": 13, "total": 28, "long_share": 0.0}
     assert counts["repositories"]["test"] == {"o/n": {"positive": 5, "negative": 4}}
     assert counts["evidence"] == {"closer_comment": 15}
+    assert counts["relations"] == {"duplicate": 15}
     assert counts["negative_kinds"] == {"hard": 4, "random": 13}
 
 

@@ -10,10 +10,10 @@ import pytest
 from gis_builder.config import PairSettings, SplitSettings
 from gis_builder.pairs.negatives import Negatives, make_negatives
 from gis_builder.pairs.positives import make_positives
-from gis_builder.records import Cluster, IssueRef, IssueText, Pair
+from gis_builder.records import Cluster, Grounds, IssueRef, IssueText, Pair, Relation
 from gis_builder.split import Splits, split_issues
 
-from .pair_material import cluster, ref, texts_of, tracker
+from .pair_material import cluster, grounds, ref, texts_of, tracker
 
 
 def draw(
@@ -24,12 +24,13 @@ def draw(
     ties: tuple[tuple[IssueRef, ...], ...] = (),
     sizes: str | None = None,
     seed: int = 0,
+    told: dict[Any, Grounds] | None = None,
     **chosen: Any,
 ) -> tuple[Splits, Negatives]:
     settings = PairSettings(**{"ratio": 1.0} | chosen)
     usable = texts_of(*issues)
     usable.usable.update(texts or {})
-    positives = make_positives(clusters, usable, {}, settings, seed)
+    positives = make_positives(clusters, usable, told or {}, settings, seed)
     splits = split_issues(
         positives.pairs, clusters, issues, ties, SplitSettings(sizes=sizes), settings.ratio, seed
     )
@@ -166,3 +167,19 @@ def test_issues_tied_by_their_texts_are_no_negative() -> None:
     _, made = draw(clusters, [ref(n) for n in range(1, 5)], ties=((ref(1), ref(3)),), sizes="1,0,0")
     assert everything(made) == []
     assert {drop.reason for drop in made.dropped} == {"near_identical"}
+
+
+def test_relations_that_make_no_pair_still_bind() -> None:
+    """1 ← 2 is a pair; 3 is tied to them by a relation left out: never parted, never a negative of theirs."""
+    others, _ = tracker(40)
+    moved = [cluster(*(member.number + 10 for member in c.members)) for c in others]
+    tied = cluster(1, 2, 3, edges=((2, 1), (3, 1)))
+    told = {(ref(3), ref(1)): grounds(ref(3), Relation.SUPERSEDED)}
+    issues = [ref(n) for n in (1, 2, 3)] + [member for c in moved for member in c.members]
+    for seed in range(5):
+        splits, made = draw([tied, *moved], issues, told=told, partners="any", ratio=3.0, seed=seed)
+        positives = list(chain.from_iterable(splits.positives.values()))
+        assert len(positives) == 41
+        assert len({splits.of[member] for member in tied.members}) == 1
+        assert not [p for p in everything(made) if {p.first, p.second} <= set(tied.members)]
+        assert ref(3) in use(everything(made))  # it may stand in negatives of others

@@ -3,21 +3,24 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from gis_builder.config import PairSettings
 from gis_builder.pairs.positives import make_positives
+from gis_builder.records import Relation
 
-from .pair_material import cluster, evidence, ref, text_of, texts_of
+from .pair_material import cluster, grounds, ref, text_of, texts_of
 
 
-def test_each_edge_is_a_pair_with_its_evidence() -> None:
+def test_each_edge_is_a_pair_with_its_grounds() -> None:
     found = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
-    told = {(ref(5), ref(1)): evidence(ref(5))}
+    told = {(ref(5), ref(1)): grounds(ref(5))}
     made = make_positives([found], texts_of(ref(1), ref(5), ref(9)), told, PairSettings(), 0)
     assert [(p.first.number, p.second.number, p.label, p.cluster) for p in made.pairs] == [
         (5, 1, 1, "o/n#1"),
         (9, 5, 1, "o/n#1"),
     ]
-    assert [p.evidence for p in made.pairs] == [evidence(ref(5)), None]
+    assert [p.grounds for p in made.pairs] == [grounds(ref(5)), None]
     assert made.dropped == []
 
 
@@ -52,3 +55,28 @@ def test_all_within_a_cluster_keeps_edges_and_a_cap() -> None:
     assert len(capped.pairs) == 7
     assert {(n, 1) for n in range(2, 7)} <= {(p.first.number, p.second.number) for p in capped.pairs}
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
+
+
+def test_only_chosen_relations_make_pairs() -> None:
+    """1 ← 2 duplicate, 2 ← 3 superseded, 3 ← 4 duplicate: two halves that are tied but not paired."""
+    found = cluster(1, 2, 3, 4, edges=((2, 1), (3, 2), (4, 3)))
+    told = {(ref(2), ref(1)): grounds(ref(2)), (ref(4), ref(3)): grounds(ref(4))}
+    told[ref(3), ref(2)] = grounds(ref(3), Relation.SUPERSEDED)
+    texts = texts_of(*map(ref, range(1, 5)))
+    made = make_positives([found], texts, told, PairSettings(), 0)
+    assert [(p.first.number, p.second.number) for p in made.pairs] == [(2, 1), (4, 3)]
+    assert [(d.first.number, d.reason) for d in made.dropped] == [(3, "relation_superseded")]
+    every = make_positives([found], texts, told, PairSettings(all_within_cluster=True), 0)
+    assert [(p.first.number, p.second.number) for p in every.pairs] == [(2, 1), (4, 3)]
+    assert Counter(d.reason for d in every.dropped) == {"relation_superseded": 1, "relation_indirect": 3}
+    both = PairSettings(relations="superseded, duplicate", all_within_cluster=True)
+    assert both.relations == (Relation.DUPLICATE, Relation.SUPERSEDED)
+    assert len(make_positives([found], texts, told, both, 0).pairs) == 6
+
+
+def test_relations_are_named_exactly() -> None:
+    assert PairSettings(relations="all").relations == tuple(Relation)
+    with pytest.raises(ValueError, match="'supersedes' is none; expected all, or some of duplicate,same"):
+        PairSettings(relations="duplicate,supersedes")
+    with pytest.raises(ValueError, match="at least 1"):
+        PairSettings(relations=())
