@@ -1,9 +1,14 @@
-"""Texts that are nearly the same: MinHash proposes pairs, exact Jaccard similarity of word triples decides.
+"""Texts that are nearly the same: MinHash proposes families, exact Jaccard similarity decides.
 
 The similarity of two texts is |A and B| / |A or B| over their sets of three words in a row (lower case; a
-text of fewer words is one unit). A pair at 0.9 or more is found all but surely, one at 0.8 with probability
-0.95. What is found is a function of the texts and the threshold alone: no process, hash seed or order of
-input changes it, and of a part of the texts never more is found than of the whole.
+text of fewer words is one unit). Texts whose sketches agree in a band are of one family, and so are theirs;
+within a family every pair at the threshold or above is tied, exactly. A pair at 0.9 or more comes into one
+family all but surely, one at 0.8 with probability 0.95. What is found is a function of the texts and the
+threshold alone: no process, hash seed or order of input changes it. Of a part of the texts never more is
+found than of the whole: who is of one family in the part is so in the whole.
+
+Time and memory grow with the number of texts, also where all are made from one template; `jaccard_join`
+says for which they do not.
 """
 
 from __future__ import annotations
@@ -11,25 +16,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.groups import Groups
+from pairkit.jaccard_join import Hashes, tied_sets
 
 DEFAULT_THRESHOLD = 0.8
 
-Hashes = npt.NDArray[np.uint64]
-Sketches = npt.NDArray[np.uint32]
 
 _WORD = re.compile(r"\w+")
 _BANDS, _ROWS = 16, 8
 _SEED = 20240621
 _CHUNK = 2048  # texts sketched at once, which bounds the memory
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-_ESTIMATE_SLACK = 0.15  # over three standard deviations of an estimate from 128 hashes
+_FEW = 8  # texts of a family that are compared pair by pair
+_KNOWN_WORDS = 1 << 20  # whose hashes are remembered, which bounds the memory
 
 
 def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
@@ -42,21 +47,11 @@ def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -
     shingler = _Shingler()
     groups: Groups[int] = Groups()
     distinct = _tie_equal(texts, groups)
-    sketches = _sketches(texts, distinct, shingler)
-    sets: dict[int, Hashes] = {}
-    for bucket in _buckets(sketches):
-        members = [distinct[row] for row in bucket]
-        if len({groups.find(member) for member in members}) == 1:
-            continue
-        for one, other in _plausible(sketches[bucket], threshold - _ESTIMATE_SLACK):
-            i, j = members[one], members[other]
-            if groups.together(i, j):
-                continue
-            for k in (i, j):
-                if k not in sets:
-                    sets[k] = shingler.shingles(texts[k])
-            if jaccard(sets[i], sets[j]) >= threshold:
-                groups.join(i, j)
+    for family in _families(_band_hashes(texts, distinct, shingler)):
+        members = [distinct[row] for row in family.tolist()]
+        sets = [shingler.shingles(texts[member]) for member in members]
+        for one, other in _tied(sets, threshold):
+            groups.join(members[one], members[other])
     return [members for members in groups.all().values() if len(members) > 1]
 
 
@@ -83,6 +78,8 @@ class _Shingler:
     def shingles(self, text: str) -> Hashes:
         known = self._words
         words = _WORD.findall(text.lower())
+        if len(known) > _KNOWN_WORDS:
+            known.clear()
         for word in words:
             if word not in known:
                 digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
@@ -124,8 +121,9 @@ def _tie_equal(texts: Sequence[str], groups: Groups[int]) -> list[int]:
     return list(first.values())
 
 
-def _sketches(texts: Sequence[str], positions: list[int], shingler: _Shingler) -> Sketches:
-    blocks = [np.empty((0, _BANDS * _ROWS), dtype=np.uint32)]
+def _band_hashes(texts: Sequence[str], positions: list[int], shingler: _Shingler) -> Hashes:
+    """A hash of each band of each text's sketch, (text, band)."""
+    found = np.empty((len(positions), _BANDS), dtype=np.uint64)
     for start in range(0, len(positions), _CHUNK):
         sets = [shingler.shingles(texts[position]) for position in positions[start : start + _CHUNK]]
         offsets = np.zeros(len(sets) + 1, dtype=np.uint64)
@@ -133,25 +131,59 @@ def _sketches(texts: Sequence[str], positions: list[int], shingler: _Shingler) -
         matrix = RMinHash.digest_matrix_from_flat_token_hashes(
             np.concatenate(sets), offsets, num_perm=_BANDS * _ROWS, seed=_SEED
         )
-        blocks.append(np.array(matrix.to_rows(), dtype=np.uint32))
-    return np.concatenate(blocks)
+        sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(sets), _BANDS, _ROWS)
+        hashes = np.zeros((len(sets), _BANDS), dtype=np.uint64)
+        for row in range(_ROWS):
+            hashes = _mixed(hashes + sketches[:, :, row] + _MULTIPLIERS[0])
+        found[start : start + len(sets)] = hashes
+    return found
 
 
-def _buckets(sketches: Sketches) -> Iterator[npt.NDArray[np.intp]]:
-    """Rows that agree in a whole band, two or more at a time, ascending."""
-    for band in range(_BANDS):
-        rows = np.ascontiguousarray(sketches[:, band * _ROWS : (band + 1) * _ROWS])
-        keys = rows.view(np.dtype((np.void, rows.itemsize * _ROWS))).ravel()
-        order = np.argsort(keys, kind="stable")
-        changes = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
-        for start, end in pairwise([0, *changes.tolist(), len(order)]):
-            if end - start > 1:
-                yield order[start:end]  # a stable sort keeps rows ascending
+def _families(hashes: Hashes) -> Iterator[npt.NDArray[np.intp]]:
+    """Rows that agree in a whole band, directly or through others; two or more at a time, ascending."""
+    labels = np.arange(len(hashes))
+    for band in range(hashes.shape[1]):
+        order = np.argsort(hashes[:, band], kind="stable")
+        ordered = hashes[order, band]
+        same = np.flatnonzero(ordered[1:] == ordered[:-1])
+        labels = _connected(labels, order[same], order[same + 1])
+    order = np.argsort(labels, kind="stable")
+    changes = np.flatnonzero(np.diff(labels[order])) + 1
+    return (family for family in np.split(order, changes) if len(family) > 1)
 
 
-def _plausible(bucket: Sketches, least: float) -> Iterator[tuple[int, int]]:
-    """Pairs of places in a bucket whose sketches make a similarity of `least` plausible."""
-    for place in range(len(bucket) - 1):
-        estimates = (bucket[place + 1 :] == bucket[place]).mean(axis=1)
-        for other in np.flatnonzero(estimates >= least):
-            yield place, place + 1 + int(other)
+def _connected(
+    labels: npt.NDArray[np.intp], one: npt.NDArray[np.intp], other: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """The least row of each row's family, where further pairs of rows belong together."""
+    while True:
+        low, high = np.minimum(labels[one], labels[other]), np.maximum(labels[one], labels[other])
+        apart = low != high
+        if not apart.any():
+            return labels
+        one, other = one[apart], other[apart]
+        np.minimum.at(labels, high[apart], low[apart])
+        while not np.array_equal(further := labels[labels], labels):
+            labels = further
+
+
+def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
+    """Pairs of places that tie all that are tied, directly or through others."""
+    if len(sets) <= _FEW:
+        for one, other in combinations(range(len(sets)), 2):
+            if jaccard(sets[one], sets[other]) >= threshold:
+                yield one, other
+        return
+    distinct: dict[bytes, int] = {}
+    for place, elements in enumerate(sets):
+        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), place)
+        if first != place:
+            yield first, place
+    places = list(distinct.values())
+    named: dict[int, int] = {}
+    for place, group in zip(
+        places, tied_sets([sets[place] for place in places], threshold).tolist(), strict=True
+    ):
+        first = named.setdefault(group, place)
+        if first != place:
+            yield first, place

@@ -3,13 +3,17 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairkit import similar
+from pairkit.groups import Groups
 from pairkit.similar import near_identical, similarity
+from tests.pairkit.peak import peak_mib
 
 WORDS = [f"w{n}" for n in range(300)]
 
@@ -67,6 +71,95 @@ def test_a_part_never_has_ties_that_the_whole_lacks(kinds: list[tuple[int, int]]
     whole = {place: number for number, group in enumerate(near_identical(texts)) for place in group}
     for group in near_identical(texts[:part]):
         assert len({whole[place] for place in group}) == 1
+
+
+def of_template(seed: int, slots: int, *, values: int) -> str:
+    """A text of 90 words, so many of which are filled in, with one of so many values each."""
+    words, random_ = text(1, 90).split(), random.Random(seed)
+    for slot in range(slots):
+        words[90 // slots * slot] = f"value{random_.randrange(values)}"
+    return " ".join(words)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(0, 200), min_size=2, max_size=40),
+    st.integers(1, 8),
+    st.sampled_from([2, 1000]),
+    st.randoms(use_true_random=False),
+)
+def test_texts_of_a_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
+    """Nothing but similarity ties; nothing depends on the order; a part finds no more than the whole."""
+    texts = [of_template(seed, slots, values=values) for seed in seeds]
+    exact = Groups(range(len(texts)))
+    for one, other in combinations(range(len(texts)), 2):
+        if similarity(texts[one], texts[other]) >= 0.8:
+            exact.join(one, other)
+    found = near_identical(texts)
+    assert all(exact.together(group[0], place) for group in found for place in group)
+    order = random_.sample(range(len(texts)), len(texts))
+    moved = near_identical([texts[place] for place in order])
+    assert sorted(sorted(order[place] for place in group) for group in moved) == sorted(found)
+    whole = {place: number for number, group in enumerate(found) for place in group}
+    for group in near_identical(texts[: len(texts) // 2]):
+        assert len({whole[place] for place in group}) == 1
+
+
+@pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
+def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> None:
+    """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
+    count = 300
+    first = [" ".join(f"p{n}w{k}" for k in range(170)) for n in range(count)]
+    other = [changed(one, *range(10, 10 + 27 * changes, 27)) for one in first]
+    assert {round(similarity(*pair), 1) for pair in zip(first, other, strict=True)} == {
+        0.9 if changes == 3 else 0.8
+    }
+    assert len(near_identical(first + other)) >= least * count
+
+
+def test_words_that_were_forgotten_hash_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [changed(text(n % 40), n % 60) for n in range(120)]
+    expected = near_identical(texts)
+    monkeypatch.setattr(similar, "_KNOWN_WORDS", 10)
+    assert near_identical(texts) == expected
+
+
+PROGRAM = """
+import random
+random_ = random.Random(1)
+body = [f"w{{random_.randrange(900)}}" for _ in range(120)]
+def text(slots):
+    words = list(body)
+    for slot in range(slots):
+        words[120 // slots * slot] = f"x{{random_.randrange(10**6)}}"
+    return " ".join(words)
+found = near_identical([text({slots}) for _ in range({count})])
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "slots", "seconds", "mib"),
+    [
+        (4000, 3, 20, 200),  # 1 s, 40 MiB; all are tied
+        (4000, 9, 20, 200),  # 1 s; hardly any pair is, and all nearly so
+        pytest.param(100_000, 3, 60, 1024, marks=pytest.mark.slow),
+        pytest.param(100_000, 5, 60, 1024, marks=pytest.mark.slow),
+        pytest.param(100_000, 9, 60, 1024, marks=pytest.mark.slow),
+    ],
+)
+def test_texts_of_one_template_take_linear_time(
+    tmp_path: Path, count: int, slots: int, seconds: int, mib: int
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time\nfrom pairkit.similar import near_identical\n"
+        + PROGRAM.format(slots=slots, count=count)
+        + f"assert len(found[0]) == {count} if {slots} == 3 else True\n"
+        + f"assert time.process_time() < {seconds}, time.process_time()\n"
+    )
+    says, taken = peak_mib("import runpy\nimport pairkit.similar", "runpy.run_path(sys.argv[1])", program)
+    assert says == "done"
+    assert taken < mib
 
 
 def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:

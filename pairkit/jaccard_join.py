@@ -1,0 +1,369 @@
+"""Which sets are tied by their Jaccard similarity, directly or through others: exact, and quick on templates.
+
+Texts made from one template share most of what they consist of, so that any index of common elements takes
+each for a candidate of each. Two observations avoid comparing them all. For every set C
+
+    A Δ B = (A Δ C) Δ (B Δ C)        |A & B| = (|A| + |B| - |A Δ B|) / 2
+
+so that sets may be replaced by how they differ from what most of them have in common. And A and B reach the
+threshold t if and only if
+
+    excess(A) + excess(B) <= 2 |(A Δ C) & (B Δ C)|,    excess(A) = |A Δ C| - |A| (1 - t) / (1 + t)
+
+Where the sum is not above zero, nothing needs to be common. Then the set with the least excess, the hub, is
+tied with both, so that comparing each set with the hub finds what comparing all such pairs would. Every
+other tied pair has an element of its differences in common. It is looked for, by the same method, among the
+sets that share the first such element, rarest first (prefix filtering: Bayardo et al., "Scaling up all
+pairs similarity search", WWW 2007); these have more in common than all of them had.
+
+Worst case: each pair of n sets stays just below the threshold, and they share their differences in ever
+other combinations. Then pairs are compared after all, by products of matrices, some 10^8 pairs a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Items = npt.NDArray[np.signedinteger[Any]]
+Floats = npt.NDArray[np.float64]
+
+_FEW = 12  # sets with a common element that are compared pair by pair
+_TOLERANCE = 1e-6  # of excesses: a pair within it is judged by its exact similarity
+_ENTRIES = 1 << 22  # elements worked on at once, which bounds the memory
+# Seconds, roughly: what decides between comparing all pairs at once and looking for common elements.
+_PRODUCT, _GATHER, _PAIR, _CALL = 7e-11, 1e-7, 1e-8, 5e-4
+
+
+def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
+    """The group of each set, as a number; sets of one group are tied directly or through others.
+
+    Args:
+        sets: Sorted, without repeats, none empty.
+        threshold: In (0, 1].
+    """
+    groups = _Groups(len(sets))
+    sizes = np.fromiter(map(len, sets), np.int64, len(sets))
+    elements = np.concatenate([*sets, np.empty(0, np.uint64)])
+    known = np.sort(elements)
+    known = known[np.concatenate([[True], known[1:] != known[:-1]])] if len(known) else known
+    items = np.empty(len(elements), np.int32)
+    for start in range(0, len(elements), _ENTRIES):
+        items[start : start + _ENTRIES] = np.searchsorted(known, elements[start : start + _ENTRIES])
+    weights = np.ones(len(known), np.int64)
+    del elements, known
+    every = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
+    _tie(every, threshold, groups)
+    return groups.label
+
+
+class _Groups:
+    """Disjoint groups of numbers, with the group of each at hand as an array."""
+
+    def __init__(self, count: int) -> None:
+        self.label: Ints = np.arange(count)
+        self._members: dict[int, list[int]] = {}
+
+    def join(self, members: Ints) -> None:
+        """Make one group of all that these belong to."""
+        labels = np.unique(self.label[members]).tolist()
+        lists = [self._members.pop(label, [label]) for label in labels]
+        largest = max(range(len(lists)), key=lambda place: len(lists[place]))
+        moved = [member for place, some in enumerate(lists) if place != largest for member in some]
+        self.label[moved] = labels[largest]
+        lists[largest].extend(moved)
+        self._members[labels[largest]] = lists[largest]
+
+    def are_one(self, members: Ints) -> bool:
+        labels = self.label[members]
+        return bool((labels == labels[0]).all())
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Some sets, as what each holds of shared elements and how much that no other of them holds.
+
+    Attributes:
+        rows: Which sets, (set,).
+        sizes: How many elements each had at first, (set,).
+        private: Weight of a set's elements that no other set here holds, (set,).
+        counts: Of shared elements, (set,).
+        items: The shared elements of set after set, numbered, (entry,).
+        weights: For how many elements each stands, (item,).
+    """
+
+    rows: Ints
+    sizes: Ints
+    private: Ints
+    counts: Ints
+    items: Items
+    weights: Ints
+
+    @property
+    def owners(self) -> Ints:
+        """The place of the set that an entry belongs to, (entry,)."""
+        return np.repeat(np.arange(len(self.rows)), self.counts)
+
+    def sums(self, values: npt.NDArray[np.float64] | Ints) -> Ints:
+        """The sum of `values` (entry,) for each set, (set,)."""
+        totals = np.concatenate([[0], np.cumsum(values)])
+        ends = np.cumsum(self.counts)
+        sums: Ints = (totals[ends] - totals[ends - self.counts]).astype(np.int64)
+        return sums
+
+
+def _tie(sets: _Sets, threshold: float, groups: _Groups) -> None:
+    """Join the groups of all sets that reach the threshold, here."""
+    if len(sets.rows) < 2 or groups.are_one(sets.rows):
+        return
+    sets = _differences(sets)
+    weight = sets.private + sets.sums(sets.weights[sets.items])
+    excess = weight - sets.sizes * ((1 - threshold) / (1 + threshold))
+    search = _Search(sets, weight, excess, threshold, groups)
+    hub = int(excess.argmin())
+    search.compare_with(hub)
+    is_outside = groups.label[sets.rows] != groups.label[sets.rows[hub]]
+    if is_outside.any():
+        search.beyond(hub, is_outside)
+
+
+def _differences(sets: _Sets) -> _Sets:
+    """How the sets differ from what more than half of them hold; elements that go together become one.
+
+    Elements are numbered by how many sets hold them, rarest first, and ascend within a set.
+    """
+    count = len(sets.rows)
+    owners, weights = sets.owners, sets.weights
+    items: Items = sets.items
+    # Elements held by the same sets have equal sums of their sets' random keys.
+    keys = _random(count)
+    sums = np.zeros(len(weights), np.uint64)
+    np.add.at(sums, items, keys[owners])
+    held = np.bincount(items, minlength=len(weights))
+    _, first, block = np.unique(sums, return_index=True, return_inverse=True)
+    weights = np.bincount(block, weights=weights, minlength=len(first)).astype(np.int64)
+    held = held[first]
+    stays = first[block[items]] == items
+    owners, items = owners[stays], block[items[stays]]
+    # Of what most sets hold, those are noted that lack it.
+    owners, items = _flipped(owners, items, held * 2 > count, count)
+    held = np.where(held * 2 > count, count - held, held)
+    # What a single set holds can't be common.
+    alone = held[items] == 1
+    private = sets.private + np.bincount(
+        owners[alone], weights=weights[items[alone]], minlength=count
+    ).astype(np.int64)
+    owners, items = owners[~alone], items[~alone]
+    rarest = np.lexsort((sums[first], held))
+    rarest = rarest[held[rarest] > 1]
+    rank = np.zeros(len(held), np.int64)
+    rank[rarest] = np.arange(len(rarest))
+    width = max(1, len(rarest))
+    ordered = np.sort(owners * width + rank[items])
+    counts = np.bincount(ordered // width, minlength=count)
+    return _Sets(sets.rows, sets.sizes, private, counts, (ordered % width).astype(np.int32), weights[rarest])
+
+
+def _random(count: int) -> Hashes:
+    """Fixed numbers that look like random ones (SplitMix64)."""
+    values = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count: int) -> tuple[Ints, Ints]:
+    """Entries where a common item says that a set lacks it."""
+    common = np.flatnonzero(is_common)
+    if not len(common):
+        return owners, items
+    column = np.full(len(is_common), -1)
+    column[common] = np.arange(len(common))
+    columns = column[items]
+    rest = columns < 0
+    found = [(owners[rest], items[rest])]
+    holders, columns = owners[~rest], columns[~rest]
+    step = max(1, _ENTRIES // len(common))
+    for start in range(0, count, step):
+        low, high = np.searchsorted(holders, [start, start + step])
+        lacks = np.ones((min(step, count - start), len(common)), np.bool_)
+        lacks[holders[low:high] - start, columns[low:high]] = False
+        places, which = np.nonzero(lacks)
+        found.append((places + start, common[which]))
+    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+
+
+@dataclass
+class _Search:
+    """Sets as differences, and what is known of each."""
+
+    sets: _Sets
+    weight: Ints  # of a set's difference
+    excess: Floats
+    threshold: float
+    groups: _Groups
+
+    def compare_with(self, hub: int) -> None:
+        """Tie the hub with all that are similar to it."""
+        starts = np.cumsum(self.sets.counts) - self.sets.counts
+        mine = self.sets.items[starts[hub] : starts[hub] + self.sets.counts[hub]]
+        marks = np.zeros(len(self.sets.weights), np.int64)
+        marks[mine] = self.sets.weights[mine]
+        tied = self._similar(
+            np.intp(hub), np.arange(len(self.weight)), self.sets.sums(marks[self.sets.items])
+        )
+        tied[hub] = True
+        self.groups.join(self.sets.rows[tied])
+
+    def beyond(self, hub: int, is_outside: npt.NDArray[np.bool_]) -> None:
+        """Tie the pairs of which at least one is outside the hub's group: they have an element in common."""
+        sets, labels = self.sets, self.groups.label[self.sets.rows]
+        least = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
+        need = np.maximum(np.ceil((self.excess + least) / 2 - _TOLERANCE), 1)  # to be common with any other
+        owners, weights = sets.owners, sets.weights[sets.items]
+        totals = np.cumsum(weights)
+        ends = np.cumsum(sets.counts)
+        after = (
+            np.concatenate([[0], totals])[ends][owners] - totals + weights
+        )  # of an entry and those after it
+        first = np.flatnonzero(after >= need[owners])  # one of these is the first that a pair has in common
+        first = first[np.argsort(sets.items[first], kind="stable")]
+        items, holders = sets.items[first], owners[first]
+        starts = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]])) if len(items) else first
+        sizes = np.diff(np.append(starts, len(items)))
+        if not len(starts):
+            return
+        mixed = np.minimum.reduceat(labels[holders], starts) != np.maximum.reduceat(labels[holders], starts)
+        starts, sizes = starts[mixed], sizes[mixed]
+        here = np.flatnonzero(sets.private + need <= self.weight)
+        outside = here[is_outside[here]]
+        dense = len(outside) * len(here) * max(8, len(sets.weights)) * _PRODUCT
+        sparse = float((sizes.astype(float) ** 2).sum()) * _PAIR + (sizes > _FEW).sum() * _CALL
+        if dense <= sparse + sizes.sum() * sets.counts.mean() * _GATHER:
+            self._compare_all(outside, here[~is_outside[here]])
+            return
+        few = sizes <= _FEW
+        self._compare_few(holders, starts[few], sizes[few])
+        begins = ends - sets.counts
+        for start, size in zip(starts[~few].tolist(), sizes[~few].tolist(), strict=True):
+            members = holders[start : start + size]
+            if not self.groups.are_one(sets.rows[members]):
+                _tie(self._after(members, int(items[start]), begins), self.threshold, self.groups)
+
+    def _similar(
+        self, one: npt.NDArray[np.intp] | np.intp, other: Ints, common: Ints
+    ) -> npt.NDArray[np.bool_]:
+        """Which pairs reach the threshold, by the weight that their differences have in common."""
+        sizes = self.sets.sizes[one] + self.sets.sizes[other]
+        shared = (sizes - self.weight[one] - self.weight[other] + 2 * common) / 2
+        return np.asarray(shared / (sizes - shared) >= self.threshold)
+
+    def _after(self, members: Ints, item: int, begins: Ints) -> _Sets:
+        """The sets that share an item; those before it count as private: who shares them is found there."""
+        sets = self.sets
+        entries = _ranges(begins[members], sets.counts[members])
+        owners = np.repeat(np.arange(len(members)), sets.counts[members])
+        items = sets.items[entries]
+        before, later = items < item, items > item
+        private = sets.private[members] + np.bincount(
+            owners[before], weights=sets.weights[items[before]], minlength=len(members)
+        ).astype(np.int64)
+        counts = np.bincount(owners[later], minlength=len(members))
+        known, numbered = np.unique(items[later], return_inverse=True)
+        return _Sets(
+            sets.rows[members],
+            sets.sizes[members],
+            private,
+            counts,
+            numbered.astype(np.int32),
+            sets.weights[known],
+        )
+
+    def _compare_few(self, holders: Ints, starts: Ints, sizes: Ints) -> None:
+        """Compare all sets that share an item, where they are few."""
+        count, rows, label = len(self.weight), self.sets.rows, self.groups.label
+        keys = [np.empty(0, np.int64)]
+        for size in np.unique(sizes).tolist():
+            members = holders[starts[sizes == size][:, None] + np.arange(size)]
+            one, other = np.triu_indices(size, 1)
+            keys.append(np.unique(members[:, one] * count + members[:, other]))
+        pairs = np.unique(np.concatenate(keys))
+        one, other = pairs // count, pairs % count
+        shared = self.weight - self.sets.private
+        able = (
+            self.excess[one] + self.excess[other] <= 2 * np.minimum(shared[one], shared[other]) + _TOLERANCE
+        )
+        one, other = one[able], other[able]
+        for part in self._parts(one, other):
+            a, b = one[part], other[part]
+            apart = label[rows[a]] != label[rows[b]]
+            a, b = a[apart], b[apart]
+            tied = self._similar(a, b, self._common(a, b))
+            for pair in np.stack([a[tied], b[tied]], axis=1):
+                if not self.groups.are_one(rows[pair]):
+                    self.groups.join(rows[pair])
+
+    def _parts(self, one: Ints, other: Ints) -> Iterator[slice]:
+        """Pairs in parts of bounded work."""
+        work = np.cumsum(self.sets.counts[one] + self.sets.counts[other])
+        start = 0
+        while start < len(one):
+            done = work[start - 1] if start else 0
+            end = max(start + 1, int(np.searchsorted(work, done + _ENTRIES // 4)))
+            yield slice(start, end)
+            start = end
+
+    def _common(self, one: Ints, other: Ints) -> Ints:
+        """The weight that pairs of differences have in common, (pair,)."""
+        sets, width = self.sets, max(1, len(self.sets.weights))
+        begins = np.cumsum(sets.counts) - sets.counts
+        both = np.concatenate([one, other])
+        pair = np.repeat(np.tile(np.arange(len(one)), 2), sets.counts[both])
+        keys = np.sort(pair * width + sets.items[_ranges(begins[both], sets.counts[both])])
+        twice = keys[1:][keys[1:] == keys[:-1]]
+        return np.bincount(twice // width, weights=sets.weights[twice % width], minlength=len(one)).astype(
+            np.int64
+        )
+
+    def _compare_all(self, outside: Ints, inside: Ints) -> None:
+        """Compare those outside with one another and with those inside, many at once."""
+        every = np.concatenate([outside, inside])
+        wide, high = max(64, _ENTRIES // max(512, len(self.sets.weights))), 512
+        rows, label = self.sets.rows, self.groups.label
+        for left in range(0, len(outside), high):
+            some = outside[left : left + high]
+            twice = 2 * self._dense(some) * self.sets.weights.astype(np.float32)
+            for right in range(left, len(every), wide):
+                others = every[right : right + wide]
+                if self.groups.are_one(rows[np.concatenate([some, others])]):
+                    continue
+                common = twice @ self._dense(others).T
+                common -= self.excess[others].astype(np.float32)
+                maybe = common >= (self.excess[some] - 0.01).astype(np.float32)[:, None]
+                for place in np.flatnonzero(maybe.any(axis=1)).tolist():
+                    found = others[maybe[place]]
+                    found = found[label[rows[found]] != label[rows[some[place]]]]
+                    if len(found):
+                        one = np.full(len(found), some[place])
+                        tied = found[self._similar(one, found, self._common(one, found))]
+                        self.groups.join(rows[np.append(tied, some[place])])
+
+    def _dense(self, places: Ints) -> npt.NDArray[np.float32]:
+        sets = self.sets
+        begins = np.cumsum(sets.counts) - sets.counts
+        table = np.zeros((len(places), len(sets.weights)), np.float32)
+        owners = np.repeat(np.arange(len(places)), sets.counts[places])
+        table[owners, sets.items[_ranges(begins[places], sets.counts[places])]] = 1
+        return table
+
+
+def _ranges(starts: Ints, counts: Ints) -> Ints:
+    """start, start + 1, … for each start, so many of each."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)

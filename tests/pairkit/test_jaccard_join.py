@@ -1,0 +1,115 @@
+"""Exact ties of sets, against all pairs compared one by one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairkit import jaccard_join
+from pairkit.groups import Groups
+from pairkit.jaccard_join import Hashes, tied_sets
+
+THRESHOLDS = [0.05, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]
+
+
+def hashes(elements: Iterable[int]) -> Hashes:
+    return np.unique(np.array([*elements], np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def by_pairs(sets: list[set[int]], threshold: float) -> list[int]:
+    groups = Groups(range(len(sets)))
+    for one, other in combinations(range(len(sets)), 2):
+        if len(sets[one] & sets[other]) / len(sets[one] | sets[other]) >= threshold:
+            groups.join(one, other)
+    return [groups.find(place) for place in range(len(sets))]
+
+
+def joined(sets: list[set[int]], threshold: float) -> list[int]:
+    labels = tied_sets([hashes(elements) for elements in sets], threshold).tolist()
+    first: dict[int, int] = {}
+    return [first.setdefault(label, place) for place, label in enumerate(labels)]
+
+
+@st.composite
+def families(draw: st.DrawFn) -> list[set[int]]:
+    """Sets of any kind; of a template with elements left out and put in; with slots of few values."""
+    count = draw(st.integers(2, 40))
+    random_ = random.Random(draw(st.integers(0, 2**32)))
+    size = draw(st.sampled_from([4, 12, 40]))
+    kept, values = draw(st.sampled_from([0.6, 0.85, 0.95, 1.0])), draw(st.integers(2, 6))
+    kind = draw(st.sampled_from(["any", "template", "slots"]))
+    found = []
+    for _ in range(count):
+        if kind == "any":
+            found.append(set(random_.sample(range(size), random_.randint(1, size))))
+            continue
+        elements = {element for element in range(size) if random_.random() < kept}
+        for slot in range(3 if kind == "slots" else 0):
+            value = 1000 + 100 * slot + 10 * random_.randrange(values)
+            elements |= {value, value + 1, value + 2}
+        found.append(elements | {500 + random_.randrange(30)})
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    sets=families(),
+    threshold=st.sampled_from(THRESHOLDS),
+    few=st.sampled_from([0, 2, 12]),
+    product=st.sampled_from([0.0, 7e-11, 1.0]),
+    entries=st.sampled_from([8, 1 << 22]),
+)
+def test_what_is_tied_is_what_a_comparison_of_all_pairs_ties(
+    sets: list[set[int]], threshold: float, few: int, product: float, entries: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:  # so that every way to compare is taken
+        patch.setattr(jaccard_join, "_FEW", few)
+        patch.setattr(jaccard_join, "_PRODUCT", product)
+        patch.setattr(jaccard_join, "_ENTRIES", entries)
+        assert joined(sets, threshold) == by_pairs(sets, threshold)
+
+
+def test_a_pair_exactly_at_the_threshold_is_tied() -> None:
+    # Four of five elements; 17 of 20.
+    assert joined([{1, 2, 3, 4}, {1, 2, 3, 4, 5}, {9}], 0.8) == [0, 0, 2]
+    assert joined([set(range(17)), set(range(20)), {99}], 0.85) == [0, 0, 2]
+    assert joined([set(range(17)), set(range(20)), {99}], 0.8500001) == [0, 1, 2]
+
+
+def test_no_sets_and_one() -> None:
+    assert joined([], 0.8) == []
+    assert joined([{1}], 0.8) == [0]
+
+
+def cpu_seconds(sets: list[set[int]], threshold: float) -> float:
+    given_ = [hashes(elements) for elements in sets]
+    begun = time.process_time()
+    tied_sets(given_, threshold)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("own", [5, 12, 30])
+def test_alike_sets_are_not_compared_one_by_one(own: int) -> None:
+    """A template of 100 elements with some of one's own: above, just below, and far below the threshold."""
+    sets = [{*range(100), *range(1000 * n, 1000 * n + own)} for n in range(1, 8001)]
+    assert len(set(joined(sets[:50], 0.8))) == (1 if own <= 12 else 50)
+    assert cpu_seconds(sets, 0.8) < 20  # 0.3; pair by pair it would take 600
+
+
+def test_alike_sets_that_share_their_differences_are_not_compared_one_by_one() -> None:
+    """Three slots of 100 values: a pair is tied where it has two in common."""
+    random_ = random.Random(3)
+    slots = [[1000 * (100 * place + value) for value in range(100)] for place in range(3)]
+    sets = [
+        {*range(73), *(n + k for values in slots for n in [random_.choice(values)] for k in range(1, 10))}
+        for _ in range(8000)
+    ]
+    assert joined(sets[:300], 0.8) == by_pairs(sets[:300], 0.8)
+    assert cpu_seconds(sets, 0.8) < 30  # 1
