@@ -23,8 +23,9 @@ from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.terminal import run
 
-# What the extra `train` brings; `gis` alone does without.
-_EXTRA = {"torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow"}
+# What each extra brings; `gis` alone does without.
+_TRAIN = ("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow")
+_EXTRA_OF = {**dict.fromkeys(_TRAIN, "train"), "httpx2": "eval"}
 
 
 def main() -> None:
@@ -36,9 +37,10 @@ def _commands() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+        extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra is None:
             raise
-        raise ConfigError(f"aoe needs {error.name}: pip install 'aoe-toolkit[train]'") from error
+        raise ConfigError(f"aoe needs {error.name}: pip install 'aoe-toolkit[{extra}]'") from error
 
 
 @app.callback(invoke_without_command=True)

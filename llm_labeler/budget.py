@@ -1,21 +1,35 @@
 """What a run may spend: a call leaves only if it fits, with all that is in flight counted at its worst.
 
+The promise: as long as no server counts more for a call than its bound (a token for each byte of the prompt,
+and the token limit of the answer), no limit is exceeded. One that counts more is found out by its first
+answer: calls to an LLM begin one at a time and double from round to round. From then on its bounds are
+raised by the largest excess seen. Calls in flight hold at most a quarter of what is left, a single one apart,
+so that all a limit can be exceeded by is what the calls of a moment take beyond their bounds.
+
 Money is counted in whole picodollars, since sums of floats drift, and a limit is no place for that. Prices of
 up to six decimals per million tokens are exact so; what is finer is rounded up, call by call.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from llm_labeler.provider import Prices
 from llm_labeler.records import Usage
 from llm_labeler.settings import BudgetSettings
 from pairkit.errors import ConfigError
 
+PROMISE = (
+    "A limit holds as long as servers count no more than this bound. One that counts more has its bounds "
+    "raised from its next call on, and calls under way hold at most a quarter of what is left."
+)
 _PICO = 10**12
+_SHARE = 4  # calls in flight hold at most so much of what is left: a quarter
+_NONE = (Fraction(1), Fraction(1), Fraction(1))
 
 
 def picodollars(cost: float) -> int:
@@ -118,7 +132,9 @@ def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: 
 class Reservation:
     """Room held for a call in flight."""
 
-    amounts: tuple[int, int, int]  # requests, tokens, picodollars
+    llm: str
+    amounts: tuple[int, int, int]  # requests, tokens, picodollars: what is held
+    bound: tuple[int, int, int]  # the same before it was raised by what earlier calls took beyond theirs
 
 
 class Budget:
@@ -131,15 +147,23 @@ class Budget:
         cost = settings.max_cost
         in_pico = None if cost is None else int(Fraction(repr(cost)) * _PICO)
         self._limits = (settings.max_requests, settings.max_tokens, in_pico)
-        self._spent = [spent.requests, spent.tokens, spent.picodollars]
-        self._held = [0, 0, 0]
+        self._spent = (spent.requests, spent.tokens, spent.picodollars)
+        self._held = (0, 0, 0)
+        self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
+        self._excess: dict[
+            str, tuple[Fraction, Fraction, Fraction]
+        ] = {}  # by LLM: most that one took of its bound
 
-    def reserve(self, bound: Usage, cost: float | None) -> Reservation | None:
+    def reserve(
+        self, llm: str, bound: Usage, cost: float | None, *, in_bulk: bool = False
+    ) -> Reservation | None:
         """Hold room for a call.
 
         Args:
+            llm: Who is asked.
             bound: The most tokens it can take.
             cost: The most US dollars it can cost; None: unknown.
+            in_bulk: One of many that are handed in together, which can't begin one at a time.
 
         Returns:
             The reservation; None if it does not fit now, but may once a call in flight has ended.
@@ -150,7 +174,9 @@ class Budget:
         """
         if cost is None and self._limits[2] is not None:
             raise ConfigError("--max-cost can't be kept: a price is unknown; set price_in and price_out")
-        wanted = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
+        plain = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
+        wanted = self._raised(llm, plain)
+        share = 1 if in_bulk else _SHARE
         fits_now = True
         for name, limit, spent, held, amount in zip(
             self._LIMITS, self._limits, self._spent, self._held, wanted, strict=True
@@ -159,11 +185,13 @@ class Budget:
                 continue
             if spent + amount > limit:
                 raise BudgetSpent(name)
-            fits_now &= spent + held + amount <= limit
-        if not fits_now:
+            most = limit - spent if name == "max_requests" else (limit - spent) // share
+            fits_now &= held == 0 or held + amount <= most
+        if not fits_now or not (in_bulk or self._may_begin(llm, wanted)):
             return None
-        self._held = [held + amount for held, amount in zip(self._held, wanted, strict=True)]
-        return Reservation(wanted)
+        self._held = _plus(self._held, wanted)
+        self._flying[llm] += 1
+        return Reservation(llm, wanted, plain)
 
     def settle(self, reservation: Reservation, actual: Usage | None, cost: float | None) -> None:
         """Put what a call took in place of what was held for it.
@@ -175,10 +203,36 @@ class Budget:
         """
         self.release(reservation)
         spent = charge(actual, cost)
-        self._spent[0] += spent.requests
-        self._spent[1] += spent.tokens
-        self._spent[2] += spent.picodollars
+        taken = (spent.requests, spent.tokens, spent.picodollars)
+        self._spent = _plus(self._spent, taken)
+        if actual is not None:
+            self._learn(reservation, taken)
 
     def release(self, reservation: Reservation) -> None:
         """Give back the room of a call that never left."""
-        self._held = [held - amount for held, amount in zip(self._held, reservation.amounts, strict=True)]
+        self._held = _plus(self._held, reservation.amounts, -1)
+        self._flying[reservation.llm] -= 1
+
+    def _may_begin(self, llm: str, wanted: tuple[int, int, int]) -> bool:
+        """Whether the LLM may have one more call in flight: where that matters, as many as it answered."""
+        limits = any(
+            limit is not None and amount for limit, amount in zip(self._limits[1:], wanted[1:], strict=True)
+        )
+        return not limits or self._flying[llm] < max(1, self._settled[llm])
+
+    def _raised(self, llm: str, plain: tuple[int, int, int]) -> tuple[int, int, int]:
+        one, tokens, money = (ceil(n * f) for n, f in zip(plain, self._excess.get(llm, _NONE), strict=True))
+        return one, tokens, money
+
+    def _learn(self, reservation: Reservation, taken: tuple[int, int, int]) -> None:
+        llm = reservation.llm
+        self._settled[llm] += 1
+        one, tokens, money = (
+            max(known, Fraction(took, bound)) if bound else known
+            for known, took, bound in zip(self._excess.get(llm, _NONE), taken, reservation.bound, strict=True)
+        )
+        self._excess[llm] = one, tokens, money
+
+
+def _plus(one: tuple[int, int, int], other: tuple[int, int, int], sign: int = 1) -> tuple[int, int, int]:
+    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]

@@ -16,7 +16,7 @@ from llm_labeler.plan import Plan, estimate
 from llm_labeler.prompts import load_template
 from llm_labeler.provider import Provider
 from llm_labeler.providers import build
-from llm_labeler.session import Asked, Show, ask_everything
+from llm_labeler.session import Asked, How, Show, ask_everything
 from llm_labeler.settings import LabelSettings
 from llm_labeler.store import Store
 from llm_labeler.texts import Texts, read_texts
@@ -49,6 +49,18 @@ class Labelled:
     spent: Spending  # by this session
     spent_in_all: Spending
     seconds: float
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """What the dataset lacks; None where nothing failed."""
+        asked = self.asked
+        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
+        if asked.unanswered:
+            missing.append(f"{sum(asked.unanswered.values()):,} questions ({any_of(asked.unanswered)})")
+        if not missing:
+            return None
+        told = "; ".join(missing)
+        return RemoteError(f"{self.out} is made without all answers of {told}; run the same command again")
 
     @property
     def positives(self) -> int:
@@ -89,7 +101,7 @@ def generate(
     settings: LabelSettings,
     *,
     column: str | None = None,
-    batch: bool = False,
+    how: How = How(),  # noqa: B008 - frozen
     fresh: bool = False,
     say: Say = lambda _: None,
     show: Show = lambda _: None,
@@ -102,7 +114,7 @@ def generate(
         work: The folder of answers; None: OUT.work.
         settings: Everything that can be set.
         column: The column of the sentences.
-        batch: Ask through OpenAI's Batch API.
+        how: Ways of asking.
         fresh: Replace a dataset made with other settings.
         say: Told of what people should know.
         show: Told how asking goes on.
@@ -110,7 +122,7 @@ def generate(
     Raises:
         ConfigError: a setting, key, model or folder is unusable.
         DataError: no usable sentence, a damaged store, or no pair is left.
-        RemoteError: a server failed; running again goes on.
+        RemoteError: a server failed, and the run is not to keep going; running again goes on.
     """
     start = time.monotonic()
     work = work or work_beside(out)
@@ -128,8 +140,13 @@ def generate(
         before = store.spent()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, before)
         _keep_words(store, record)
-        asked = run_anywhere(ask_everything(record, texts.texts, providers, store, batch=batch, show=show))
-        _refuse_unanswered(asked, out, work)
+        asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
+        if not how.keep_going:
+            _refuse_unanswered(asked, out, work)
+        if rejected := sum(failure.final for failure in store.failures()):
+            say(
+                f"{rejected:,} questions were rejected for good and not asked again; --retry-failed asks them"
+            )
         if asked.stopped:
             say(f"stopped at --{asked.stopped.replace('_', '-')}; the dataset holds what was answered so far")
         say("making pairs")

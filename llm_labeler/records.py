@@ -109,7 +109,7 @@ class Failure:
     reason: str  # timeout, rate_limited, server_error, connection, broken_reply, rejected
     detail: str
     attempts: int
-    final: bool  # asking again would not help: the server rejected this very question
+    final: bool  # asking again would not help: the server rejected this very question, and answers others
 
 
 @dataclass(frozen=True, slots=True)

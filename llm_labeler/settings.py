@@ -117,6 +117,7 @@ class BreakerSettings(Settings):
 
     window: int = Field(default=50, ge=5)  # the last attempts looked at
     max_failures: float = Field(default=0.8, gt=0, le=1)  # share of them from which the run stops
+    refusals: int = Field(default=10, ge=1)  # questions turned down in a row in the same words
 
 
 class SplitSettings(Settings):

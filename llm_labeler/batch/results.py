@@ -61,6 +61,8 @@ async def read_results(
                 else:  # it speaks for all that follow of its status
                     results.problem = meaning
                     hopeless.add(line.status)
+    if not results.answers:  # what is said of all of them may be about none of them
+        results.failures = {name: replace(failure, final=False) for name, failure in results.failures.items()}
     unasked = CallFailed("timeout", f"the batch was {state} before it was answered")
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
         results.failures[name] = _failure(batch, name, unasked)

@@ -19,6 +19,7 @@ from llm_labeler.batch.results import Results, read_results
 from llm_labeler.batch.server import ENDED, BatchServer, Seen
 from llm_labeler.budget import Budget, BudgetSpent, Reservation, charge
 from llm_labeler.dispatch import Outcome, Progress, ask_all
+from llm_labeler.dispatch.problems import by_llm, together
 from llm_labeler.dispatch.progress import Meter
 from llm_labeler.provider import Provider
 from llm_labeler.providers.dialect import can_be_sent
@@ -42,6 +43,8 @@ async def run_batch(
     *,
     progress: Callable[[Progress], None],
     poll_s: float = 30.0,
+    retry_final: bool = False,
+    keep_going: bool = False,
 ) -> Outcome:
     """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
 
@@ -55,22 +58,32 @@ async def run_batch(
         budget: Begun from what the store says is spent.
         progress: Told at each look at the server, and at the end.
         poll_s: Seconds between looks.
+        retry_final: Ask again what a server rejected for good.
+        keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
 
     Raises:
         ConfigError: an LLM has no Batch API.
-        PairkitError: the server can't be asked any more; running again resumes.
+        PairkitError: a server could not be asked to the end; the others have finished by then, and running
+            again resumes.
     """
     meter = Meter(progress, None)
-    batchers = {llm: _Batcher(_with_batches(providers[llm]), store, budget, meter, poll_s) for llm in asks}
+    able = {llm: _with_batches(providers[llm]) for llm in asks}
+    batchers = {
+        llm: _Batcher(provider, store, budget, meter, poll_s, retry_final=retry_final)
+        for llm, provider in able.items()
+    }
     tasks = [asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()]
     try:
-        await asyncio.gather(*tasks)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         meter.changed(last=True)
-    return meter.outcome()
+    problems = by_llm(dict(zip(asks, ends, strict=True)))
+    if problems and not keep_going:
+        raise together(list(problems.values()))
+    return meter.outcome(problems)
 
 
 def _with_batches(provider: Provider) -> OpenAiProvider:
@@ -85,10 +98,17 @@ class _Batcher:
     """One LLM's batches."""
 
     def __init__(
-        self, provider: OpenAiProvider, store: Store, budget: Budget, meter: Meter, poll_s: float
+        self,
+        provider: OpenAiProvider,
+        store: Store,
+        budget: Budget,
+        meter: Meter,
+        poll_s: float,
+        *,
+        retry_final: bool,
     ) -> None:
         self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
-        self._poll_s = poll_s
+        self._poll_s, self._retry_final = poll_s, retry_final
         self._server = BatchServer(provider, min(1.0, poll_s))
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
@@ -107,7 +127,7 @@ class _Batcher:
 
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
         for chunk in chunks(asks):
-            missing = self._store.unanswered(chunk)
+            missing = self._store.unanswered(chunk, retry_final=self._retry_final)
             collected = sum(ask.key in self._collected for ask in chunk)
             self._meter.done += collected
             self._meter.cached += len(chunk) - len(missing) - collected
@@ -131,6 +151,7 @@ class _Batcher:
             self._budget,
             breaker=breaker,
             progress=lambda progress: None,  # noqa: ARG005
+            retry_final=self._retry_final,
         )
         self._meter.done += outcome.done
         self._meter.spent += outcome.spent
@@ -143,7 +164,7 @@ class _Batcher:
             line = request_line(ask, self._provider.dialect.body(ask, self._provider.dialect.form))
             bound = self._provider.bound(ask)
             try:
-                while (reservation := self._budget.reserve(bound, self._cost(bound))) is None:
+                while (reservation := self._reserve(bound)) is None:
                     portion = await self._hand_in(portion)
                     await self._make_room()
             except BudgetSpent as spent:
@@ -156,6 +177,9 @@ class _Batcher:
             portion.add(ask, line, bound, reservation)
             misfits = 0
         await self._hand_in(portion)
+
+    def _reserve(self, bound: Usage) -> Reservation | None:
+        return self._budget.reserve(self._provider.name, bound, self._cost(bound), in_bulk=True)
 
     async def _make_room(self) -> None:
         """Free what our own batches hold in the budget; else wait for other LLMs'."""

@@ -43,6 +43,8 @@ def generate(
             "--batch", help="OpenAI's Batch API: half the price, up to a day; run again to collect."
         ),
     ] = False,
+    keep_going: o.KeepGoing = False,
+    retry_failed: o.RetryFailed = False,
     local_only: o.LocalOnly = None,
     seed: o.Seed = None,
     config: o.Config = None,
@@ -55,6 +57,7 @@ def generate(
     """Ask LLMs for sentences of same and opposite meaning; write a pair dataset. Run it again to go on."""
     from llm_labeler.label import generate as generate_pairs
     from llm_labeler.label import plan
+    from llm_labeler.session import How
 
     settings = o.merged_settings(
         config,
@@ -82,9 +85,11 @@ def generate(
             work,
             settings,
             column=text_column,
-            batch=batch,
+            how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
             fresh=fresh,
             say=lambda words: say(words, quiet=quiet),
             show=show,
         )
     show_labelled(labelled, as_json=json, quiet=quiet)
+    if labelled.problem is not None:
+        raise labelled.problem

@@ -58,7 +58,14 @@ AntonymScore = Annotated[
     typer.Option("--antonym-score", help="Label of an antonym pair, 0 to 1; other than 0 makes it graded."),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Take the first so many usable sentences.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", help="US dollars that may be spent in all.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        help="US dollars that may be spent in all. Each call is counted at its bound until it is answered; "
+        "only a server that counts more than that can exceed it, by what one moment's calls take more.",
+    ),
+]
 MaxTokens = Annotated[
     int | None, typer.Option("--max-tokens", help="Tokens that may be spent in all, prompts included.")
 ]
@@ -79,6 +86,16 @@ Config = Annotated[
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="One setting, such as --set llm.chatgpt.temperature=0.7; repeatable."),
+]
+KeepGoing = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Make the dataset even where LLMs or questions failed; the exit code still says that they did.",
+    ),
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again what servers rejected for good, too.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Replace a dataset made with other settings.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and money, and stop.")]

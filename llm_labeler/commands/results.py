@@ -112,6 +112,8 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         print_json(plan.to_dict())
         return
+    from llm_labeler.budget import PROMISE
+
     table = Table(title=f"{plan.texts:,} sentences", title_justify="left")
     for title in ("LLM", "missing", "tokens", "at most", "cost", "at most", "text"):
         table.add_column(title, justify="left" if title in ("LLM", "text") else "right")
@@ -123,8 +125,9 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
             f"{one.at_most:,}",
             money(one.cost),
             money(one.cost_at_most),
-            "leaves" if one.leaves_machine else "stays",
+            "may leave" if one.leaves_machine else "stays",
         )
+    table.caption = f"at most: the bound. {PROMISE}"
     stdout.print(table)
 
 

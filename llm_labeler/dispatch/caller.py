@@ -19,7 +19,6 @@ class Caller:
     """Makes calls for all LLMs, which share one budget and one store."""
 
     def __init__(self, store: Store, budget: Budget, meter: Meter) -> None:
-        self.closing = False  # no further call leaves
         self.calling: set[asyncio.Task[None]] = set()  # whose call is under way
         self.meter = meter
         self._store, self._budget = store, budget
@@ -40,7 +39,7 @@ class Caller:
             PairkitError: no call can succeed.
         """
         cost = provider.prices.cost(bound)
-        reservation = await self._reserve(bound, cost)
+        reservation = await self._reserve(provider.name, bound, cost)
         attempt = self._store.begin(ask.key, bound, cost)
         try:
             reply = await self._under_way(provider, ask)
@@ -55,8 +54,8 @@ class Caller:
         self._settle(reservation, usage or bound, answer.cost, estimated=usage is None)
         return usage or bound
 
-    async def _reserve(self, bound: Usage, cost: float | None) -> Reservation:
-        while (reservation := self._budget.reserve(bound, cost)) is None:
+    async def _reserve(self, llm: str, bound: Usage, cost: float | None) -> Reservation:
+        while (reservation := self._budget.reserve(llm, bound, cost)) is None:
             self._settled.clear()
             await self._settled.wait()
         return reservation

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from llm_labeler.budget import Budget
 from llm_labeler.dispatch.caller import Caller
 from llm_labeler.dispatch.lane import Lane
+from llm_labeler.dispatch.problems import by_llm, together
 from llm_labeler.dispatch.progress import Meter, Outcome, Progress
 from llm_labeler.provider import Provider
 from llm_labeler.records import Ask
 from llm_labeler.settings import BreakerSettings
 from llm_labeler.store import Store
-
-_GRACE_S = 15.0  # for calls under way when the run has to end
+from pairkit.errors import PairkitError
 
 
 async def ask_all(
@@ -27,12 +27,13 @@ async def ask_all(
     progress: Callable[[Progress], None],
     total: int | None = None,
     retry_final: bool = False,
+    keep_going: bool = False,
 ) -> Outcome:
     """Ask what is not answered yet, and keep every answer as it comes.
 
     Each LLM goes at its own speed through its own stream, of which only a few questions are in memory. What
-    the budget has no room for is left unasked; the outcome says so. Cancelling it, or killing the process,
-    loses no answer that was kept.
+    the budget has no room for is left unasked; the outcome says so. An LLM that can't be asked any more ends
+    its own stream alone. Cancelling it, or killing the process, loses no answer that was kept.
 
     Args:
         asks: By LLM, what it is asked.
@@ -43,39 +44,29 @@ async def ask_all(
         progress: Told a few times a second, and at the end.
         total: How many questions there are in all, where known.
         retry_final: Ask again what a server rejected for good.
+        keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
 
     Raises:
-        PairkitError: an LLM can't be asked any more, or the store can't be written. No new call left after
-            that, and those under way had a moment to finish.
+        PairkitError: an LLM could not be asked to the end, or the store not be written; the others have
+            finished by then.
     """
     meter = Meter(progress, total)
     caller = Caller(store, budget, meter)
-    workers: list[asyncio.Task[None]] = []
+    lanes: dict[str, asyncio.Task[PairkitError | None]] = {}
+    for llm, questions in asks.items():
+        provider = providers[llm]
+        store.save_parameters(provider.parameters, provider.parameters_text)
+        lane = Lane(provider, questions, store, caller, breaker, retry_final=retry_final)
+        lanes[llm] = asyncio.create_task(lane.run())
     try:
-        for llm, questions in asks.items():
-            provider = providers[llm]
-            store.save_parameters(provider.parameters, provider.parameters_text)
-            lane = Lane(provider, questions, store, caller, breaker, retry_final=retry_final)
-            workers += [asyncio.create_task(lane.work()) for _ in range(lane.width)]
-        if workers:
-            await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-            await _let_finish(workers, caller)
+        if lanes:
+            await asyncio.wait(lanes.values(), return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for worker in workers:
-            worker.cancel()
-        ends = await asyncio.gather(*workers, return_exceptions=True)
+        for task in lanes.values():
+            task.cancel()
+        ends = await asyncio.gather(*lanes.values(), return_exceptions=True)
         meter.changed(last=True)
-    for end in ends:
-        if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
-            raise end
-    return meter.outcome()
-
-
-async def _let_finish(workers: Iterable[asyncio.Task[None]], caller: Caller) -> None:
-    """After an error: whoever waits goes home, whoever calls gets a moment for the answer."""
-    caller.closing = True
-    for worker in workers:
-        if worker not in caller.calling:
-            worker.cancel()
-    if caller.calling:
-        await asyncio.wait(set(caller.calling), timeout=_GRACE_S)
+    problems = by_llm(dict(zip(lanes, ends, strict=True)))
+    if problems and not keep_going:
+        raise together(list(problems.values()))
+    return meter.outcome(problems)

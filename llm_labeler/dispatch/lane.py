@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 from llm_labeler.budget import BudgetSpent
 from llm_labeler.dispatch.breaker import Breaker
@@ -19,7 +20,9 @@ from llm_labeler.provider import CallFailed, Provider
 from llm_labeler.records import Ask, Failure
 from llm_labeler.settings import BreakerSettings
 from llm_labeler.store import Store, chunks
+from pairkit.errors import PairkitError
 
+_GRACE_S = 15.0  # for calls under way when an LLM has to be given up
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 60.0
 _RATE_LIMITED = "rate_limited"
@@ -50,10 +53,43 @@ class Lane:
         self._gate = Gate(provider.name, provider.concurrency, provider.rpm, provider.tpm)
         self._breaker = Breaker(provider.name, breaker, provider.concurrency)
         self._misfits = 0
+        self._closing = False  # no further call leaves
+        # Whether it is known to answer: until then a refusal may be about the LLM, not about the question.
+        self._answers = store.has_answer(provider.name, provider.parameters)
+        self._doubtful: list[Failure] = []
 
-    async def work(self) -> None:
+    async def run(self) -> PairkitError | None:
+        """Ask everything; what ended it before its time, if anything did.
+
+        No new call leaves after that, and those under way have a moment to finish.
+        """
+        workers = [asyncio.create_task(self._work()) for _ in range(self.width)]
+        try:
+            await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            await self._let_finish(workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            ends = await asyncio.gather(*workers, return_exceptions=True)
+        errors = [end for end in ends if isinstance(end, Exception)]
+        for error in errors:
+            if not isinstance(error, PairkitError):
+                raise error
+        return next((error for error in errors if isinstance(error, PairkitError)), None)
+
+    async def _let_finish(self, workers: list[asyncio.Task[None]]) -> None:
+        """After an error: whoever waits goes home, whoever calls gets a moment for the answer."""
+        self._closing = True
+        calling = self._caller.calling.intersection(workers)
+        for worker in workers:
+            if worker not in calling:
+                worker.cancel()
+        if calling:
+            await asyncio.wait(calling, timeout=_GRACE_S)
+
+    async def _work(self) -> None:
         """Take questions from the stream until it, or the budget, has ended."""
-        while not self._caller.closing and self._misfits < _MOST_MISFITS:
+        while not self._closing and self._misfits < _MOST_MISFITS:
             ask = await self._pull()
             if ask is None:
                 return
@@ -75,7 +111,7 @@ class Lane:
     async def _settle(self, ask: Ask) -> None:
         """Ask until there is an answer, a failure, or no room in the budget."""
         tried = refused = 0
-        while not self._caller.closing:
+        while not self._closing:
             try:
                 await self._ask(ask)
             except BudgetSpent as spent:
@@ -99,6 +135,7 @@ class Lane:
             else:
                 self._misfits = 0
                 self._caller.meter.done += 1
+                self._confirm()
                 return
 
     async def _ask(self, ask: Ask) -> None:
@@ -119,8 +156,17 @@ class Lane:
         self._breaker.note(None)
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
-        self._store.save_failure(Failure(ask.key, failed.reason, failed.detail, attempts, not failed.retry))
+        failure = Failure(ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers)
+        if failed.final and not self._answers:
+            self._doubtful.append(failure)
+        self._store.save_failure(failure)
         self._caller.meter.failed += 1
+
+    def _confirm(self) -> None:
+        """It answers: what it said of single questions before was about them."""
+        self._answers = True
+        while self._doubtful:
+            self._store.save_failure(replace(self._doubtful.pop(), final=True))
 
 
 def _backoff_s(tried: int, wish_s: float | None) -> float:

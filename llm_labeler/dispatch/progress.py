@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from llm_labeler.budget import Spending
+from pairkit.errors import PairkitError
 
 _EVERY_S = 0.1
 
@@ -34,6 +35,7 @@ class Outcome:
     retried: int  # calls that were made again
     spent: Spending  # by this session
     stopped_by: str | None  # the limit that left questions unasked: max_cost, max_tokens or max_requests
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)  # by LLM: why it was given up
 
 
 class Meter:
@@ -54,6 +56,7 @@ class Meter:
             counts = (self.done, self.failed, self.cached, self.retried, self.in_flight)
             self._tell(Progress(self._total, *counts, self.spent))
 
-    def outcome(self) -> Outcome:
+    def outcome(self, problems: Mapping[str, PairkitError]) -> Outcome:
         """The counts as they are at the end."""
-        return Outcome(self.done, self.failed, self.cached, self.retried, self.spent, self.stopped_by)
+        counts = (self.done, self.failed, self.cached, self.retried)
+        return Outcome(*counts, self.spent, self.stopped_by, problems)

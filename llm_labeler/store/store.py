@@ -31,6 +31,7 @@ from pairkit.database import database_errors, open_database, transaction
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
 _FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
+_HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
 _BEGIN = (
     f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -158,6 +159,10 @@ class Store:
         """The answer to one question."""
         row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *key_row(key))  # noqa: S608
         return None if row is None else row_answer(row)
+
+    def has_answer(self, llm: str, parameters: str) -> bool:
+        """Whether an LLM ever answered under these parameters."""
+        return self._one(_HAS_ANSWER, llm, parameters) is not None
 
     def failures(self) -> Iterator[Failure]:
         """Questions without an answer that were asked, in the order of `answers`."""

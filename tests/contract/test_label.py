@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from llm_labeler.emulator import Faults, Options, Server, serve
 from pairkit.keyed import keyed_unit
 from pairkit.reader import read_pairs
 from tests.contract.label_command import MEMBERS, environment, llms_file, run_label, sentences, tree
+from tests.llm_labeler.llm_server import http, playing_back
 
 KEYS = {"EMULATED_API_KEY": "any"}
 PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
@@ -58,6 +61,62 @@ def flags(source: Path, config: Path, out: Path, *more: str) -> list[str]:
         str(out),
         *more,
     ]
+
+
+def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) -> None:
+    """Its account is exhausted from the first call on."""
+    source = sentences(tmp_path / "s.txt", 20)
+    with ensemble(tmp_path) as (config, servers), serve(faults=Faults(1.0, ("quota",))) as broke:
+        entry = f'base_url = "{servers[0].base_url}"'
+        text = config.read_text().replace('"chatgpt"', '"emulated"')
+        config.write_text(text.replace(entry, f'base_url = "{broke.base_url}"'))
+        out = tmp_path / "out"
+        done = run_label(*flags(source, config, out, "--json"), keys=KEYS)
+        assert done.code == 4, done.err
+        assert "chatgpt: its account is exhausted" in done.error
+        assert not out.exists()
+        assert [len(server.stats.answers) for server in servers] == [0, 40, 40]
+        kept = run_label(*flags(source, config, out, "--json", "--keep-going"), keys=KEYS)
+        assert kept.code == 4, kept.err
+        assert "is made without all answers of chatgpt" in kept.error
+        assert (kept.result["texts"], kept.result["cached"]) == (20, 80)
+        assert [len(server.stats.answers) for server in servers] == [0, 40, 40]
+    with ensemble(tmp_path) as (config, servers):
+        # Another address is another LLM to the store, so all is asked once more.
+        mended = run_label(*flags(source, config, out, "--json", "--fresh"), keys=KEYS)
+        assert mended.code == 0, mended.err
+
+
+def test_a_gateway_that_passes_an_empty_account_on_as_400(tmp_path: Path) -> None:
+    source = sentences(tmp_path / "s.txt", 60)
+    body = {"error": {"message": "Upstream: the balance of this workspace is nil.", "code": "400"}}
+    with playing_back(http(200, '{"data": []}'), http(400, json.dumps(body))) as url:
+        config = llms_file(tmp_path / "l.toml", {"llama": url})
+        common = ("--input", str(source), "--llm", "llama", "--out", str(tmp_path / "out"), "--json")
+        done = run_label("generate", *common, "--config", str(config), keys=KEYS)
+        assert done.code == 4, done.err
+        assert "the balance of this workspace is nil" in done.error
+        again = run_label("generate", *common, "--config", str(config), keys=KEYS)
+        assert again.code == 4, again.err
+    with sqlite3.connect(tmp_path / "out.work" / "answers.sqlite") as connection:
+        ((final, failed),) = connection.execute("SELECT sum(final), count(*) FROM failures")
+    connection.close()
+    assert final == 0
+    assert 0 < failed < 60
+
+
+def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> None:
+    source = tmp_path / "s.txt"
+    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
+    common = ("--input", str(source), "--llm", "llama", "--out", str(tmp_path / "out"), "--json")
+    with serve(Options(("llama",), context_chars=500)) as server:
+        config = llms_file(tmp_path / "l.toml", {"llama": server.base_url}, concurrency=1)
+        for more, asked in (((), 4), ((), 0), (("--retry-failed",), 2)):
+            before = len(server.requests)
+            done = run_label("generate", *common, "--config", str(config), *more, keys=KEYS)
+            assert done.code == 0, done.err
+            assert "2 questions were rejected for good" in done.err
+            assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 
 def test_an_ensemble_with_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> None:

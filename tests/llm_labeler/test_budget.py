@@ -65,7 +65,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
     with pytest.raises(ConfigError, match="price is unknown"):
-        Budget(limited, Spending()).reserve(Usage(1, 1), None)
+        Budget(limited, Spending()).reserve("a", Usage(1, 1), None)
 
 
 @pytest.mark.parametrize(
@@ -78,41 +78,41 @@ def test_an_unknown_price_is_not_zero() -> None:
 )
 def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
     budget = Budget(settings, charge(Usage(4, 6), 0.1))
-    one, two = (budget.reserve(Usage(4, 6), 0.1) for _ in range(2))
+    one, two = (budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) for _ in range(2))
     assert one is not None
     assert two is not None
-    assert budget.reserve(Usage(4, 6), 0.1) is None  # not now
+    assert budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) is None  # not now
     budget.settle(one, Usage(4, 6), 0.1)
-    assert budget.reserve(Usage(4, 6), 0.1) is None
+    assert budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) is None
     budget.settle(two, Usage(4, 6), 0.1)
     with pytest.raises(BudgetSpent) as spent:
-        budget.reserve(Usage(4, 6), 0.1)
+        budget.reserve("a", Usage(4, 6), 0.1)
     assert spent.value.limit == limit
 
 
 def test_room_that_was_not_used_is_used_by_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=10), Spending())
-    first = budget.reserve(Usage(4, 6), None)
+    first = budget.reserve("a", Usage(4, 6), None)
     assert first is not None
-    assert budget.reserve(Usage(1, 1), None) is None
+    assert budget.reserve("a", Usage(1, 1), None) is None
     budget.settle(first, Usage(4, 2), None)
-    second = budget.reserve(Usage(2, 2), None)
+    second = budget.reserve("a", Usage(2, 2), None)
     assert second is not None
     budget.release(second)
-    assert budget.reserve(Usage(2, 2), None) is not None
+    assert budget.reserve("a", Usage(2, 2), None) is not None
 
 
 def test_free_calls_go_on_when_the_money_is_spent() -> None:
     budget = Budget(BudgetSettings(max_cost=1.0), charge(Usage(1, 1), 3.0))
-    assert budget.reserve(Usage(5, 5), 0.0) is not None
+    assert budget.reserve("a", Usage(5, 5), 0.0) is not None
     with pytest.raises(BudgetSpent):
-        budget.reserve(Usage(5, 5), 1e-9)
+        budget.reserve("a", Usage(5, 5), 1e-9)
 
 
 def test_no_limit_is_no_limit_and_zero_is_one() -> None:
-    assert Budget(BudgetSettings(), Spending()).reserve(Usage(10**9, 10**9), None) is not None
+    assert Budget(BudgetSettings(), Spending()).reserve("a", Usage(10**9, 10**9), None) is not None
     with pytest.raises(BudgetSpent, match="max_requests"):
-        Budget(BudgetSettings(max_requests=0), Spending()).reserve(Usage(0, 0), 0.0)
+        Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", Usage(0, 0), 0.0)
 
 
 class Shop:
@@ -136,7 +136,7 @@ class Shop:
         return Fraction(dollars, 10**12)
 
     def begin(self, bound: Usage) -> None:
-        reservation = self.budget.reserve(bound, self.prices.cost(bound))
+        reservation = self.budget.reserve("a", bound, self.prices.cost(bound))
         if reservation is None:
             self.land()
         else:
@@ -196,3 +196,76 @@ def test_a_thousand_runs_with_calls_in_flight_stay_within_their_limits(block: in
             shop.land()
         assert shop.within(), seed
     assert 30 < stopped < 100
+
+
+def test_an_llm_begins_with_one_call_and_doubles() -> None:
+    budget = Budget(BudgetSettings(max_tokens=10**6), Spending())
+    rounds = []
+    for _ in range(6):
+        flying = []
+        while (held := budget.reserve("a", Usage(4, 6), None)) is not None:
+            flying.append(held)
+        rounds.append(len(flying))
+        for held in flying:
+            budget.settle(held, Usage(4, 2), None)
+    assert rounds == [1, 1, 2, 4, 8, 16]
+    assert budget.reserve("b", Usage(4, 6), None) is not None
+    assert budget.reserve("b", Usage(4, 6), None) is None
+    free = Budget(BudgetSettings(max_cost=1.0), Spending())
+    assert None not in [free.reserve("a", Usage(4, 6), 0.0) for _ in range(100)]
+
+
+def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
+    budget = Budget(BudgetSettings(max_tokens=1000), Spending())
+    for _ in range(40):
+        held = budget.reserve("a", Usage(5, 5), None)
+        assert held is not None
+        budget.settle(held, Usage(5, 5), None)
+    flying = [budget.reserve("a", Usage(5, 5), None) for _ in range(20)]
+    assert sum(held is not None for held in flying) == 15  # of 600
+    alone = Budget(BudgetSettings(max_tokens=1000), Spending())
+    assert alone.reserve("a", Usage(500, 500), None) is not None
+
+
+def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
+    budget = Budget(BudgetSettings(max_tokens=1000), Spending())
+    held = budget.reserve("a", Usage(5, 5), None)
+    assert held is not None
+    budget.settle(held, Usage(30, 5), None)
+    raised = budget.reserve("a", Usage(5, 5), None)
+    assert raised is not None
+    assert raised.amounts == (1, 35, 0)
+    other = budget.reserve("b", Usage(5, 5), None)
+    assert other is not None
+    assert other.amounts == (1, 10, 0)
+    budget.settle(raised, Usage(1, 1), None)
+    with pytest.raises(BudgetSpent):
+        budget.reserve("a", Usage(140, 140), None)
+
+
+@given(
+    limit=st.integers(100, 10_000),
+    bound=st.integers(1, 50),
+    ratios=st.lists(st.integers(0, 80), min_size=1, max_size=200),
+    most=st.integers(1, 64),
+)
+def test_a_limit_is_exceeded_by_no_more_than_a_moments_excess(
+    limit: int, bound: int, ratios: list[int], most: int
+) -> None:
+    """Servers that count anything from nothing to eight times the bound, and say so when it is too late."""
+    budget = Budget(BudgetSettings(max_tokens=limit), Spending())
+    flying: list[tuple[Reservation, int]] = []
+    taken = excess = 0
+    for ratio in ratios:
+        try:
+            while len(flying) < most and (held := budget.reserve("a", Usage(bound, 0), None)) is not None:
+                flying.append((held, bound * ratio // 10))
+        except BudgetSpent:
+            break
+        excess = max(excess, sum(max(0, took - held.amounts[1]) for held, took in flying))
+        held, took = flying.pop(0)
+        budget.settle(held, Usage(took, 0), None)
+        taken += took
+    taken += sum(took for _, took in flying)
+    assert taken <= limit + excess
+    assert excess <= 7 * max(bound, limit // 4)

@@ -95,7 +95,7 @@ def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: Store) -> 
 def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store) -> None:
     def script(ask: Ask, attempt: int) -> Reply | Exception:
         if ask.text == "2":
-            return CallFailed("rejected", "no such thing", retry=False)
+            return CallFailed("rejected", "too long", retry=False, final=True)
         if ask.text == "4":
             return CallFailed("server_error", "HTTP 500")
         if ask.text == "6":
@@ -107,7 +107,7 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store)
     assert (outcome.done, outcome.failed) == (7, 3)
     noted = {f.key: (f.reason, f.detail, f.attempts, f.final) for f in store.failures()}
     assert noted == {
-        an_ask(2).key: ("rejected", "no such thing", 1, True),
+        an_ask(2).key: ("rejected", "too long", 1, True),
         an_ask(4).key: ("server_error", "HTTP 500", 3, False),
         an_ask(6).key: ("server_error", "HTTP 503", 1, False),
     }
@@ -154,25 +154,92 @@ def test_an_unknown_price_is_said(store: Store) -> None:
         run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
 
 
-def test_an_error_ends_the_run_and_keeps_what_is_under_way(store: Store) -> None:
+def test_what_is_about_no_question_in_particular_is_asked_again(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if int(ask.text) >= 60:  # the credit is spent; nobody knows these words
+            return CallFailed("rejected", f"HTTP 400: see ticket {ask.text}", retry=False)
+        return answer_at_once(ask, attempt)
+
+    provider = Scripted(script)
+    with pytest.raises(RemoteError, match=r"turned down 1\d questions in a row .* see ticket"):
+        run(ask_in(store, provider, count=120))
+    assert provider.asked.total() <= 60 + 10 + provider.concurrency
+    assert not [failure for failure in store.failures() if failure.final]
+    mended = Scripted()
+    assert run(ask_in(store, mended, count=120)).done == 60
+    assert list(store.failures()) == []
+
+
+def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: Store) -> None:
+    words = ("too hot", "too cold", "too wet")
+
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if int(ask.text) % 10 < 9:
+            return (
+                answer_at_once(ask, attempt)
+                if int(ask.text) % 10 == 4
+                else CallFailed("rejected", "in vain", retry=False)
+            )
+        return CallFailed("rejected", words[int(ask.text) % 3], retry=False)
+
+    breaker = BreakerSettings(max_failures=1.0)
+    outcome = run(ask_in(store, Scripted(script, concurrency=1), count=90, breaker=breaker))
+    assert (outcome.done, outcome.failed) == (9, 81)
+
+
+def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: Store) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        if int(ask.text) < 20:
+            return CallFailed("rejected", "the context is too long", retry=False, final=True)
+        return answer_at_once(ask, attempt)
+
+    run(ask_in(store, Scripted(script), count=20))
+    assert [failure.final for failure in store.failures()] == [False] * 20
+    run(ask_in(store, Scripted(script), count=25))
+    assert [failure.final for failure in store.failures()] == [True] * 20
+    late = Scripted(script)
+    assert run(ask_in(store, late, count=25)).cached == 25
+    assert not late.asked
+
+
+def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: Store) -> None:
     def script(ask: Ask, attempt: int) -> Reply | Exception:
         return AuthError("refused key") if ask.text == "20" else answer_at_once(ask, attempt)
 
-    other = Scripted(name="other", latency_s=5.0, concurrency=3)
+    failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
     with pytest.raises(AuthError, match="refused key"):
-        run(ask_in(store, Scripted(script, latency_s=0.1), other, count=100))
+        run(ask_in(store, failing, other, count=100))
     answered = {answer.key for answer in store.answers(["positive"])}
     assert {an_ask(n).key for n in range(20)} <= answered
-    assert len([key for key in answered if key.llm == "other"]) == 3 == other.asked.total()
+    assert len([key for key in answered if key.llm == "tester"]) == failing.asked.total() - 1 < 30
+    assert len([key for key in answered if key.llm == "other"]) == 100  # the others are done by then
     assert not store.recover()
 
 
+def test_whoever_keeps_going_is_told_who_was_given_up(store: Store) -> None:
+    dead = [Scripted(lambda ask, attempt: AuthError("refused"), name=name) for name in ("one", "two")]
+    outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
+    assert outcome.done == 10
+    assert {llm: str(problem) for llm, problem in outcome.problems.items()} == dict.fromkeys(
+        ("one", "two"), "refused"
+    )
+    with pytest.raises(RemoteError, match="2 LLMs can't be asked: refused; refused"):
+        run(ask_in(store, *dead, count=10))
+
+
 def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: Store) -> None:
-    stuck = Scripted(name="stuck", latency_s=1e6, concurrency=2)
+    async def stuck(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    class Stuck(Scripted):
+        async def reply(self, ask: Ask) -> Reply:
+            await stuck(0.1 if ask.text == "0" else 1e6)
+            raise AuthError("refused")
+
     with pytest.raises(AuthError):
-        run(ask_in(store, Scripted(lambda ask, attempt: AuthError("refused")), stuck, count=5))
+        run(ask_in(store, Stuck(concurrency=3), count=3))
     assert store.recover() == 2  # maybe on the bill
-    assert store.spent_by_llm()["stuck"] == Spending(2, 200, 100, 2 * PICO_BOUND, estimated=2)
+    assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
 
 
 def test_a_server_that_only_fails_ends_the_run(store: Store) -> None:

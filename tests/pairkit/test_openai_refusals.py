@@ -1,0 +1,162 @@
+"""What a refusal is about, in the shapes and words of servers and of gateways before them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit.openai_api.refusals import Refusal
+
+
+def about(refusal: Refusal) -> str:
+    """The first that applies, in the order in which callers ask."""
+    if refusal.is_exhausted:
+        return "credit"
+    if refusal.is_about_key:
+        return "key"
+    if refusal.is_about_model:
+        return "model"
+    if refusal.is_about_limit:
+        return "limit"
+    return "question" if refusal.is_about_question else "passing" if refusal.may_pass else "unknown"
+
+
+def error(message: str, **fields: Any) -> dict[str, Any]:
+    return {"error": {"message": message, **fields}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        # litellm: its own limits, and what its upstreams said, as 400
+        (
+            400,
+            error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"),
+            "credit",
+        ),
+        (
+            429,
+            error("Over the limit", type="budget_exceeded", code="429"),
+            "credit",
+        ),
+        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "credit"),
+        (
+            400,
+            error("AnthropicException - Your credit balance is too low"),
+            "credit",
+        ),
+        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "credit"),
+        (400, error("Authentication Error, Invalid proxy server token passed.", type="auth_error"), "key"),
+        (400, error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"), "key"),
+        (400, error("litellm.ContextWindowExceededError: prompt is too long: 9 tokens"), "question"),
+        (400, error("litellm.ContentPolicyViolationError: AzureException - was filtered"), "question"),
+        (400, error("Invalid request."), "unknown"),
+        # OpenAI
+        (429, error("You exceeded your current quota", code="insufficient_quota"), "credit"),
+        (429, error("Rate limit reached for gpt in organization x", code="rate_limit_exceeded"), "passing"),
+        (401, error("Incorrect API key provided", code="invalid_api_key"), "key"),
+        (404, error("The model does not exist", code="model_not_found"), "model"),
+        (400, error("too long", code="context_length_exceeded", param="messages"), "question"),
+        (400, error("max_tokens is too large: 9000. It supports at most 4096.", param="max_tokens"), "limit"),
+        # Azure
+        (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
+        (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
+        (401, error("Access denied due to invalid subscription key"), "key"),
+        # OpenRouter
+        (402, error("Insufficient credits", code=402), "credit"),
+        (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
+        (403, error("This key may not use the model", code=403), "key"),
+        (400, error("Provider returned error", metadata={"raw": '{"error":"context length"}'}), "question"),
+        (502, error("Provider is down", code=502), "passing"),
+        # Gemini answers with a list
+        (400, [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], "key"),
+        (429, [error("You exceeded your current quota, please check your plan and billing")], "passing"),
+        # vLLM, llama.cpp, TGI, Ollama
+        (400, {"object": "error", "message": "This model's maximum context length is 9 tokens."}, "question"),
+        (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
+        (
+            422,
+            {"error": "Validation: too many input tokens", "error_type": "validation"},
+            "question",
+        ),
+        (404, {"error": "model 'x' not found, try pulling it first"}, "model"),
+        # GLM, Qwen
+        (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
+        (400, error("模型不存在", code="1211"), "model"),
+        (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
+        (400, error("Prompt 超长", code="1261"), "question"),
+        (
+            400,
+            error("Access denied", code="Arrearage"),
+            "credit",
+        ),
+        (
+            400,
+            error("no", code="data_inspection_failed"),
+            "question",
+        ),
+        # others
+        (413, "<html>Request Entity Too Large</html>", "question"),
+        (503, "busy", "passing"),
+        (418, "teapot", "unknown"),
+        # what the question says is no word of the server's
+        (422, {"detail": [{"msg": "bad", "input": "my api key"}]}, "unknown"),
+    ],
+)
+def test_what_a_refusal_is_about(status: int, body: object, expected: str) -> None:
+    text = body if isinstance(body, str) else json.dumps(body)
+    assert about(Refusal.of(status, text.encode())) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 200_000,
+        b'{"error": ' * 100_000,
+        b'{"error": {"code": ' + b"[" * 400 + b"]" * 400 + b"}}",
+        b'{"error": {"code": ' + b"9" * 4000 + b"}}",
+        b'{"error": {"code": ' + b"9" * 5000 + b"}}",
+        b'{"error": {"message": "\\ud800", "code": "\\udfff", "type": 1e999, "param": NaN}}',
+        b"\xff\xfe\x00",
+        b"[[]]",
+        b'{"error": [], "detail": {}}',
+        b'{"error": {"message": {"a": null}, "metadata": [], "innererror": "x"}}',
+        b"x" * (1 << 22),
+    ],
+)
+def test_odd_bodies(body: bytes) -> None:
+    for status in (400, 403, 429, 500):
+        refusal = Refusal.of(status, body)
+        about(refusal)
+        assert len(refusal.message) <= 300
+        assert "\n" not in refusal.message
+        refusal.message.encode()
+
+
+NAMES = ["error", "detail", "message", "code", "type", "param", "metadata", "raw", "innererror"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(NAMES),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.integers(100, 999), JSON)
+def test_any_json_is_a_refusal(status: int, value: Any) -> None:
+    refusal = Refusal.from_value(status, value)
+    about(refusal)
+    assert all(
+        isinstance(text, str) and len(text) <= 1000
+        for text in (refusal.message, refusal.code, refusal.kind, refusal.param, refusal.more)
+    )
