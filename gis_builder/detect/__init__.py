@@ -3,7 +3,7 @@
 ```
 masking, references, lexicon, phrases   what a text says, word by word
 └ tokens, rules, grammar                sentences as strings of codes, and the patterns over them
-  └ claims, markers, prefilter          a text's claims
+  └ page, reader, markers               a text's claims (claims, address, prefilter)
     └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
       budget                            how much of a thread is read
       └ verdict, targets, explain       the decision, and its reasons

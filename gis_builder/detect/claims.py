@@ -43,6 +43,8 @@ class Claim:
     about_this: bool = False  # "this is", as against "the wording of the message is"
     is_command: bool = False  # "/duplicate of #1"
     corrects: bool = False  # "I meant #2": counts only where the speaker claimed something before
+    addressee: str | None = None  # the login that it is said to
+    is_theirs: bool = False  # "your problem is", "what @bob sees is", as against this issue
     marker: str = ""  # the words that decided, in lower case
     said: str = ""
 

@@ -21,11 +21,13 @@ class Find:
     points_back: bool = False
     opens_list: bool = False  # "a dup of these issues:"
     corrects: bool = False  # "I meant #2"
+    must_close: bool = False  # counts only beside a closing: "very similar to #1, closing"
+    is_open_question: bool = False  # "how does this differ from #1?"
 
 
 _COMPILED = tuple((rule.kind, re.compile(rule.pattern)) for rule in RULES)
 # The codes of which a rule of that kind needs at least one: a cheap test before the patterns.
-_MARKERS = {"D": "DdZc", "F": "Fm", "S": "SsT", "K": "KAfP"}
+_MARKERS = {"D": "DdZcn", "F": "Fm", "S": "SsTlE", "K": "KAfP"}
 
 
 def find_markers(codes: str) -> list[Find]:
@@ -57,6 +59,8 @@ def _find(kind: str, match: re.Match[str]) -> Find:
         points_back="p" in groups,
         opens_list="b" in groups,
         corrects="c" in groups,
+        must_close="k" in groups,
+        is_open_question="q" in groups,
     )
 
 
@@ -86,6 +90,7 @@ _FIXED = re.compile(r"(?<!N)(?<!Nw)(?<!NJ)X")  # "fixed", not "not fixed", "not 
 _AGREEMENT = re.compile(r"[,w]?[,y]{0,2}[JT]?Y")
 _THANKS = re.compile(r"[,w]?[,]?J?[yY]")
 _DISAGREEMENT = re.compile(r"[,w]?[,]?B")
+_NOT_KEPT = re.compile(r"[NB][^.]{0,5}k")  # "no need to keep this open"
 _REOPENING = re.compile(r"(?:^|[,Y])[JTVH]{0,3}U")
 
 
@@ -137,3 +142,18 @@ def begins_with_no(codes: str) -> bool:
 def is_reopening(codes: str) -> bool:
     """Whether the speaker reopens the issue, not "reopen if it comes back"."""
     return "U" in codes and "I" not in codes and _REOPENING.search(codes) is not None
+
+
+def is_kept_open(codes: str) -> bool:
+    """Whether the speaker leaves it open; not "no need to keep this open", nor where closing comes last."""
+    return codes.rfind("k") > codes.rfind("C") and _NOT_KEPT.search(codes) is None
+
+
+def only_closes(codes: str) -> bool:
+    """Whether something is closed there, and not as fixed or as no bug."""
+    return "C" in codes and not says_fixed(codes)
+
+
+def is_in_jest(codes: str) -> bool:
+    """Whether the speaker says that what was said is not meant."""
+    return "j" in codes

@@ -58,6 +58,7 @@ class Ledger:
     issue: IssueRef
     closed_at: str
     kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
+    author: str | None = None  # of the issue
     standings: list[Standing] = field(default_factory=list)
     heard: list[Statement] = field(default_factory=list)
     beyond: str | None = None  # the reason code of the budget that the thread passes: then nothing is heard
@@ -202,7 +203,11 @@ class Ledger:
         A bot's suggestion is nobody's claim; a bot that closes says what a person told it. "I meant #2" takes
         a claim of the same speaker to be one.
         """
-        if claim.about_others or (claim.is_part and statement.role is not Role.CLOSER):
+        if (
+            claim.about_others
+            or self._is_aside(claim, statement)
+            or (claim.is_part and statement.role is not Role.CLOSER)
+        ):
             return False
         if claim.corrects:
             return any(standing.statement.who == statement.who for standing in self.standings)
@@ -210,6 +215,28 @@ class Ledger:
             return True
         is_action = claim.is_command or (claim.is_closing and claim.stance is Stance.ASSERTED)
         return claim.kind is ClaimKind.DUPLICATE and is_action
+
+    def _is_aside(self, claim: Claim, statement: Statement) -> bool:
+        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2".
+
+        Said to nobody by name, it is said to whoever spoke last. After the closing, what is said to somebody
+        who spoke up only then is about what that person told.
+        """
+        others = [
+            heard for heard in self.heard if heard.who not in (None, statement.who) and not heard.is_note
+        ]
+        spoke_last = others[-1].who if claim.is_theirs and others else None
+        to = claim.addressee or spoke_last
+        if to is None or claim.is_closing or _is_same(to, self.author):
+            return False
+        return claim.is_theirs or (
+            statement.when > self.closed_at
+            and any(_is_same(to, heard.who) and heard.when > self.closed_at for heard in others)
+        )
+
+
+def _is_same(login: str, other: str | None) -> bool:
+    return other is not None and login.lower() == other.lower()
 
 
 def _is_principal(statement: Statement) -> bool:

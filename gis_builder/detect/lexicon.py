@@ -8,6 +8,7 @@ A sentence becomes a string of these codes (see `tokens`), so that the grammar's
 | `D` | the noun "duplicate" | dup, dupe, /duplicate, duplikat |
 | `d` | the verb in the present, the plural | duplicates, dupes |
 | `Z` | the verb in the past | duplicated |
+| `n` | others duplicate it | has many duplicates |
 | `F` | another is preferred | in favour of, superseded by, continued in |
 | `m` | moved to another | merged into, moved to |
 | `f` | another takes this in | supersedes, covers, tracks |
@@ -16,6 +17,7 @@ A sentence becomes a string of these codes (see `tokens`), so that the grammar's
 | `A` | known already | already reported, reported as |
 | `S` | like another | same issue as, identical to |
 | `s` | alike | the same issue |
+| `l` | much like another | very similar to |
 | `T` | this issue | this, it, that's |
 | `O` | the issue just named | that one, the above, ^ |
 | `c` | a correction | I meant, make that |
@@ -29,6 +31,8 @@ A sentence becomes a string of these codes (see `tokens`), so that the grammar's
 | `y` | surprise, thanks, regret | oh, thanks, sorry |
 | `C` | to close | closing, closed |
 | `U` | to reopen | reopening |
+| `k` | not to close | leave this open, won't close |
+| `j` | not meant | just kidding, /s |
 | `X` | fixed, or no bug | fixed, works now, by design |
 | `L` | related | similar, linked |
 | `E` | different | unrelated, has nothing to do with |
@@ -86,7 +90,7 @@ _WORDS_BY_CODE = {
     "L": """
         related relates similar relevant linked connected reminiscent resembles related-to ähnlich
     """,
-    "E": "different differs distinct separate unrelated independent orthogonal otherwise",
+    "E": "different differs differ difference distinct separate unrelated independent orthogonal otherwise",
     "Y": """
         yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
         definitely ja oui sí sì да

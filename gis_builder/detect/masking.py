@@ -15,7 +15,7 @@ _INDENT = ("    ", "\t")
 _LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 _TICKS_OR_BREAK = re.compile(r"`++|\n")
 _TILDES_OR_BREAK = re.compile(r"~~|\n")
-_TAG = re.compile(r"<(/?)(pre|code|blockquote)\b[^<>]*+>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(pre|code|blockquote|details)\b[^<>]*+>", re.IGNORECASE)
 _QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
 _CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
 _MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
@@ -67,7 +67,7 @@ def _hidden(text: str) -> list[Span]:
 
 
 def _tagged(text: str) -> Iterator[Span]:
-    """What stands in `<pre>`, `<code>` and the like, with all that is nested; unclosed, to the end."""
+    """What stands in `<pre>`, `<details>` and the like, with all that is nested; unclosed, to the end."""
     name, start, depth = "", 0, 0
     for tag in _TAG.finditer(text):
         if not depth and not tag[1]:

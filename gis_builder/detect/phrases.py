@@ -29,8 +29,40 @@ _EARLIER = (
 _PAUSE = r"(?=\s*(?:[.!,;()]|\Z))"
 _NOT_DO = r"(?:doesn'?t|don'?t|didn'?t|not)"
 _MAYBE = r"(?:maybe|perhaps|possibly)"
+_MANY = (
+    r"(?:many|several|lots of|a lot of|tons of|plenty of|a few|some|numerous|multiple|enough|a number of"
+    r"|a couple of|a bunch of|various)"
+)
+_BAD_NAME = r"(?:key|entry|entries|symbol|constraint|column|row|record|index|primary key|unique key)"
+_MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|definition)"
 
 PHRASES: tuple[tuple[str, str], ...] = (
+    # not what it sounds like
+    ("w", rf"(?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))"),
+    ("w", rf"(?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))"),
+    ("j", r"(?:just |only |i'?m )?(?:kidding|joking)|j/k|as a joke|april fools?'?|sarcasm|trollface|troll"),
+    ("j", r"(?<![\w/.])/s(?:arcasm)?(?=\s*\Z|\s*\n)"),
+    (
+        "j",
+        r"(?:everything|anything|every (?:bug|issue)|all (?:bugs|issues))(?:'s| is| are)"
+        r"(?= (?:\w+ )?(?:a )?dup)",
+    ),
+    (
+        "k",
+        r"(?:(?:leav(?:e|ing)|keep(?:ing)?|left|kept) (?:(?:this|it)(?: \w+)? |the (?:issue|bug|ticket) )"
+        r"|(?:but|though|so) (?:\w+ )?(?:leav(?:e|ing)|keep(?:ing)?) )open(?! \x01)",
+    ),
+    ("k", r"(?:this|it)(?: \w+)? (?:stays?|remains?) open"),
+    (
+        "k",
+        r"(?:(?:wo|does)n'?t|(?:wi|sha)ll not|not going to|let'?s not|not(?: \w+)? (?:ready|want) to"
+        r"|rather not|hesitant to|reluctant to) clos(?:e|ing) (?:this|it)",
+    ),
+    (
+        "n",
+        rf"(?:has|have|had|are|got|gets) (?:already |so |now )?{_MANY} (?:\w+ )?(?:duplicates|dupes|dups)"
+        r"(?: already| filed| reported| of (?:this|it))?",
+    ),
     ("D", r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
     ("D", r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
     (
@@ -61,11 +93,28 @@ PHRASES: tuple[tuple[str, str], ...] = (
         r"\s(?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))",
     ),
     ("K", r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
+    (
+        "F",
+        r"let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump|take (?:this|it))"
+        r" (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)",
+    ),
+    (
+        "F",
+        rf"let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up|carry on)"
+        rf" (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?(?:over )?"
+        r"(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)",
+    ),
+    (
+        "F",
+        r"let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))"
+        r"|(?:use|follow)(?= \x01\x02*+ instead)",
+    ),
     ("F", rf"continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}"),
     # tracked or reported elsewhere
     (
         "K",
-        r"(?:being |better |also |all |currently ){0,4}(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
+        r"(?:being |better |also |all |currently |already |now ){0,4}"
+        rf"(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
         rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
     ),
     ("f", r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
@@ -79,14 +128,15 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (
         "A",
         r"(?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known"
-        r"|request\w*|raised|an? (?:issue|bug|ticket)|have|has|being|on file|submitted|logged|there|noted"
-        r"|recorded)",
+        r"|request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being"
+        r"|on file|submitted|logged|there|noted|recorded)",
     ),
     (
         "A",
         r"(?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)",
     ),
     ("A", r"(?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)"),
+    ("A", r"there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{1,3}\x01)|already(?=\s?\x01)"),
     ("A", r"known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already"),
     ("A", r"(?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)"),
     (
@@ -180,6 +230,11 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ),
     ("N", r"no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of"),
     ("N", rf"{_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?"),
+    (
+        "l",
+        r"(?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?(?:to|as|with)",
+    ),
+    ("l", r"(?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?"),
     ("L", r"(?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of"),
     # thanks and apologies
     ("y", r"good (?:catch|find|call|point)|my bad|i (?:must have )?missed|searched for|did search"),
@@ -189,10 +244,15 @@ PHRASES: tuple[tuple[str, str], ...] = (
 UNSPACED_PHRASES: tuple[tuple[str, str], ...] = (
     ("O", r"\^+(?:\s?-+)?|👆|☝️?"),
     ("Y", r":\+1:|\+1\b|👍"),
+    ("j", r"🙄|🤡|😜"),
     ("N", r"不是|并非|沒有|没有|(?:では|じゃ)(?:ない|ありません)|아닙니다|아님"),
     ("D", r"重复|重複|중복"),
     ("C", r"关闭|關閉|クローズ|閉じ|닫"),
-    ("s", r"同一个(?:问题|bug)?|同じ(?:問題|issue)?|相同(?:的)?(?:问题|issue)?|같은 (?:문제|이슈)"),
-    ("H", r"可能|也许|かもしれ|たぶん|아마"),
+    ("s", r"同一个(?:问题|bug)?|同じ(?:問題|issue)?|相同(?:的)?(?:问题|issue)?|一样(?:的)?(?:问题)?"),
+    ("s", r"같은 (?:문제|이슈)"),
+    ("A", r"已经?有|已存在|既にある|すでにある|이미 있"),
+    ("e", r"请?参?见|参照|ご覧|참고"),
+    ("H", r"可能|也许|かもしれ|たぶん|아마|と思い|ようです|みたい|っぽい|같습니다|같아요"),
+    ("J", r"です|でした|である|しています|している|입니다|이에요|예요|됩니다|了|的|吧|哦"),
     ("T", r"这个?(?:问题)?|此(?:问题|issue)?|本(?:issue|问题)|これ|この(?:issue|問題)"),
 )

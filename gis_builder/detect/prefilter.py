@@ -14,7 +14,7 @@ _CLAIM_STEMS = (
 )
 _REFERRING_STEMS = (
     *("same", "already", "supers", "superc", "subsum", "obsoleted", "replac", "track", "cover", "captur"),
-    *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu", "identical", "equivalent"),
+    *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu", "equivalent"),
     *(
         "instance",
         "manifestation",
@@ -35,6 +35,20 @@ _REFERRING_STEMS = (
     *("meant", "correction", "make that", "should be", "should read", "同一", "同じ", "相同", "같은"),
     *(" is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug"),
     *("really #", "be #", "is basically", "is really", "is just", "is essentially"),
+    *(
+        "similar",
+        "identical",
+        "differ",
+        "let's",
+        "lets ",
+        "instead",
+        "一样",
+        "已有",
+        "已经有",
+        "已存在",
+        "既に",
+        "이미",
+    ),
     *("because #", "because http", "since #", "since http", "as #", "as http", "that one", "the other"),
 )
 # These bear on a claim that was made before.

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 from gis_builder.records import IssueRef
 
+# Scripts that write without blanks: "#12の重複", "与#12重复".
+_UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _REFERENCE = re.compile(
-    r"""
+    rf"""
     https?://(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
-        (?P<url_number>\d{1,7})
-        (?P<url_rest>(?:/(?:files|commits))?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?![\w/])
-    | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{0,6})(?![\w])
-    | (?<![\w/&.-])(?P<name>[A-Za-z][\w.-]*)?\#(?P<number>[1-9]\d{0,6})(?![\w-]|\.\d)
-    | (?<![\w/])GH-(?P<gh_number>[1-9]\d{0,6})\b
+        (?P<url_number>\d{{1,7}})
+        (?P<url_rest>(?:/(?:files|commits))?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
+    | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
+    | (?:(?<![\w/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+        \#(?P<number>[1-9]\d{{0,6}})(?:(?![\w-]|\.\d)|(?={_UNSPACED}))
+    | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
     | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?
-        (?P<spoken>[1-9]\d{0,6})\b(?![.,:]\d|%)
-    | (?<![\w/])(?:dup(?:licate|e)?)\ +(?:of|to)\ +(?P<bare>[1-9]\d{0,6})\b(?![.,]\d|%)
+        (?P<spoken>[1-9]\d{{0,6}})\b(?![.,:]\d|%)
+    | (?<![\w/])(?:dup(?:licate|e)?)\ +(?:of|to)\ +(?P<bare>[1-9]\d{{0,6}})\b(?![.,]\d|%)
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -14,7 +14,7 @@ _PART = re.compile(
 _SUPERSEDED = re.compile(r"super[cs]ee?d|subsum")
 _REPORTED = re.compile(
     r"report|filed|\bopen|exist|known|request|raised|submitted|logged|noted|recorded|registered|mentioned"
-    r"|discussed|described|already an? |on file"
+    r"|discussed|described|already an? |on file|there\S* (?:is |was )?(?:also )?already|^already$"
 )
 
 

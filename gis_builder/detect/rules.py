@@ -8,6 +8,8 @@ any token and so on. The named groups are what the grammar takes from a match:
 - `r` the words by which this issue is the canonical one: "#1 is a dup of *this*"
 - `p` nothing: the marker points back, as in "dup of *that*"
 - `b` the colon that begins a list of references
+- `k` nothing: the marker counts only beside a closing
+- `q` nothing: the marker asks what somebody may answer
 
 Of overlapping matches the earlier rule's counts, so that the special ones stand before the general ones.
 Every pattern spans a bounded number of tokens, so that it reads a sentence in linear time.
@@ -29,7 +31,7 @@ class Rule(NamedTuple):
 _TARGETS = r"(?P<t>R)"
 _SUBJECT = r"(?P<s>R)"
 _IS = r"(?:[VJMHaxweC,]{0,4}V[VJMHaxwC]{0,5})"  # "is", "was closed as", "seems to be"
-_NOT_BY_THE_WAY = r"(?<![ELX])(?<![ELX][ob])"  # "unrelated to #1, dup of #2" says nothing of #1
+_NOT_BY_THE_WAY = r"(?<![ELlX])(?<![ELlX][ob])"  # "unrelated to #1, dup of #2" says nothing of #1
 
 _DUPLICATES = (
     # The target stands before the marker.
@@ -82,6 +84,12 @@ _DUPLICATES = (
     Rule("D", "They are dups; close the duplicate of this.", r"(?P<m>D)i?o[xJ]?(?P<r>T)"),
     Rule("D", "A dup of that one.", r"(?P<m>D)i?ox?O(?P<p>)"),
     Rule("D", "Dup: #1", rf"(?P<m>D)i?[,x]{{0,3}}e?[xi,]{{0,2}}{_TARGETS}"),
+    Rule("D", "重複です #1", rf"(?P<m>D)J{{1,2}},?e?{_TARGETS}"),
+    Rule(
+        "D",
+        "This has many duplicates (e.g. #1), closing.",
+        rf"(?<![RO])(?P<k>)(?P<m>n)[^RDFS.?]{{0,5}}?{_TARGETS}",
+    ),
     Rule(
         "D",
         "It's a dup, for the cause see #1.",
@@ -144,7 +152,17 @@ _LIKENESSES = (
         "S", "#1 is exactly the same bug.", rf"{_TARGETS},?(?:W,?)?(?:[HJ]{{0,2}}V|H)[JHxVMi]{{0,4}}(?P<m>s)"
     ),
     Rule("S", "和 #1 同一个问题", rf"{_TARGETS}w{{0,2}}(?P<m>s)"),
-    Rule("S", "The very same problem: #1", rf"(?P<m>s)[,ab]{{1,2}}x?i?{_TARGETS}"),
+    Rule("S", "The very same problem: #1", rf"(?P<m>s)[,ab]{{0,2}}x?i?{_TARGETS}"),
+    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)x?i?{_TARGETS}"),
+    Rule("S", "Same issue, will close.", r"(?:^|(?<=[,yYJ]))(?P<k>)(?P<m>s)(?=[,.]|$)"),
+    Rule(
+        "S",
+        "How does this differ from #1?",
+        rf"T[JVH]{{0,3}}(?P<q>)(?P<m>E)[ob]?[xi]{{0,2}}{_TARGETS}(?=[^.]{{0,4}}\?)",
+    ),
+    Rule(
+        "S", "What's the difference to #1?", rf"(?P<q>)(?P<m>E)[owb]{{1,2}}(?:T&)?{_TARGETS}(?=[^.]{{0,4}}\?)"
+    ),
     # And nothing after it that would make it "this is #1's fault".
     Rule(
         "S",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from gis_builder.detect import budget
-from gis_builder.detect.claims import ClaimKind
+from gis_builder.detect.claims import ClaimKind, Stance
 from gis_builder.detect.evidence import Marks, Role, marks, statements
 from gis_builder.detect.ledger import Fate, Ledger, Standing
 from gis_builder.detect.relations import relation_of
@@ -61,7 +61,9 @@ def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -
 
     Of a thread beyond the budget nothing is heard.
     """
-    ledger = Ledger(thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of)
+    ledger = Ledger(
+        thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
+    )
     ledger.beyond = budget.passed_by_texts(thread)
     if ledger.beyond is not None:
         return ledger
@@ -103,6 +105,9 @@ def _chosen(accepted: Sequence[tuple[Standing, float]]) -> tuple[list[Standing],
     together = [s for s, _ in accepted if s.place == deciding.place]
     kind = next(kind for kind in _BY_KIND if any(s.claim.kind is kind for s in together))
     chosen = [s for s in together if s.claim.kind is kind]
+    firm = next((i for i, s in enumerate(chosen) if s.stance is Stance.ASSERTED), len(chosen))
+    # "Dup of #1, perhaps also of #2": what is doubted after a firm word doesn't count.
+    chosen = [s for i, s in enumerate(chosen) if i <= firm or s.stance is Stance.ASSERTED]
     if any(s.claim.is_added for s in chosen):
         earlier = [
             s for s, v in accepted if s.place < deciding.place and v >= _STRONG and s.claim.kind is kind

@@ -135,7 +135,7 @@ def _hashes(text: str) -> Iterator[Reference]:
     for match in _HASH.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
-        if before.isalnum() or before in "_.-":
+        if (before.isascii() and before.isalnum()) or before in "_.-":
             name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
             if name is not None:
                 yield Reference(start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None)
