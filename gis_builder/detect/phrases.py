@@ -9,7 +9,7 @@ from __future__ import annotations
 _THING = (
     r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
     r"|crash|ice|defect|regression|questions?|topic|feature(?: request)?|underlying \w+|idea|proposal"
-    r"|suggestion|discussion|case)"
+    r"|suggestion|discussion|case|title)"
 )
 _SAME = (
     r"(?:the |exact(?:ly)? |very ){0,4}same"
@@ -118,7 +118,15 @@ PHRASES: tuple[tuple[str, str], ...] = (
         rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
     ),
     ("f", r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
-    ("f", r"(?:can|will|would|should|does) (?:also )?(?:cover|track)(?= (?:this|it|that)(?!\w))"),
+    ("f", r"(?:can|will|would|should|does) (?:also )?(?:cover|track|replace)(?= (?:this|it|that)(?!\w))"),
+    ("f", r"replaces?(?= this(?!\w))"),
+    (
+        "K",
+        r"a (?:much |far |probably )?better (?:description|report|issue|summary|explanation|place|home)"
+        r" (?:of|for) (?:this|it|the)(?: \w+)?",
+    ),
+    ("A", r"(?:opened|filed|created)(?= \x01\x02*+ (?:to|which) (?:cover|track)s? (?:this|it)(?!\w))"),
+    ("A", r"re-?(?:filed|opened|posted) as(?=\s\x01)"),
     ("K", r"(?:an? )?sub-?(?:issue|bug|case) of"),
     ("K", r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
     (
@@ -149,7 +157,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ("A", r"been (?:report\w*|filed|request\w*|raised|submitted)"),
     # the same
     ("S", _SAME_THING),
-    ("S", r"(?:the )?(?:exact )?same (?:as|like|with)(?: in)?"),
+    ("S", r"(?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)"),
     ("S", r"(?:identical|equivalent) (?:to|with)"),
     (
         "S",

@@ -13,7 +13,20 @@ _CLAIM_STEMS = (
     *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
 )
 _REFERRING_STEMS = (
-    *("same", "already", "supers", "superc", "subsum", "obsoleted", "replac", "track", "cover", "captur"),
+    *(
+        "same",
+        "already",
+        "supers",
+        "superc",
+        "subsum",
+        "absorb",
+        "encompass",
+        "obsoleted",
+        "replac",
+        "track",
+        "cover",
+        "captur",
+    ),
     *("merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu", "equivalent"),
     *(
         "instance",
@@ -38,17 +51,15 @@ _REFERRING_STEMS = (
     *(
         "similar",
         "identical",
+        "exactly like",
+        "exactly as",
+        "a better ",
         "differ",
         "let's",
         "lets ",
         "instead",
-        "一样",
-        "已有",
-        "已经有",
-        "已存在",
-        "既に",
-        "이미",
     ),
+    *("一样", "已有", "已经有", "已存在", "既に", "이미"),
     *("because #", "because http", "since #", "since http", "as #", "as http", "that one", "the other"),
 )
 # These bear on a claim that was made before.

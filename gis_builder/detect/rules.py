@@ -80,7 +80,7 @@ _DUPLICATES = (
     Rule("D", "I see that #1 duplicates #2.", rf"(?<![TVHJ]){_SUBJECT}[JM]?(?P<m>d){_TARGETS}"),
     Rule("D", "Duplicates: #1", r"(?P<m>d)[:,]{1,2}(?P<s>R)"),
     # The target stands after the marker.
-    Rule("D", "A dup of the old bug #1.", rf"(?P<m>D)i?[JE]?[,]?o[^DFSKXRLE?]{{0,7}}?{_TARGETS}"),
+    Rule("D", "A dup of the old bug #1.", rf"(?P<m>D)i?[JE]?[,]?o[^DFSKXRLE?]{{0,9}}?{_TARGETS}"),
     Rule("D", "They are dups; close the duplicate of this.", r"(?P<m>D)i?o[xJ]?(?P<r>T)"),
     Rule("D", "A dup of that one.", r"(?P<m>D)i?ox?O(?P<p>)"),
     Rule("D", "Dup: #1", rf"(?P<m>D)i?[,x]{{0,3}}e?[xi,]{{0,2}}{_TARGETS}"),
@@ -153,7 +153,7 @@ _LIKENESSES = (
     ),
     Rule("S", "和 #1 同一个问题", rf"{_TARGETS}w{{0,2}}(?P<m>s)"),
     Rule("S", "The very same problem: #1", rf"(?P<m>s)[,ab]{{0,2}}x?i?{_TARGETS}"),
-    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)x?i?{_TARGETS}"),
+    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)[xiJwC]{{0,3}}{_TARGETS}"),
     Rule("S", "Same issue, will close.", r"(?:^|(?<=[,yYJ]))(?P<k>)(?P<m>s)(?=[,.]|$)"),
     Rule(
         "S",
@@ -176,7 +176,7 @@ _CORRECTIONS = (Rule("D", "Sorry, I meant #1.", rf"(?P<c>c)[,xJi]{{0,2}}{_TARGET
 _TRACKED = (
     Rule("K", "This is already tracked in #1.", rf"(?<![wi]a)(?P<m>K)[,xJiwe]{{0,3}}?{_TARGETS}"),
     Rule("K", "It is tracked in the other issue.", r"(?P<m>K)x?(?P<p>O)"),
-    Rule("K", "#1 is the tracking issue.", rf"{_TARGETS}Vx?w?(?P<m>K)"),
+    Rule("K", "#1 is the tracking issue.", rf"{_TARGETS}[JH]{{0,2}}V[JH]{{0,2}}x?w?(?P<m>K)"),
     Rule("K", "I think #1 covers the same thing.", rf"{_TARGETS}[wJMHVo]{{0,4}}(?P<m>f)(?=[TxsO.,]|$)"),
     Rule("K", "This is part of #1.", rf"(?:^Y?,?|T[JHVxa]{{0,4}}w?[xa]?)(?P<m>P){_TARGETS}"),
     Rule("K", "This has already been reported as #1.", rf"(?P<m>A)[^RDFSLE?]{{0,5}}?{_TARGETS}"),
