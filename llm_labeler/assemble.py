@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from llm_labeler.dataset import DatasetRows, write
+from llm_labeler.doubts import Doubts
 from llm_labeler.ensemble import Judges, fit_judges, label
 from llm_labeler.evidence import Evidence, judged
 from llm_labeler.records import Judgement, Pair, Text
@@ -39,6 +40,7 @@ class Assembled:
     statistics: dict[str, Any]
     judges: Judges | None
     dropped: Mapping[str, int]
+    warnings: tuple[str, ...]  # what people should know before they use it
 
 
 @dataclass(slots=True)
@@ -99,10 +101,12 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
     candidates = _Candidates()
     emitted: list[tuple[str, str]] = []
     dropped: Counter[str] = Counter()
+    doubts = Doubts()
     answers = unjudged = proposals = 0
     for evidence in judged(store, record, by_id):
         pairs = label(evidence.candidates, evidence.votes, settings.ensemble, judges)
         rows.add(evidence.text, pairs)
+        doubts.add(evidence.proposals, evidence.answers)
         candidates.add(evidence.text, pairs)
         emitted += [
             (evidence.text.text_id, pair.candidate.candidate) for pair in pairs if pair.reason is None
@@ -133,11 +137,12 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
             "proposals": proposals,
             "candidates": table.height,
             "dropped": dropped_before,
+            "warnings": [*doubts.warnings()],
             **({"judges": judges.to_dict()} if judges else {}),
         },
         run=record.made_of(),
     )
-    return Assembled(statistics, judges, {**dropped_before, **rows.dropped})
+    return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
 
 
 def _judgements(evidence: Iterator[Evidence]) -> Iterator[Judgement]:

@@ -90,7 +90,7 @@ def label_card(
     """The README of the dataset.
 
     Args:
-        counts: `splits` and `llms` of the statistics.
+        counts: `splits`, `llms` and `warnings` of the statistics.
         run: What made it, see `llm_labeler.folders.run_record`.
         files: Configuration to split to file pattern.
         graded: Whether labels are other than 0 and 1.
@@ -102,6 +102,8 @@ def label_card(
     if rules:
         are = "is" if len(rules) == 1 else "are"
         limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)), is_are=are)
+    if warnings := counts.get("warnings"):
+        limits += "".join(f"\n* **Warning.** {warning}." for warning in warnings)
     sections = [
         ("", _RULES if only_rules else _LLMS),
         ("Counts", _counts(counts)),

@@ -82,7 +82,9 @@ def write(
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
     told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    doubt = "".join(f"; {warning}" for warning in statistics.get("warnings", ()))
     return (
-        f"no pair is left to write ({told or 'no LLM proposed any'}); look at some with `label show`, and see"
+        f"no pair is left to write ({told or 'no LLM proposed any'}){doubt};"
+        f" look at some with `label show`, and see"
         " the [filters] and [ensemble] settings"
     )

@@ -12,7 +12,7 @@ from llm_labeler.assemble import Assembled, assemble
 from llm_labeler.budget import Spending, check_prices
 from llm_labeler.dataset import check_out
 from llm_labeler.ensemble import Judges
-from llm_labeler.plan import Plan, estimate
+from llm_labeler.plan import Plan, estimate, refuse_fruitless
 from llm_labeler.prompts import load_template
 from llm_labeler.provider import Provider
 from llm_labeler.providers import build
@@ -120,7 +120,7 @@ def generate(
         show: Told how asking goes on.
 
     Raises:
-        ConfigError: a setting, key, model or folder is unusable.
+        ConfigError: a setting, key, model or folder is unusable, or the strategy could give no pair.
         DataError: no usable sentence, a damaged store, or no pair is left.
         RemoteError: a server failed, and the run is not to keep going; running again goes on.
     """
@@ -209,6 +209,7 @@ def plan(
 def _prepare(
     source: str, column: str | None, settings: LabelSettings
 ) -> tuple[RunRecord, Texts, dict[str, Provider]]:
+    refuse_fruitless(settings)
     template = load_template(settings.prompt)
     texts = read_texts(source, column=column, settings=settings.input)
     names = dict.fromkeys((*settings.proposers, *settings.judges))

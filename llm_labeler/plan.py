@@ -9,8 +9,10 @@ from typing import Any
 from llm_labeler.prompts import generation_asks
 from llm_labeler.provider import Provider
 from llm_labeler.records import Ask, Text, Usage
+from llm_labeler.settings import LabelSettings
 from llm_labeler.store import Store
 from llm_labeler.workplace import RunRecord
+from pairkit.errors import ConfigError
 
 _BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
 _LONGER = 1.3  # an answer's sentences against the text: numbers, line breaks, other words
@@ -78,6 +80,29 @@ class Plan:
                 for e in self.estimates
             },
         }
+
+
+def refuse_fruitless(settings: LabelSettings) -> None:
+    """See that the strategy can give a pair at all, before anything is paid for.
+
+    Raises:
+        ConfigError: it waits for what others say, and there are no others.
+    """
+    strategy, proposers, fewest = (
+        settings.ensemble.strategy,
+        settings.proposers,
+        settings.ensemble.min_sources,
+    )
+    if strategy == "agreement" and 0 < len(proposers) < fewest:
+        problem = f"keeps what {fewest} LLMs wrote alike"
+    elif strategy in ("vote", "weighted") and len(proposers) == 1 and set(settings.judges) <= set(proposers):
+        problem = "keeps what other LLMs confirm, as none judges its own sentences"
+    else:
+        return
+    raise ConfigError(
+        f"--strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
+        " come of it; name more LLMs (--llm, judge.llms), or use --strategy union"
+    )
 
 
 def estimate(

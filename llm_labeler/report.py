@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_labeler.budget import Spending
+from llm_labeler.doubts import Doubts
 from llm_labeler.evidence import proposed
 from llm_labeler.store import Store
 from llm_labeler.workplace import CANDIDATES_FILE, STORE_FILE, read_private, recall
@@ -57,6 +58,7 @@ class Report:
     llms: Mapping[str, Yield]
     turned_down: Mapping[str, int]  # candidates, by the ensemble's reason
     failures: Mapping[str, int]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -66,6 +68,7 @@ class Report:
             "llms": {name: one.to_dict() for name, one in self.llms.items()},
             "turned_down": dict(self.turned_down),
             "failures": dict(self.failures),
+            "warnings": [*self.warnings],
         }
 
     def to_markdown(self) -> str:
@@ -73,6 +76,7 @@ class Report:
         parts = [
             "# Labelling report",
             f"{self.texts:,} sentences were labelled.",
+            *(f"**Warning:** {warning}" for warning in self.warnings),
             "## By LLM",
             table(
                 ("LLM", "answers", "proposals", "kept", "pairs", "kept share", "calls", "tokens", "cost"),
@@ -103,8 +107,10 @@ def report(work: Path) -> Report:
     """
     record, texts = recall(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
+    doubts = Doubts()
     with Store.open(work / STORE_FILE) as store:
         for evidence in proposed(store, record, {text.text_id: text for text in texts}):
+            doubts.add(evidence.proposals, evidence.answers)
             for name, answers in evidence.answers.items():
                 llms[name].answers += answers
             for proposal in evidence.proposals:
@@ -122,7 +128,7 @@ def report(work: Path) -> Report:
         for name in proposers if reason is None else ():
             llms[name].pairs += 1
     turned_down = Counter(candidates["reason"].drop_nulls().to_list())
-    return Report(len(texts), record.dropped_texts, llms, turned_down, failures)
+    return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
 
 
 def _line(name: str, one: Yield) -> tuple[object, ...]:

@@ -80,6 +80,8 @@ class FilterSettings(Settings):
     min_length_ratio: float = Field(default=0.25, ge=0)  # characters of the candidate to the text's
     max_length_ratio: float = Field(default=4.0, gt=0)
     same_script: bool = True  # a candidate is written in the script that most of its text is
+    min_shared: float = Field(default=0.2, ge=0, le=1)  # content in common with the text; 0 asks for none
+    same_kind: bool = True  # a positive of a question asks too
     min_differing_words: int = Field(default=0, ge=0)  # negatives; the first public code had 5
     antonym_similarity: float = Field(default=0.95, gt=0, le=1)  # negatives at or above it are copies
 

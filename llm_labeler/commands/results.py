@@ -62,6 +62,8 @@ class Display:
 
 def show_labelled(labelled: Labelled, *, as_json: bool, quiet: bool) -> None:
     """The summary of a run."""
+    for warning in labelled.statistics.get("warnings", ()):
+        say(f"warning: {warning}", quiet=quiet)
     if labelled.judges is not None and not as_json:
         stdout.print(judges_table(labelled.judges))
         why = f" ({labelled.judges.reason})" if labelled.judges.reason else ""

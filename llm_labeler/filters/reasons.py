@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+# What tells that an LLM did something else than it was asked for.
+BESIDE = ("meta", "nothing_shared", "not_a_question")
+
 REASONS: Mapping[str, str] = MappingProxyType(
     {
         "control_characters": "it has signs that no sentence has, or that could not be decoded",
@@ -17,6 +20,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "too_long": "it is longer than `max_length_ratio` times its text",
         "near_copy": "a negative with the words of its text, articles, inflection and order aside",
         "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
+        "nothing_shared": "it has less in common with its text than `min_shared`; a negative, nothing at all",
+        "not_a_question": "a positive of a question that asks nothing: an answer to it, as a rule",
         "repeated": "the same LLM proposed it before, for the same text and polarity",
         "both_polarities": "it was proposed as a positive and as a negative of the same text",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from unicodedata import category
 
+from llm_labeler.filters.kinship import asks, is_question, shared
 from llm_labeler.filters.scripts import is_other_script
 from llm_labeler.filters.words import differing, fold, sameness, words
 from llm_labeler.records import Polarity
@@ -39,6 +40,8 @@ def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterS
     turned down, see `words.sameness`. A word that differs in earnest, such as "not", keeps it whatever the
     share. `min_differing_words` counts words in only one of the two, see `words.differing`; 0 asks for none.
 
+    What LLMs write who do something else than they were asked for is told from rewrites by `kinship`.
+
     Args:
         candidate: The sentence proposed.
         text: The sentence it was proposed for.
@@ -46,7 +49,10 @@ def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterS
         settings: The limits.
     """
     return (
-        _unfit(candidate) or _unlike(candidate, text, settings) or _same(candidate, text, polarity, settings)
+        _unfit(candidate)
+        or _unlike(candidate, text, settings)
+        or _same(candidate, text, polarity, settings)
+        or _beside(candidate, text, polarity, settings)
     )
 
 
@@ -83,6 +89,15 @@ def _same(candidate: str, text: str, polarity: Polarity, settings: FilterSetting
     if sameness(proposed, given) >= settings.antonym_similarity:
         return "near_copy"
     return "few_differing_words" if differing(proposed, given) < settings.min_differing_words else None
+
+
+def _beside(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """Why it says something else instead: an answer to the text, or a talk of its own."""
+    if polarity == "negative":
+        return "nothing_shared" if settings.min_shared and not shared(candidate, text) else None
+    if settings.same_kind and is_question(text) and not asks(candidate):
+        return "not_a_question"
+    return "nothing_shared" if shared(candidate, text) < settings.min_shared else None
 
 
 def _is_control(character: str) -> bool:

@@ -12,7 +12,7 @@ _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
 # Scripts that put no spaces between words: each character counts as one.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _ASCII_LOOKS = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")  # ASCII's part of `_LOOKS`
 _LOOKS = "PZC"  # punctuation, spaces, control signs
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -35,7 +35,7 @@ def words(sentence: str) -> list[str]:
     """The words of a sentence without case and punctuation; contracted negations are spelled out."""
     plain = normalize("NFKC", sentence).casefold()
     plain = _NOT.sub(_spelled_out, plain)
-    plain = _UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
+    plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
     if plain.isascii():
         return _ASCII_LOOKS.sub(" ", plain).split()
     return "".join(" " if category(character)[0] in _LOOKS else character for character in plain).split()
@@ -58,8 +58,8 @@ def sameness(one: Sequence[str], other: Sequence[str]) -> float:
     antonym, a number or any other word that only one of them has does, and makes it 0 however long they are:
     one word is enough for the opposite.
     """
-    left = [_stem(word) for word in one if word not in _ARTICLES]
-    right = [_stem(word) for word in other if word not in _ARTICLES]
+    left = [stem(word) for word in one if word not in _ARTICLES]
+    right = [stem(word) for word in other if word not in _ARTICLES]
     if left == right:
         return 1.0
     if len(left) != len(right) or Counter(left) != Counter(right):
@@ -67,7 +67,7 @@ def sameness(one: Sequence[str], other: Sequence[str]) -> float:
     return SequenceMatcher(None, left, right).ratio()
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A word without its English ending; short words and those with digits are left as they are."""
     if len(word) <= 3 or not word.isalpha():
         return word

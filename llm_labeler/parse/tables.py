@@ -147,7 +147,9 @@ def _of_unnamed(columns: list[int], body: list[list[str]], source: Source) -> di
         if all(source.is_as_long_as(row[column]) for row in body if column < len(row) and row[column])
     ]
     named = (
-        len(body) == 1 or len(whole) < 2 or all(row[whole[0]].endswith((".", "!", "?", "。")) for row in body)
+        len(body) == 1
+        or len(whole) < 2
+        or all("".join(row[whole[0] : whole[0] + 1]).endswith((".", "!", "?", "。")) for row in body)
     )
     kept = whole if named else whole[:1]
     kept = kept or columns[-1:]

@@ -72,8 +72,14 @@ def test_what_is_said_to_be_both_is_neither() -> None:
     screened = screen(
         TEXT,
         [
-            answer("a", "positive", "Someone strums.", "A guy plays a guitar."),
-            answer("b", "negative", "someone strums", "Someone strums!", "Nobody plays a guitar."),
+            answer("a", "positive", "Someone strums a guitar.", "A guy plays a guitar."),
+            answer(
+                "b",
+                "negative",
+                "someone strums a guitar",
+                "Someone strums a guitar!",
+                "Nobody plays a guitar.",
+            ),
         ],
         DEFAULT,
     )

@@ -212,6 +212,11 @@ def test_refusals(raw: str) -> None:
     assert set(reasons(raw)) == {"refusal"}
 
 
+def test_rows_need_not_have_all_cells() -> None:
+    raw = "| Formal | Informal |\n|---|---|\n| One is here. | Two is there. |\n| Three are here. |"
+    assert kept(raw, "It is here.") == ["One is here.", "Two is there.", "Three are here."]
+
+
 def test_a_refusal_told_by_the_server() -> None:
     assert reasons("No.", finish="refusal") == ["refusal"]
     assert reasons("", finish="refusal") == ["refusal"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.plan import estimate
+from llm_labeler.plan import estimate, refuse_fruitless
 from llm_labeler.prompts import Template
 from llm_labeler.providers import build
 from llm_labeler.records import Text
 from llm_labeler.settings import LabelSettings
 from llm_labeler.workplace import RunRecord
+from pairkit.errors import ConfigError
 
 TEXT = Text.of("x" * 40, 1)
 SERVER = {"kind": "openai_compatible", "model": "m", "base_url": "http://llm.example/v1", "max_tokens": 100}
@@ -55,3 +56,29 @@ def test_judging_is_part_of_the_guess() -> None:
 def test_rules_cost_nothing() -> None:
     (one,) = planned(llms=["wordnet"]).estimates
     assert (one.tokens, one.at_most, one.cost, one.leaves_machine) == (0, 0, 0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("tree", "refused"),
+    [
+        ({"ensemble": {"strategy": "agreement"}}, True),
+        ({"ensemble": {"strategy": "vote"}}, True),
+        ({"ensemble": {"strategy": "weighted"}}, True),
+        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["a"]}}, True),
+        ({"ensemble": {"strategy": "agreement", "min_sources": 3}, "llms": ["a", "b"]}, True),
+        ({"ensemble": {"strategy": "agreement", "min_sources": 1}}, False),
+        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["b"]}}, False),
+        ({"ensemble": {"strategy": "weighted"}, "llms": ["a", "b"]}, False),
+        ({"ensemble": {"strategy": "agreement"}, "llms": ["a", "b"]}, False),
+        ({}, False),
+    ],
+)
+def test_a_strategy_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
+    settings = LabelSettings.model_validate({"llms": ["a"], "llm": {"a": SERVER, "b": SERVER}, **tree})
+    if not refused:
+        refuse_fruitless(settings)
+        return
+    with pytest.raises(ConfigError, match="no pair could come of it") as caught:
+        refuse_fruitless(settings)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)

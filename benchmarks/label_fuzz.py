@@ -1,0 +1,220 @@
+"""Mutated answers through everything that `label` reads them with: no exception, and no time.
+
+    python benchmarks/label_fuzz.py [--inputs 1000000] [--seed 0] [--processes 2]
+
+Seeds are the invented answers of tests/llm_labeler/answers. Each input is one of them, cut, doubled, spliced
+with others and strewn with what parsers stumble over; it is read as an answer and as a judge's, and its
+sentences pass the filters. Prints how many inputs and candidates there were, and the slowest. The exit code
+is 1 if one raised, gave a reason that is not listed, or took over a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from llm_labeler.filters import REASONS as FILTER_REASONS
+from llm_labeler.filters import screen
+from llm_labeler.judge import judge_asks, judge_batches, read_verdicts
+from llm_labeler.parse import REASONS, parse_answer
+from llm_labeler.records import AskKey, Candidate, Text
+from llm_labeler.settings import FilterSettings, JudgeSettings
+from tests.llm_labeler.answer_formats import FOLDER, Format, read
+
+MOST_SECONDS = 1.0
+_LONGEST = 3_000  # characters of an input; `hostile_texts.py` measures long ones
+_STREWN = (
+    *(
+        "\n",
+        "\n\n",
+        "\t",
+        " ",
+        "1. ",
+        "2) ",
+        "- ",
+        "* ",
+        "**",
+        "__",
+        "#",
+        "##",
+        '"',
+        "“",
+        "”",
+        "'",
+        "`",
+        "```",
+        "「",
+    ),
+    *(
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+        ":",
+        "：",
+        ",",
+        ";",
+        "|",
+        "|---|",
+        "\\",
+        "\\n",
+        "\\item ",
+        "<li>",
+        "</",
+        "<a>",
+        "&lt;",
+    ),
+    *(
+        "<think>",
+        "</think>",
+        "[INST]",
+        "[/INST]",
+        "<|im_end|>",
+        "</s>",
+        "Input sentence: ",
+        "Output:",
+        "User: ",
+    ),
+    *(
+        "Original: ",
+        "Antonyms:",
+        "Synonym 1: ",
+        "Final answer:",
+        "(note ",
+        "->",
+        "→",
+        " - ",
+        "—",
+        "#1 ",
+        "①",
+        "²",
+        "１．",
+    ),
+    *(
+        "\x00",
+        "\ud83d",
+        "\ufeff",
+        "\u200b",
+        "😊",
+        "ﷺ",
+        "İ",
+        "ß",
+        "同义句：",
+        "same",
+        "opposite",
+        '{"1": "same"}',
+        "9" * 30,
+    ),
+)
+_FINISHES = ("stop", "length", "", "refusal", "content_filter", "MAX_TOKENS", "error")
+
+
+class Outcome(NamedTuple):
+    """Of one process."""
+
+    inputs: int
+    sentences: int
+    slowest: float
+    faults: list[str]
+
+
+def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, str]:
+    """A format, and an answer made of it and of others."""
+    one = chosen.choice(formats)
+    raw = one.raw
+    for _ in range(chosen.randint(1, 5)):
+        at, end = sorted(chosen.randint(0, len(raw)) for _ in range(2))
+        match chosen.randrange(7):
+            case 0:
+                raw = raw[:at] + raw[end:]
+            case 1:
+                raw = raw[:at] + raw[at:end] * 2 + raw[end:]
+            case 2:
+                other = chosen.choice(formats).raw
+                raw = raw[:at] + other[chosen.randint(0, len(other)) :]
+            case 3:
+                lines = raw.split("\n")
+                chosen.shuffle(lines)
+                raw = "\n".join(lines)
+            case 4:
+                raw = raw[:at] + raw[at:end].swapcase() + raw[end:]
+            case _:
+                raw = raw[:at] + chosen.choice(_STREWN) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
+    return one, raw[:_LONGEST]
+
+
+def read_all(one: Format, raw: str, chosen: random.Random) -> int:
+    """Read one input in every way; the number of its sentences.
+
+    Raises:
+        AssertionError: a reason that is none.
+    """
+    finish, size = chosen.choice(_FINISHES), chosen.choice((None, one.size, 1))
+    source = Text.of(one.text, 1)
+    items = parse_answer(raw, text=one.text, finish=finish, size=size, polarity=one.polarity)
+    key = AskKey(source.text_id, "llm", one.polarity, "", "")
+    screened = screen(source, [(key, items)], FilterSettings())
+    reasons = {item.reason for item in items} | {proposal.reason for proposal in screened.proposals}
+    if not items or not reasons <= {None, *REASONS, *FILTER_REASONS}:
+        raise AssertionError(f"{reasons}")
+    candidates = screened.candidates or (Candidate(source.text_id, one.expected[0], one.polarity, ("llm",)),)
+    batches = judge_batches(candidates, "judge", JudgeSettings(), 1)
+    asks = judge_asks(source, candidates, "judge", "", JudgeSettings(), 1)
+    for ask, batch in zip(asks, batches, strict=True):
+        if len(read_verdicts(ask, batch, raw, finish)) != len(batch):
+            raise AssertionError("a candidate without a judgement")
+    return len(screened.candidates)
+
+
+def fuzz(inputs: int, seed: int) -> Outcome:
+    """Read so many inputs."""
+    formats = [one for path in sorted(FOLDER.glob("*.txt")) for one in read(path.stem)]
+    chosen = random.Random(seed)  # noqa: S311 - no secret
+    sentences, slowest = 0, 0.0
+    faults: list[str] = []
+    for _ in range(inputs):
+        one, raw = mutated(formats, chosen)
+        start = time.process_time()
+        try:
+            sentences += read_all(one, raw, chosen)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            faults.append(f"{type(error).__name__}: {error}: {one.text!r} {raw!r}")
+        seconds = time.process_time() - start
+        slowest = max(slowest, seconds)
+        if seconds > MOST_SECONDS:
+            faults.append(f"{seconds:.1f} s: {one.text!r} {raw!r}")
+        if len(faults) > 20:
+            break
+    return Outcome(inputs, sentences, slowest, faults)
+
+
+def main() -> None:
+    """Fuzz in several processes and tell."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args()
+    share = -(-given.inputs // given.processes)
+    seeds = range(given.seed, given.seed + given.processes)
+    with ProcessPoolExecutor(given.processes) as pool:
+        outcomes = list(pool.map(fuzz, [share] * given.processes, seeds))
+    print(f"{sum(o.inputs for o in outcomes):,} inputs, {sum(o.sentences for o in outcomes):,} candidates")
+    print(f"slowest {max(o.slowest for o in outcomes):.3f} s of CPU")
+    faults = [fault for outcome in outcomes for fault in outcome.faults]
+    print("\n".join(faults[:20]))
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

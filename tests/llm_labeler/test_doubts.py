@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from llm_labeler.doubts import Doubts
+from llm_labeler.records import Proposal
+
+
+def proposals(llm: str, *reasons: str | None) -> list[Proposal]:
+    return [Proposal("t", llm, "positive", "", f"sentence {n}", reason) for n, reason in enumerate(reasons)]
+
+
+def warnings(llm: str, *reasons: str | None, answers: int = 4) -> tuple[str, ...]:
+    doubts = Doubts()
+    doubts.add(proposals(llm, *reasons), Counter({llm: answers}))
+    return doubts.warnings()
+
+
+def test_an_llm_that_answers_instead_of_rewriting() -> None:
+    (warning,) = warnings("ann", "not_a_question", "nothing_shared", "meta", None, "preamble")
+    assert warning.startswith("ann: 3 of 4 sentences")
+    assert "label show" in warning
+
+
+def test_half_and_a_few_are_no_cause() -> None:
+    assert warnings("ann", "not_a_question", "nothing_shared", "meta", None, None, None) == ()
+    assert warnings("ann", "not_a_question", "meta") == ()
+    assert warnings("ann") == ()
+
+
+def test_a_limit_spent_on_reasoning() -> None:
+    (warning,) = warnings("ann", "limit_spent", "limit_spent", "limit_spent", None)
+    assert "3 of 4 answers" in warning
+    assert "llm.ann.max_tokens" in warning
+    assert warnings("ann", "limit_spent", "limit_spent", "limit_spent", None, answers=6) == ()
+
+
+def test_each_llm_for_itself_in_order_of_names() -> None:
+    doubts = Doubts()
+    for llm in ("bob", "ann"):
+        doubts.add(proposals(llm, "meta", "meta", "meta"), Counter({llm: 1}))
+    doubts.add(proposals("cat", None, None, None), Counter({"cat": 1}))
+    assert [warning.split(":")[0] for warning in doubts.warnings()] == ["ann", "bob"]
