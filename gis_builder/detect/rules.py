@@ -153,7 +153,7 @@ _LIKENESSES = (
     ),
     Rule("S", "和 #1 同一个问题", rf"{_TARGETS}w{{0,2}}(?P<m>s)"),
     Rule("S", "The very same problem: #1", rf"(?P<m>s)[,ab]{{0,2}}x?i?{_TARGETS}"),
-    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)[xiJwC]{{0,3}}{_TARGETS}"),
+    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)[xiJwCO]{{0,3}}{_TARGETS}"),
     Rule("S", "Same issue, will close.", r"(?:^|(?<=[,yYJ]))(?P<k>)(?P<m>s)(?=[,.]|$)"),
     Rule(
         "S",
