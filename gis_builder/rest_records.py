@@ -4,117 +4,237 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+from msgspec import UNSET, Meta, UnsetType
+
+from gis_builder.decoding import (
+    MOST_NUMBER,
+    Count,
+    Id,
+    Login,
+    Malformed,
+    Node,
+    Number,
+    RepoName,
+    Time,
+    Word,
+    convert,
+    stamp,
+    stamp_or_none,
+    whole_text,
+)
 from gis_builder.records import Comment, Event, Issue, IssueRef
-
-Object = Mapping[str, Any]
 
 EVENT_KINDS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
 _GHOST = "ghost"  # whom REST names in place of every deleted account; GraphQL names nobody
 _BOT = "[bot]"  # how REST ends a bot's login; GraphQL leaves it off
 
+_REPO = re.compile(r"/repos/([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)/?")
+_ISSUE = re.compile(r"/issues/([0-9]{1,10})")
+_Url = Annotated[str, Meta(max_length=2000)]
+_Reference = Annotated[str, Meta(pattern=r"\A[^/\s#]+/[^/\s#]+#[0-9]{1,10}\Z", max_length=300)]
 
-def issue_record(repo: str, value: Object) -> Issue:
-    """An issue or pull request; the list of issues has no `closed_by`, which the closing event then tells."""
+
+class Account(Node, frozen=True):
+    """Who did something."""
+
+    login: Login
+    type: str | None = None
+
+
+class Label(Node, frozen=True):
+    """A label."""
+
+    name: str
+
+
+class _Present(Node, frozen=True):
+    """What is only looked for."""
+
+
+class IssueObject(Node, frozen=True):
+    """An issue or, where it has the key `pull_request`, a pull request."""
+
+    number: Number
+    title: str
+    state: Literal["open", "closed"]
+    created_at: Time
+    updated_at: Time
+    body: str | None = None
+    state_reason: Word | None = None
+    user: Account | None = None
+    author_association: Word | None = None
+    closed_at: Time | None = None
+    closed_by: Account | None = None
+    labels: list[Label] | None = None
+    comments: Count = 1
+    pull_request: _Present | UnsetType | None = UNSET
+    repository_url: _Url | None = None
+
+    @property
+    def is_pull(self) -> bool:
+        """Whether it is a pull request."""
+        return self.pull_request is not UNSET
+
+
+class _Home(Node, frozen=True):
+    url: _Url
+
+
+class CommentObject(Node, frozen=True):
+    """A comment of an issue or pull request."""
+
+    id: Id
+    created_at: Time
+    body: str | None = None
+    user: Account | None = None
+    author_association: Word | None = None
+    issue_url: _Url | None = None
+
+
+class EventObject(Node, frozen=True):
+    """An event; those of other kinds than ours may lack all else."""
+
+    event: str | None = None
+    id: Id | None = None
+    created_at: Time | None = None
+    actor: Account | None = None
+    state_reason: Word | None = None
+    canonical: _Reference | None = None  # a dump's own
+    issue_url: _Url | None = None
+    issue: _Home | None = None
+
+
+class RepoObject(Node, frozen=True):
+    """A repository."""
+
+    full_name: RepoName
+    private: bool = False
+    has_issues: bool = True
+    created_at: Time | None = None
+
+
+O = TypeVar("O", bound=Node)  # noqa: E741
+Given = Mapping[str, Any]
+
+
+def issue_record(repo: str, value: IssueObject | Given) -> Issue:
+    """An issue or pull request; the list of issues has no `closed_by`, which the closing event then tells.
+
+    Raises:
+        Malformed: the value is none; so in all functions here.
+    """
+    item = _taken(value, IssueObject)
     return Issue(
         repo=repo,
-        number=value["number"],
-        title=_text(value["title"]),
-        body=_text(value.get("body")),
-        state=value["state"],
-        state_reason=value.get("state_reason"),
-        author=_login(value.get("user")),
-        author_association=value.get("author_association") or "NONE",
-        created_at=value["created_at"],
-        updated_at=value["updated_at"],
-        closed_at=value.get("closed_at"),
+        number=item.number,
+        title=whole_text(item.title),
+        body=whole_text(item.body),
+        state=item.state,
+        state_reason=item.state_reason,
+        author=_login(item.user),
+        author_association=item.author_association or "NONE",
+        created_at=stamp(item.created_at),
+        updated_at=stamp(item.updated_at),
+        closed_at=stamp_or_none(item.closed_at),
         # What was reopened keeps the name of who once closed it.
-        closed_by=_login(value.get("closed_by")) if value.get("closed_at") else None,
-        is_pull="pull_request" in value,
-        is_bot=_is_bot(value.get("user")),
-        labels=tuple(sorted({_text(label["name"]) for label in value.get("labels") or ()})),
+        closed_by=_login(item.closed_by) if item.closed_at else None,
+        is_pull=item.is_pull,
+        is_bot=_is_bot(item.user),
+        labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
     )
 
 
-def pull_record(repo: str, value: Object) -> Issue:
+def pull_record(repo: str, value: IssueObject | Given) -> Issue:
     """A pull request, of which only the title is kept: it is no issue, and that is what is asked of it."""
+    item = _taken(value, IssueObject)
     return Issue(
         repo=repo,
-        number=value["number"],
-        title=_text(value["title"]),
+        number=item.number,
+        title=whole_text(item.title),
         body="",
-        state=value["state"],
+        state=item.state,
         state_reason=None,
         author=None,
         author_association="NONE",
-        created_at=value["created_at"],
-        updated_at=value["updated_at"],
+        created_at=stamp(item.created_at),
+        updated_at=stamp(item.updated_at),
         closed_at=None,
         closed_by=None,
         is_pull=True,
     )
 
 
-def comment_record(value: Object) -> Comment:
+def comment_record(value: CommentObject | Given) -> Comment:
     """A comment of an issue."""
+    item = _taken(value, CommentObject)
     return Comment(
-        id=value["id"],
-        author=_login(value.get("user")),
-        author_association=value.get("author_association") or "NONE",
-        created_at=value["created_at"],
-        body=_text(value.get("body")),
-        is_bot=_is_bot(value.get("user")),
+        id=item.id,
+        author=_login(item.user),
+        author_association=item.author_association or "NONE",
+        created_at=stamp(item.created_at),
+        body=whole_text(item.body),
+        is_bot=_is_bot(item.user),
     )
 
 
-def event_record(value: Object) -> Event | None:
+def event_record(value: EventObject | Given) -> Event | None:
     """An event of the kinds that bear on duplicates; None for another.
 
     The API's own mark does not name the canonical issue; a dump's may, as `canonical: "owner/name#N"`.
     """
-    if value.get("event") not in EVENT_KINDS:
+    item = _taken(value, EventObject)
+    if item.event not in EVENT_KINDS:
         return None
-    canonical = re.fullmatch(r"(.+)#(\d+)", value.get("canonical") or "")
+    if item.created_at is None:
+        raise Malformed("created_at: missing")
+    home, _, number = (item.canonical or "").rpartition("#")
     return Event(
-        kind=value["event"],
-        actor=_login(value.get("actor")),
-        created_at=value["created_at"],
-        target=IssueRef(canonical[1], int(canonical[2])) if canonical else None,
-        state_reason=value.get("state_reason") if value["event"] == "closed" else None,
+        kind=item.event,
+        actor=_login(item.actor),
+        created_at=stamp(item.created_at),
+        target=IssueRef(home, _in_range(int(number))) if home else None,
+        state_reason=item.state_reason if item.event == "closed" else None,
     )
 
 
-def number_of(value: Object) -> int:
+def number_of(value: CommentObject | EventObject) -> int:
     """The number of the issue that a comment or event object belongs to."""
-    url = value.get("issue_url") or (value.get("issue") or {}).get("url") or ""
-    return int(url.rsplit("/", 1)[1])
+    url = value.issue_url
+    if not url and isinstance(value, EventObject) and value.issue:
+        url = value.issue.url
+    match = _ISSUE.search(url or "", (url or "").rfind("/issues/") if url else 0)
+    if match is None or match.end() != len(url or ""):
+        raise Malformed("issue_url: it names no issue")
+    return _in_range(int(match[1]))
 
 
-def repo_of(value: Object) -> str:
+def repo_of(value: IssueObject) -> str:
     """The repository that an issue object belongs to now, `owner/name`."""
-    owner, name = str(value["repository_url"]).rsplit("/", 2)[1:]
-    return f"{owner}/{name}"
+    url = value.repository_url or ""
+    match = _REPO.fullmatch(url, max(0, url.rfind("/repos/")))
+    if match is None:
+        raise Malformed("repository_url: it names no repository")
+    return match[1]
 
 
-def _login(account: Object | None) -> str | None:
+def _taken(value: O | Given, kind: type[O]) -> O:
+    return value if isinstance(value, kind) else convert(value, kind)
+
+
+def _in_range(number: int) -> int:
+    if not 1 <= number <= MOST_NUMBER:
+        raise Malformed(f"a number beyond {MOST_NUMBER}")
+    return number
+
+
+def _login(account: Account | None) -> str | None:
     """The account's name as GraphQL gives it; None where it is gone, lest two such pass for one person."""
-    login = account["login"] if account else None
-    if login is None or login == _GHOST:
+    if account is None or account.login == _GHOST:
         return None
-    return str(login).removesuffix(_BOT)
+    return account.login.removesuffix(_BOT)
 
 
-def _is_bot(account: Object | None) -> bool:
-    return account is not None and (account.get("type") == "Bot" or str(account["login"]).endswith(_BOT))
-
-
-def _text(text: str | None) -> str:
-    """The text; null is empty, and half a surrogate pair, which no UTF-8 file can hold, is replaced."""
-    if not text:
-        return ""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+def _is_bot(account: Account | None) -> bool:
+    return account is not None and (account.type == "Bot" or account.login.endswith(_BOT))

@@ -6,12 +6,18 @@ so the decision is made once, here, and the client acts on its result alone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Decoder
+
+from gis_builder.decoding import Malformed, Node, decode
+from pairkit.printable import one_line
 
 
 class AnswerKind(StrEnum):
@@ -62,20 +68,40 @@ class Answer:
     """A classified answer."""
 
     kind: AnswerKind
-    data: Any = None
+    data: Any = None  # GraphQL: what is under each alias
     errors: tuple[GraphQLError, ...] = ()
     wait_s: float | None = None  # what the server asks for; None where it names no time
     message: str = ""
     final: bool = True  # BAD_REPLY only: whether asking again would give the same
     was_heard: bool = True  # False: nothing came back at all
     budget: Budget | None = None
-
-    def rephrased(self, change: Callable[[str], str]) -> Answer:
-        """The same answer with every message changed; the data stays as it is."""
-        errors = tuple(replace(error, message=change(error.message)) for error in self.errors)
-        return replace(self, errors=errors, message=change(self.message))
+    cost: int = 1  # points
 
 
+class _Extensions(Node, frozen=True):
+    code: str = ""
+
+
+class _Error(Node, frozen=True):
+    message: str = ""
+    type: str | None = None
+    path: list[str | int] | None = None
+    extensions: _Extensions | None = None
+
+
+class _GraphQLBody(Node, frozen=True):
+    data: dict[str, Raw] | UnsetType | None = UNSET
+    errors: list[_Error] | UnsetType | None = UNSET
+
+
+class _MessageBody(Node, frozen=True):
+    message: str = ""
+
+
+_GRAPHQL_BODY, _MESSAGE_BODY = Decoder(_GraphQLBody), Decoder(_MessageBody)
+_INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
+_LONGEST_DATE = 100
+_SHOWN = 20  # errors of one answer
 _HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
 _HEAVY_WORDS = (
     "something went wrong while executing your query",
@@ -93,24 +119,23 @@ _HEAVY_STATUS = {413, 502, 504}
 _PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
-def classify(status: int, headers: Mapping[str, str], body: bytes | str, *, graphql: bool = True) -> Answer:
+def classify(status: int, headers: Mapping[str, str], body: bytes, *, graphql: bool = True) -> Answer:
     """Decide what an answer means.
 
     Args:
         status: The HTTP status.
         headers: The response's headers, in any case.
         body: The response's body.
-        graphql: Whether a GraphQL endpoint was asked; REST bodies are passed on as they are.
+        graphql: Whether a GraphQL endpoint was asked; what a REST body holds is not looked at.
     """
     low = {name.lower(): value for name, value in headers.items()}
     return replace(_classify(status, low, body, graphql=graphql), budget=_budget(low))
 
 
-def _classify(status: int, low: Mapping[str, str], body: bytes | str, *, graphql: bool) -> Answer:
-    parsed = _parse(body)
-    message = _message(parsed) or f"HTTP {status}"
+def _classify(status: int, low: Mapping[str, str], body: bytes, *, graphql: bool) -> Answer:
     if 200 <= status < 300:
-        return _of_success(low, body, parsed, graphql=graphql)
+        return _of_success(low, body) if graphql else Answer(AnswerKind.OK)
+    message = _message(body) or f"HTTP {status}"
     if status == 401:
         return Answer(AnswerKind.AUTH, message=message)
     if status in (403, 429):
@@ -144,42 +169,45 @@ def requested_wait_s(headers: Mapping[str, str]) -> float | None:
     return None if reset is None or now is None else max(0.0, reset - now)
 
 
-def _of_success(headers: Mapping[str, str], body: bytes | str, parsed: Any, *, graphql: bool) -> Answer:
-    if not graphql:
-        if parsed is None and body.strip():
-            return Answer(AnswerKind.BAD_REPLY, message="a body that is not JSON", final=False)
-        return Answer(AnswerKind.OK, data=parsed)
-    if not isinstance(parsed, dict) or not ({"data", "errors"} & parsed.keys()):
-        return Answer(AnswerKind.BAD_REPLY, message="a body that is not a GraphQL answer", final=False)
-    errors = _errors(parsed.get("errors"))
-    data = parsed.get("data")
+def _of_success(headers: Mapping[str, str], body: bytes) -> Answer:
+    try:
+        parsed = decode(body, _GRAPHQL_BODY)
+    except Malformed as error:
+        return bad_reply(f"a body that is not a GraphQL answer ({error})")
+    if parsed.data is UNSET and parsed.errors is UNSET:
+        return bad_reply("a body that is not a GraphQL answer")
+    errors = tuple(map(_error, parsed.errors or ()))
+    data = parsed.data or None
     if not errors:
         return _of_data(data)
-    joined = "; ".join(error.message for error in errors)[:300]
+    joined = one_line("; ".join(error.message for error in errors[:_SHOWN]))
     types = {error.type for error in errors}
     if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
         return Answer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
     if any(words in joined.lower() for words in _SECONDARY_WORDS):
         return Answer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
-    if isinstance(data, dict) and any(value is not None for value in data.values()):
+    if data and any(bytes(value) != b"null" for value in data.values()):
         return Answer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
-    return _of_nothing(data, errors, types, joined)
+    return _of_nothing(errors, types, joined)
 
 
-def _of_data(data: Any) -> Answer:
-    if not isinstance(data, dict):
-        return Answer(AnswerKind.BAD_REPLY, message="a GraphQL answer without data", final=False)
-    return Answer(AnswerKind.OK, data=data)
+def _of_data(data: Mapping[str, Raw] | None) -> Answer:
+    return Answer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL answer without data")
 
 
-def _of_nothing(data: Any, errors: tuple[GraphQLError, ...], types: set[str], message: str) -> Answer:
+def bad_reply(message: str) -> Answer:
+    """An answer that is none, though the same question may bring one the next time."""
+    return Answer(AnswerKind.BAD_REPLY, message=message, final=False)
+
+
+def _of_nothing(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> Answer:
     """Classify an answer of errors only, where `data` is null or holds nothing but nulls."""
     if any(error.is_heavy for error in errors):
         return Answer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
     if types & _DENIED_TYPES:
-        return Answer(AnswerKind.FORBIDDEN, data=data, errors=errors, message=message)
+        return Answer(AnswerKind.FORBIDDEN, errors=errors, message=message)
     if "NOT_FOUND" in types:
-        return Answer(AnswerKind.NOT_FOUND, data=data, errors=errors, message=message)
+        return Answer(AnswerKind.NOT_FOUND, errors=errors, message=message)
     if types & _PASSING_TYPES:
         return Answer(AnswerKind.TRANSIENT, errors=errors, message=message)
     return Answer(AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}")
@@ -197,28 +225,18 @@ def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> Answer
     return Answer(AnswerKind.FORBIDDEN, message=message)
 
 
-def _parse(body: bytes | str) -> Any:
+def _message(body: bytes) -> str:
     try:
-        return json.loads(body)
-    except ValueError:  # UnicodeDecodeError is one too
-        return None
+        return one_line(decode(body, _MESSAGE_BODY).message)
+    except Malformed:  # a gateway's page
+        return ""
 
 
-def _message(parsed: Any) -> str:
-    return str(parsed.get("message") or "")[:300] if isinstance(parsed, dict) else ""
-
-
-def _errors(raw: Any) -> tuple[GraphQLError, ...]:
-    if not isinstance(raw, list):
-        return ()
-    return tuple(
-        GraphQLError(
-            path=tuple(part for part in error.get("path") or () if isinstance(part, str | int)),
-            type=str(error.get("type") or (error.get("extensions") or {}).get("code") or ""),
-            message=str(error.get("message") or "an error without a message")[:300],
-        )
-        for error in raw
-        if isinstance(error, dict)
+def _error(raw: _Error) -> GraphQLError:
+    return GraphQLError(
+        path=tuple(raw.path or ()),
+        type=one_line(raw.type or (raw.extensions.code if raw.extensions else "")),
+        message=one_line(raw.message) or "an error without a message",
     )
 
 
@@ -238,14 +256,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(int(text))
-    except ValueError:
-        return None
+    return float(text) if text and _INTEGER.fullmatch(text) else None
 
 
 def _http_date(text: str | None) -> float | None:
     try:
-        return None if text is None else parsedate_to_datetime(text).timestamp()
-    except ValueError:
+        return None if text is None else parsedate_to_datetime(text[:_LONGEST_DATE]).timestamp()
+    except (ValueError, OverflowError, TypeError):
         return None

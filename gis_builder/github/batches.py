@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from gis_builder.github.client import Client, Reply, TooHeavy
+from gis_builder.github.query import Query
 from pairkit.errors import RemoteError
+
+T = TypeVar("T")
 
 
 class BatchSize:
@@ -25,8 +29,8 @@ class BatchSize:
 
 
 def ask_sized(
-    client: Client, size: BatchSize, build: Callable[[int], str], attempts: int
-) -> tuple[Reply, int]:
+    client: Client, size: BatchSize, build: Callable[[int], Query[T]], attempts: int
+) -> tuple[Reply[T], int]:
     """Ask for `size.now` things, or fewer until the server manages.
 
     Returns the reply and how many things were asked for. A reply that was cut for its weight is returned only

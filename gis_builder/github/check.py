@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from gis_builder.decoding import Malformed, stamp, stamp_or_none
 from gis_builder.github.answers import GraphQLError
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
+from gis_builder.github.nodes import RepositoryNode
 from gis_builder.github.parse import well_formed
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
-from pairkit.errors import ConfigError
+from pairkit.errors import BadReply, ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.\.?$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
@@ -78,35 +79,36 @@ def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: boo
         crawl.client.back_off(attempt, "a repository could not be looked up")
     rows = []
     for place, name in enumerate(names[:count]):
-        with well_formed(name):
-            node = reply.data[f"r{place}"]
-        row = _row(crawl, name, node, _errors(reply).get(f"r{place}"))
+        if f"r{place}" not in reply.data:
+            raise BadReply(f"{name}: a reply without it; run the same command again to go on")
+        row = _row(crawl, name, reply.data[f"r{place}"], _errors(reply).get(f"r{place}"))
         old = crawl.store.repo(name)
         # A crawl that failed half way goes on from what it had, so an update has to look back as far.
         rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)
     return rows
 
 
-def _errors(reply: Reply) -> dict[str, GraphQLError]:
+def _errors(reply: Reply[RepositoryNode]) -> dict[str, GraphQLError]:
     return {str(error.path[0]): error for error in reply.errors if error.path}
 
 
-def _row(crawl: Crawl, name: str, node: Mapping[str, Any] | None, error: GraphQLError | None) -> RepoRow:
+def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None) -> RepoRow:
     if node is None:
         return _absent(name, error)
     with well_formed(name):
-        full_name = node["nameWithOwner"]
-        labels = [label["name"] for label in (node["labels"] or {"nodes": []})["nodes"]]
-        newest, pulls = node["newest"]["nodes"], node["pulls"]["nodes"]
+        labels = [label.name for label in node.labels.nodes] if node.labels else []
+        newest, fresh = node.newest.nodes, node.fresh.nodes
+        if bool(newest) != bool(fresh) or (node.newest.total_count and not newest):
+            raise Malformed("no newest issue, though there are some")
         row = RepoRow(
             name=name,
             outcome=RepoOutcome.OK,
-            full_name=full_name,
-            max_number=max([found["number"] for found in (*newest, *pulls)], default=0),
-            issue_count=node["newest"]["totalCount"],
-            created_at=node["createdAt"],
-            newest_at=newest[0]["createdAt"] if newest else "",
-            as_of=node["fresh"]["nodes"][0]["updatedAt"] if newest else "",
+            full_name=node.name_with_owner,
+            max_number=max([found.number for found in (*newest, *node.pulls.nodes)], default=0),
+            issue_count=node.newest.total_count,
+            created_at=stamp_or_none(node.created_at) or "",
+            newest_at=(stamp_or_none(newest[0].created_at) or "") if newest else "",
+            as_of=stamp(fresh[0].updated_at) if fresh else "",
             labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
         )
         return _with_outcome(crawl, row, node)
@@ -117,11 +119,11 @@ def _is_duplicate_label(label: str) -> bool:
     return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
 
 
-def _with_outcome(crawl: Crawl, row: RepoRow, node: Mapping[str, Any]) -> RepoRow:
-    if node["isPrivate"] and not crawl.settings.include_private:
+def _with_outcome(crawl: Crawl, row: RepoRow, node: RepositoryNode) -> RepoRow:
+    if node.is_private and not crawl.settings.include_private:
         words = "private; set include_private to crawl what this token can see"
         return RepoRow(row.name, RepoOutcome.PRIVATE, detail=words)
-    if not node["hasIssuesEnabled"]:
+    if not node.has_issues_enabled:
         return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
     if not row.issue_count:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")

@@ -8,15 +8,18 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gis_builder.github.answers import Answer, AnswerKind, Budget, GraphQLError
 from gis_builder.github.progress import Listener, Waiting, ignore
+from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from gis_builder.github.transport import GraphQLTransport, Transport
 from gis_builder.store import Page, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+
+T = TypeVar("T")
 
 
 class TooHeavy(RemoteError):  # noqa: N818
@@ -36,10 +39,10 @@ class Denied(RemoteError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """The data of an answer, and the errors of those parts that are missing from it."""
+class Reply(Generic[T]):
+    """What is under each alias of a query, and the errors of those parts that are missing from it."""
 
-    data: Mapping[str, Any]
+    data: Mapping[str, T | None]
     errors: tuple[GraphQLError, ...] = ()
 
     @property
@@ -75,7 +78,7 @@ class Client:
         self._was_heard = False
         self._budget: Budget | None = None
 
-    def ask(self, query: str) -> Reply:
+    def ask(self, query: Query[T]) -> Reply[T]:
         """Ask until there is an answer.
 
         Raises:
@@ -86,12 +89,16 @@ class Client:
             BadReply: the server refuses the query itself, or talks nonsense again and again.
             RemoteError: it failed `attempts` times in a row.
         """
+        answer = self._until_answered(query)
+        return Reply(answer.data, answer.errors)
+
+    def _until_answered(self, query: Query[Any]) -> Answer:
         failures = waits = 0
         while True:
             answer = self._ask_once(query)
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
-                    return Reply(answer.data, answer.errors)
+                    return answer
                 case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
                     waits += 1
                     self._wait_for_limit(answer, waits)
@@ -131,13 +138,13 @@ class Client:
         transport = GraphQLTransport(settings.graphql_address, token, settings.timeout_s)
         return settings.graphql_url, transport
 
-    def _ask_once(self, query: str) -> Answer:
+    def _ask_once(self, query: Query[Any]) -> Answer:
         self._check_stop()
         start = time.monotonic()
         answer = self._transport.ask(query)
         self._was_heard |= answer.was_heard
         self._budget = answer.budget or self._budget
-        self._usage += Usage(_cost(answer), 1, time.monotonic() - start)
+        self._usage += Usage(answer.cost, 1, time.monotonic() - start)
         return answer
 
     @staticmethod
@@ -182,11 +189,6 @@ class Client:
     def _check_stop(self) -> None:
         if self._stop.is_set():
             raise Stopped("the crawl was stopped; run the same command again to go on")
-
-
-def _cost(answer: Answer) -> int:
-    rate = answer.data.get("rateLimit") if isinstance(answer.data, dict) else None
-    return int(rate["cost"]) if isinstance(rate, dict) and isinstance(rate.get("cost"), int) else 1
 
 
 def _error_of(answer: Answer, token: str) -> RemoteError:

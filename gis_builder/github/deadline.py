@@ -116,7 +116,7 @@ class _Reader(io.BufferedReader):
 class _Response(HTTPResponse):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fp = _Reader(self.fp.detach())  # type: ignore[arg-type] # a socket's raw file
+        self.fp = _Reader(self.fp.detach())
 
 
 class _Watched(HTTPConnection):

@@ -14,7 +14,7 @@ from http.cookiejar import DefaultCookiePolicy
 import requests
 from urllib3.exceptions import HTTPError
 
-from gis_builder.github.answers import Answer, AnswerKind
+from gis_builder.github.answers import Answer, AnswerKind, bad_reply
 from gis_builder.github.deadline import Deadline
 from gis_builder.github.tokens import Token
 from pairkit.address import Address
@@ -122,16 +122,12 @@ def _unpacked(body: bytes, encoding: str) -> bytes | Answer:
         try:
             body = unpacker.decompress(body, _MOST_BYTES + 1)
         except zlib.error:
-            return _broken("a gzip that is damaged")
+            return bad_reply("a gzip that is damaged")
         if len(body) <= _MOST_BYTES and not unpacker.eof:
-            return _broken("a gzip that is cut off")
+            return bad_reply("a gzip that is cut off")
     elif packing not in ("", "identity"):
-        return _broken("an encoding that was not asked for")
+        return bad_reply("an encoding that was not asked for")
     return body if len(body) <= _MOST_BYTES else _TOO_LONG
-
-
-def _broken(what: str) -> Answer:
-    return Answer(AnswerKind.BAD_REPLY, message=what, final=False)
 
 
 def _failed(error: str) -> Answer:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TypeVar
 
 from gis_builder.github.answers import GraphQLError
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
-from gis_builder.github.parse import parse_issue, parse_pull, parse_thread, ref_of, well_formed
+from gis_builder.github.nodes import Found, FoundPull, Item
+from gis_builder.github.parse import parse_issue, parse_pull, parse_thread, ref_of
+from gis_builder.github.query import Query
 from gis_builder.records import IssueRef
 from gis_builder.store import Absence, Page
-from pairkit.errors import RemoteError
+from pairkit.errors import BadReply, RemoteError
+from pairkit.printable import one_line
+
+T = TypeVar("T")
 
 
 class Fetcher:
@@ -49,22 +54,23 @@ class Fetcher:
                 size.shrink()
         return page
 
-    def _ask(self, refs: Sequence[IssueRef], size: BatchSize, *, with_thread: bool) -> tuple[Reply, int]:
-        def build(count: int) -> str:
+    def _ask(
+        self, refs: Sequence[IssueRef], size: BatchSize, *, with_thread: bool
+    ) -> tuple[Reply[Found], int]:
+        def build(count: int) -> Query[Found]:
             return self._crawl.queries.issues(refs[:count], with_thread=with_thread)
 
         return ask_sized(self._crawl.client, size, build, self._crawl.settings.attempts)
 
     def _take(
-        self, page: Page, refs: Sequence[IssueRef], reply: Reply, *, with_thread: bool
+        self, page: Page, refs: Sequence[IssueRef], reply: Reply[Found], *, with_thread: bool
     ) -> dict[IssueRef, str]:
         """Put what came into the page; return what has to be asked for again, with the server's words."""
         failed: dict[IssueRef, str] = {}
         for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
-            with well_formed(repo):
-                home = reply.data[f"r{place}"]
-                nodes = {ref: home[f"i{ref.number}"] if home else None for ref in group}
-            for ref, node in nodes.items():
+            home = _part(reply.data, f"r{place}", repo)
+            for ref in group:
+                node = _part(home, f"i{ref.number}", str(ref)) if home else None
                 failure = failure_of(reply.errors, f"r{place}", f"i{ref.number}")
                 if failure:
                     failed[ref] = failure
@@ -108,18 +114,29 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     return ""
 
 
-def _must_be(repo: str, home: Mapping[str, Any]) -> None:
-    if str(home.get("nameWithOwner")).lower() != repo.lower():
-        raise RemoteError(
-            f"{repo} became {home.get('nameWithOwner')} during the crawl: run the same command again"
-        )
+def _part(data: Mapping[str, T], alias: str, what: str) -> T:
+    if alias not in data:
+        raise BadReply(f"{what}: a reply without it; run the same command again to go on")
+    return data[alias]
 
 
-def _put(page: Page, ref: IssueRef, node: Mapping[str, Any], *, with_thread: bool) -> None:
+def _must_be(repo: str, home: Found) -> None:
+    name = home.get("nameWithOwner")
+    if not isinstance(name, str):
+        raise BadReply(f"{repo}: a reply without its name; run the same command again to go on")
+    if name.lower() != repo.lower():
+        raise RemoteError(f"{repo} became {one_line(name)} during the crawl: run the same command again")
+
+
+def _put(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
+    if isinstance(node, str):
+        raise BadReply(f"{ref}: a reply without what was asked for; run the same command again to go on")
     now = ref_of(node)
     if now.repo.lower() != ref.repo.lower():
         page.missing[ref] = (Absence.TRANSFERRED, str(now))
-    elif node["__typename"] == "PullRequest":
+    elif now.number != ref.number:
+        raise BadReply(f"{ref}: the reply is about {now}; run the same command again to go on")
+    elif isinstance(node, FoundPull):
         page.issues.append(parse_pull(node))
     elif with_thread:
         parsed = parse_thread(node)

@@ -11,6 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from msgspec.json import Decoder
+
+from gis_builder.github.nodes import Found, Hits, ListingHome, Parts, RepositoryNode, TypeNode
+from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.records import IssueRef
 from gis_builder.store import TopUp
@@ -26,10 +30,14 @@ _PULL = "... on PullRequest { number title closed createdAt updatedAt repository
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
 # Which of the newer fields this server has.
-INTROSPECTION = (
+INTROSPECTION = Query(
     '{ issue: __type(name: "Issue") { fields { name args { name } } } '
-    f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}'
+    f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
+    Decoder(TypeNode),
 )
+
+_REPOSITORY, _LISTING, _HITS = Decoder(RepositoryNode), Decoder(ListingHome), Decoder(Hits)
+_FOUND, _PARTS = Decoder(Found), Decoder(dict[str, Parts | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ class Queries:
             "labels": "{ " + _BACKWARDS + " nodes { name } }",
         }
 
-    def repositories(self, names: Sequence[str]) -> str:
+    def repositories(self, names: Sequence[str]) -> Query[RepositoryNode]:
         """What is known of each repository: 4 connections each."""
         dup = _quote(self._settings.label_query)
         parts = [
@@ -75,18 +83,18 @@ class Queries:
             f"labels(first: 20, query: {dup}) {{ nodes {{ name }} }} }}"
             for place, name in enumerate(names)
         ]
-        return _query(parts)
+        return Query(_query(parts), _REPOSITORY)
 
-    def searches(self, searches: Iterable[Search]) -> str:
+    def searches(self, searches: Iterable[Search]) -> Query[Hits]:
         """Several searches at once, numbers only: 1 connection each."""
         parts = [
             f"s{place}: search(type: ISSUE, first: 100, query: {_quote(search.words)}{_after(search.after)}) "
             "{ issueCount pageInfo { hasNextPage endCursor } nodes { ... on Issue { number } } }"
             for place, search in enumerate(searches)
         ]
-        return _query(parts)
+        return Query(_query(parts), _HITS)
 
-    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> str:
+    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Query[Found]:
         """Issues by number, of any repositories: 3 connections each with their threads, else none.
 
         `refs` has to be sorted by repository; the aliases are `r0.i12` and so on.
@@ -98,28 +106,32 @@ class Queries:
         for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             inner = " ".join(f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group)
             parts.append(f"r{place}: {_repository(repo)} {{ nameWithOwner {inner} }}")
-        return f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
+        text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
+        return Query(text, _FOUND)
 
-    def listing(self, repo: str, count: int, after: str | None, *, since: str | None = None) -> str:
+    def listing(
+        self, repo: str, count: int, after: str | None, *, since: str | None = None
+    ) -> Query[ListingHome]:
         """The repository's issues with their threads, oldest first, or by update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
         kept = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
-        return _query(
+        text = _query(
             [
                 f"r0: {_repository(repo)} {{ nameWithOwner issues(first: {count}{_after(after)}{kept}, "
                 f"orderBy: {{field: {order}, direction: ASC}}) {{ totalCount "
                 f"pageInfo {{ hasNextPage endCursor }} nodes {{ {self._issue} {self._inline()} }} }} }}"
             ]
         )
+        return Query(text, _LISTING)
 
-    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> str:
+    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> Query[dict[str, Parts | None]]:
         """What comes before the items that are stored: 1 connection each, under `t0` and so on."""
         inner = " ".join(
             f"t{place}: issueOrPullRequest(number: {top_up.ref.number}) "
             f"{{ ... on Issue {{ {self._connection(top_up.part, 100, top_up.before)} }} }}"
             for place, top_up in enumerate(top_ups)
         )
-        return _query([f"r0: {_repository(repo)} {{ {inner} }}"])
+        return Query(_query([f"r0: {_repository(repo)} {{ {inner} }}"]), _PARTS)
 
     def _inline(self) -> str:
         settings = self._settings

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gis_builder.decoding import Malformed, stamp, stamp_or_none
 from gis_builder.github.check import unsettled
 from gis_builder.github.client import Denied, Stopped
 from gis_builder.github.parse import well_formed
-from gis_builder.github.rest_client import Object, RestCrawl
+from gis_builder.github.rest_client import ISSUES, REPOSITORY, RestCrawl
+from gis_builder.rest_records import RepoObject
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from pairkit.errors import AuthError, RateLimited, RemoteError
 
+_MOST_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
 _NEWEST = "/repos/{}/issues?state=all&per_page=1&direction=desc&sort={}"
 
 
@@ -54,36 +57,38 @@ def look_up(crawl: RestCrawl, name: str) -> RepoRow:
     better.
     """
     try:
-        reply = crawl.client.get(f"/repos/{name}")
+        reply = crawl.client.get(f"/repos/{name}", REPOSITORY)
     except Denied as error:
         return RepoRow(name, RepoOutcome.PRIVATE, detail=str(error))
     if reply.status == 451:
         return RepoRow(name, RepoOutcome.NOT_FOUND, detail=reply.message)
-    if reply.status != 200:
+    if reply.value is None:
         words = "no such repository, or none that this token can see: check the spelling"
         return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
     with well_formed(name):
         return _row(crawl, name, reply.value)
 
 
-def _row(crawl: RestCrawl, name: str, value: Object) -> RepoRow:
-    full_name = str(value["full_name"])
-    row = RepoRow(name, RepoOutcome.OK, full_name=full_name, created_at=value["created_at"] or "")
-    if value.get("private") and not crawl.settings.include_private:
+def _row(crawl: RestCrawl, name: str, value: RepoObject) -> RepoRow:
+    full_name, created_at = value.full_name, stamp_or_none(value.created_at) or ""
+    row = RepoRow(name, RepoOutcome.OK, full_name=full_name, created_at=created_at)
+    if value.private and not crawl.settings.include_private:
         words = "private; set include_private to crawl what this token can see"
         return RepoRow(name, RepoOutcome.PRIVATE, detail=words)
-    if not value.get("has_issues", True):
+    if not value.has_issues:
         return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
-    newest, _ = crawl.client.get_list(_NEWEST.format(full_name, "created"))
+    newest, _ = crawl.client.get_list(_NEWEST.format(full_name, "created"), ISSUES)
     if not newest:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
-    fresh, _ = crawl.client.get_list(_NEWEST.format(full_name, "updated"))
+    fresh, _ = crawl.client.get_list(_NEWEST.format(full_name, "updated"), ISSUES)
+    if not fresh or newest[0].number > _MOST_NUMBER:
+        raise Malformed("no issue that was updated last, or a number that no tracker has")
     row = replace(
         row,
-        max_number=newest[0]["number"],
-        issue_count=newest[0]["number"],
-        newest_at=newest[0]["created_at"],
-        as_of=fresh[0]["updated_at"],
+        max_number=newest[0].number,
+        issue_count=newest[0].number,
+        newest_at=stamp(newest[0].created_at),
+        as_of=stamp(fresh[0].updated_at),
     )
     if full_name.lower() != name.lower():
         return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {full_name}")

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
+
+from msgspec.json import Decoder
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
 from gis_builder.github.pages import Pages
+from gis_builder.github.query import Query
 from gis_builder.github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from gis_builder.github.transport import Transport
+from gis_builder.rest_records import CommentObject, EventObject, IssueObject, RepoObject
 from pairkit.errors import BadReply
 
 _MOST_REDIRECTS = 5
 _MOST_ITEMS = 100_000  # of one thread
 
-Object = Mapping[str, Any]
+T = TypeVar("T")
+Numbered = TypeVar("Numbered", CommentObject, EventObject)
+
+ISSUE, REPOSITORY = Decoder(IssueObject), Decoder(RepoObject)
+ISSUES, COMMENTS, EVENTS = (
+    Decoder(list[IssueObject]),
+    Decoder(list[CommentObject]),
+    Decoder(list[EventObject]),
+)
 
 
 class RestClient(Client):
@@ -27,7 +39,7 @@ class RestClient(Client):
     def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
         return settings.address.url, RestTransport(settings.address, token, settings.timeout_s)
 
-    def get(self, path: str) -> RestReply:
+    def get(self, path: str, answer: Decoder[T]) -> RestReply[T]:
         """Ask for a path below the server's root; redirects are followed, on this server only.
 
         Raises:
@@ -35,7 +47,7 @@ class RestClient(Client):
         """
         here = path
         for _ in range(_MOST_REDIRECTS):
-            reply: RestReply = self.ask(here).data["reply"]
+            reply: RestReply[T] = self._until_answered(Query(here, answer)).data
             if reply.status not in REDIRECTS:
                 return reply
             if reply.location is None:
@@ -43,30 +55,28 @@ class RestClient(Client):
             here = reply.location
         raise BadReply(f"{path}: the server redirects in a circle; run the same command again to go on")
 
-    def get_list(self, path: str) -> tuple[list[Object], RestReply]:
+    def get_list(self, path: str, answer: Decoder[list[T]]) -> tuple[list[T], RestReply[list[T]]]:
         """Ask for a page of a list.
 
         Raises:
             BadReply: it is none; else as `get`.
         """
-        reply = self.get(path)
-        if reply.status != 200 or not isinstance(reply.value, list):
-            raise BadReply(
-                f"{path}: a list was expected, but it is {reply.message or type(reply.value).__name__}; "
-                "run the same command again to go on"
-            )
+        reply = self.get(path, answer)
+        if reply.value is None:
+            words = reply.message or f"HTTP {reply.status}"
+            raise BadReply(f"{path}: no list ({words}); run the same command again to go on")
         return reply.value, reply
 
-    def get_all(self, path: str) -> Iterator[Object]:
+    def get_all(self, path: str, answer: Decoder[list[Numbered]]) -> Iterator[Numbered]:
         """The items of a list, asked for page by page; see `get_list`."""
         cursor: str | None = path
         pages = Pages(path, path, most=_MOST_ITEMS)
         while cursor:
-            items, reply = self.get_list(cursor)
+            items, reply = self.get_list(cursor, answer)
             yield from items
             cursor = reply.next
             if cursor:
-                pages.turn([item.get("id") for item in items], cursor)
+                pages.turn([item.id for item in items], cursor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,29 @@ marked as wanting its comments and events; see `rest_threads`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
+from msgspec.json import Decoder
+
+from gis_builder.decoding import stamp
 from gis_builder.github.pages import Pages
 from gis_builder.github.parse import well_formed
-from gis_builder.github.rest_client import Object, RestCrawl
+from gis_builder.github.rest_client import COMMENTS, EVENTS, ISSUES, RestCrawl
+from gis_builder.github.rest_transport import RestReply
 from gis_builder.records import Issue, IssueRef, Thread
-from gis_builder.rest_records import comment_record, event_record, issue_record, number_of, pull_record
+from gis_builder.rest_records import (
+    CommentObject,
+    EventObject,
+    IssueObject,
+    comment_record,
+    event_record,
+    issue_record,
+    number_of,
+    pull_record,
+)
 from gis_builder.store import Page, RepoRow, Task, TopUp, Wish
 from pairkit.address import is_path
 from pairkit.errors import BadReply, DataError
@@ -23,7 +37,9 @@ from pairkit.errors import BadReply, DataError
 _SURE_DEPTH = 10_000
 _EVERYTHING = 1 << 40  # more rows than a store has
 
-Take = Callable[[Page, Task, Sequence[Object]], bool]
+_DECODERS: dict[str, Decoder[Any]] = {"issues": ISSUES, "comments": COMMENTS, "events": EVENTS}
+
+Take = Callable[[Page, Task, Sequence[Any]], bool]
 
 
 class Lists:
@@ -75,13 +91,13 @@ class Lists:
             self._crawl.tell(self._repo, *self._progress(name, task))
 
     def _step(self, task: Task, first: str, take: Take, pages: Pages) -> Task:
-        reply = self._crawl.client.get(task.cursor or first)
+        reply: RestReply[list[Any]] = self._crawl.client.get(task.cursor or first, _DECODERS[task.key])
         page = Page()
         if reply.status == 422 and task.state["got"]:
             words = f"the server lists no more than {task.state['got']} {task.key}"
             page.warnings.append((self._repo, words))
             task = replace(task, done=True)
-        elif reply.status != 200 or not isinstance(reply.value, list):
+        elif reply.value is None:
             raise BadReply(
                 f"{self._repo}: its {task.key} can't be listed ({reply.message or 'not a list'}); "
                 "run the same command again"
@@ -90,7 +106,7 @@ class Lists:
             with well_formed(f"{self._repo} {task.key}"):
                 task = self._next(task, first, reply.value, reply.next, take(page, task, reply.value))
                 if not task.done:
-                    came = [tuple(map(item.get, ("id", "number", "updated_at"))) for item in reply.value]
+                    came = [_identity(item) for item in reply.value]
                     pages.turn(came, task.cursor)
         page.tasks.append(task)
         self._crawl.save(self._repo, page)
@@ -98,14 +114,17 @@ class Lists:
 
     @staticmethod
     def _next(
-        task: Task, first: str, items: Sequence[Object], following: str | None, wants_more: bool
+        task: Task, first: str, items: Sequence[IssueObject], following: str | None, wants_more: bool
     ) -> Task:
         """The task as it stands after a page."""
         state = {**task.state, "got": task.state["got"] + len(items), "run": task.state["run"] + len(items)}
         if following is None and items and task.key != "events" and state["run"] >= _SURE_DEPTH:
             # A list by page numbers may end where the numbers do. Begin anew from the last item's creation:
             # all that is younger was updated since then as well.
-            following, state["run"] = f"{first.partition('&since=')[0]}&since={items[-1]['created_at']}", 0
+            following, state["run"] = (
+                f"{first.partition('&since=')[0]}&since={stamp(items[-1].created_at)}",
+                0,
+            )
         is_done = following is None or not wants_more
         return replace(task, cursor=following or task.cursor, state=state, done=is_done)
 
@@ -115,10 +134,10 @@ class Lists:
             return "update" if self._since else "sweep", got, 0 if self._since else self._row.max_number
         return "threads" if name == "comments" else "top-ups", got, 0
 
-    def _take_issues(self, page: Page, task: Task, items: Sequence[Object]) -> bool:
+    def _take_issues(self, page: Page, task: Task, items: Sequence[IssueObject]) -> bool:
         counts: dict[str, int] = {}
         for item in items:
-            if "pull_request" in item:
+            if item.is_pull:
                 page.issues.append(pull_record(self._repo, item))
                 continue
             issue = issue_record(self._repo, item)
@@ -128,7 +147,7 @@ class Lists:
             page.threads.append(self._begun(issue))
             page.granted.append(issue.ref)
             page.top_ups.extend(TopUp(issue.ref, part, "", 0) for part in ("comments", "events"))
-            counts[str(issue.number)] = int(item.get("comments", 0))
+            counts[str(issue.number)] = item.comments
         place = f"{task.state['got']:09}"
         page.tasks.append(Task(self._repo, counts_kind(self._kind), place, state=counts, done=True))
         return True
@@ -147,7 +166,7 @@ class Lists:
         return Thread(issue, old.comments, events)
 
     def _taking_comments(self, waiting: set[int]) -> Take:
-        def take(page: Page, _task: Task, items: Sequence[Object]) -> bool:
+        def take(page: Page, _task: Task, items: Sequence[CommentObject]) -> bool:
             for item in items:
                 number = number_of(item)
                 if number in waiting:
@@ -159,16 +178,25 @@ class Lists:
     def _taking_events(self, waiting: set[int]) -> Take:
         """Events come newest first; what is older than an update's beginning is known."""
 
-        def take(page: Page, _task: Task, items: Sequence[Object]) -> bool:
-            wanted = [item for item in items if self._since is None or item["created_at"] >= self._since]
+        def take(page: Page, _task: Task, items: Sequence[EventObject]) -> bool:
+            wanted = [item for item in items if self._since is None or _time(item) >= self._since]
             for item in wanted:
                 event = event_record(item)
                 number = number_of(item) if event else 0
                 if event and number in waiting:
-                    page.events.append((IssueRef(self._repo, number), int(item["id"]), event))
+                    page.events.append((IssueRef(self._repo, number), item.id or 0, event))
             return len(wanted) == len(items)
 
         return take
+
+
+def _identity(item: IssueObject | CommentObject | EventObject) -> Hashable:
+    """What tells an item of a list from all others, in whatever state."""
+    return (item.number, item.updated_at) if isinstance(item, IssueObject) else item.id
+
+
+def _time(item: EventObject) -> str:
+    return stamp(item.created_at) if item.created_at else ""
 
 
 def counts_kind(kind: str) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from gis_builder.github.answers import Answer, AnswerKind, classify
+from gis_builder.decoding import Malformed, decode
+from gis_builder.github.answers import Answer, AnswerKind, bad_reply, classify
 from gis_builder.github.exchange import Exchange, Raw
+from gis_builder.github.query import Query
 from gis_builder.github.tokens import Token
 from pairkit.address import Address
+
+T = TypeVar("T")
 
 REDIRECTS = frozenset({301, 302, 307, 308})
 _ACCEPT = "application/vnd.github+json"
@@ -19,7 +23,7 @@ _TELLING = REDIRECTS | {404, 410, 422, 451}
 
 
 @dataclass(frozen=True, slots=True)
-class RestReply:
+class RestReply(Generic[T]):
     """A reply that says something about what was asked for.
 
     Addresses are paths below the server's root. A link's host is left out on purpose: nothing is ever asked
@@ -27,7 +31,7 @@ class RestReply:
     """
 
     status: int
-    value: Any = None  # of a 200
+    value: T | None = None  # of a 200
     next: str | None = None  # the next page of a list
     location: str | None = None  # of a redirect; None where it leads to another host
     message: str = ""  # of anything but a 200
@@ -40,15 +44,10 @@ class RestTransport:
         self._address = address
         self._exchange = Exchange(address, token, timeout_s)
 
-    def ask(self, query: str) -> Answer:
-        """GET `query`, a path below the root, once. The data of an answer is a `RestReply` under "reply".
-
-        Raises:
-            AuthError: a GitHub App's installation gives no token to sign with.
-            BadReply: it is no path on this server.
-        """
-        raw = self._exchange.get(query, _ACCEPT)
-        answer = raw if isinstance(raw, Answer) else self._judge(raw)
+    def ask(self, query: Query[Any]) -> Answer:
+        """See `Transport`; the query is a path below the root, the data of an answer a `RestReply`."""
+        raw = self._exchange.get(query.text, _ACCEPT)
+        answer = raw if isinstance(raw, Answer) else self._judge(raw, query)
         # A page of a list can't be asked for in halves without losing its place.
         return replace(answer, kind=AnswerKind.TRANSIENT) if answer.kind is AnswerKind.TOO_HEAVY else answer
 
@@ -56,16 +55,21 @@ class RestTransport:
         """Close the connection."""
         self._exchange.close()
 
-    def _judge(self, raw: Raw) -> Answer:
+    def _judge(self, raw: Raw, query: Query[Any]) -> Answer:
         answer = classify(raw.status, raw.headers, raw.body, graphql=False)
         if answer.kind is not AnswerKind.OK and raw.status not in _TELLING:
             return answer
-        reply = RestReply(raw.status, answer.data, message=answer.message)
+        reply: RestReply[Any] = RestReply(raw.status, message=answer.message)
+        if raw.status == 200:
+            try:
+                reply = replace(reply, value=decode(raw.body, query.answer))
+            except Malformed as error:
+                return bad_reply(f"a reply without what was asked for ({error})")
         if raw.status in REDIRECTS:
             reply = replace(reply, location=self._address.path_of(raw.headers.get("location", "")))
         elif found := _NEXT.search(raw.headers.get("link", "")):
             following = self._address.path_of(found[1], any_host=True)
             if following is None:
-                return Answer(AnswerKind.BAD_REPLY, message="a next page that is nowhere on it", final=False)
+                return bad_reply("a next page that is nowhere on it")
             reply = replace(reply, next=following)
-        return Answer(AnswerKind.OK, data={"reply": reply}, budget=answer.budget)
+        return Answer(AnswerKind.OK, data=reply, budget=answer.budget)

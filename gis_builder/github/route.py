@@ -6,13 +6,14 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Protocol
 
 from gis_builder.github import check, pool, search, sweep
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Client, Refused
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import Fetcher
+from gis_builder.github.nodes import TypeNode
 from gis_builder.github.progress import Listener
 from gis_builder.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.github.settings import CrawlSettings
@@ -154,10 +155,10 @@ def _probe(client: Client, attempts: int) -> Server:
     )
 
 
-def _fields(kind: Any) -> dict[str, list[str]]:
+def _fields(kind: TypeNode | None) -> dict[str, list[str]]:
     """A type's fields and their arguments."""
-    fields = (kind or {}).get("fields") or []
-    return {field["name"]: [arg["name"] for arg in field.get("args") or ()] for field in fields}
+    fields = (kind.fields or ()) if kind else ()
+    return {field.name: [argument.name for argument in field.args or ()] for field in fields}
 
 
 def _account(refs: Sequence[IssueRef]) -> str:

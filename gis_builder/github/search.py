@@ -6,25 +6,25 @@ searches have in common is fetched once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Any
 
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Refused
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import Fetcher, failure_of, fetch_threads
+from gis_builder.github.nodes import Hits
 from gis_builder.github.pages import Pages
-from gis_builder.github.parse import well_formed
 from gis_builder.github.queries import Search
+from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.sweep import sweep
 from gis_builder.github.topup import top_up
 from gis_builder.github.windows import Window, cut, epoch
 from gis_builder.records import IssueRef
 from gis_builder.store import Page, RepoRow, Task, Wish
-from pairkit.errors import RemoteError
+from pairkit.errors import BadReply, RemoteError
 
 _KIND = "search"
 _PROBE = "reason:duplicate"  # not every server knows it
@@ -105,7 +105,7 @@ def _probe(crawl: Crawl, row: RepoRow, task: Task, lists: dict[str, Pages]) -> N
 def _search(
     crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize, lists: dict[str, Pages]
 ) -> None:
-    def build(count: int) -> str:
+    def build(count: int) -> Query[Hits]:
         return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
 
     for failures in range(1, crawl.settings.attempts + 1):
@@ -123,15 +123,17 @@ def _search(
         raise RemoteError(f"{row.full_name}: searches come in part only; run the same command again to go on")
     page = Page()
     for place, task in whole.items():
-        with well_formed(f"search {task.key!r}"):
-            pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
-            _take(crawl, row, page, task, reply.data[f"s{place}"], pages)
+        pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
+        found = reply.data.get(f"s{place}")
+        if found is None:
+            raise BadReply(f"search {task.key!r}: a reply without it; run the same command again to go on")
+        _take(crawl, row, page, task, found, pages)
     crawl.save(row.full_name, page)
 
 
-def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Mapping[str, Any], pages: Pages) -> None:
+def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Hits, pages: Pages) -> None:
     """Wish for what was found and go on, or cut the search where it has more than it gives out."""
-    limit, count = crawl.settings.search_limit, found["issueCount"]
+    limit, count = crawl.settings.search_limit, found.issue_count
     if task.cursor is None and count > limit:
         if _is_boilerplate(crawl, row, task, count):
             words = f"search {task.key!r} was left out: {count} of {row.issue_count} issues say it"
@@ -144,18 +146,18 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Mapping[str
             page.tasks.append(replace(task, done=True))
             page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
             return
-    numbers = [node["number"] for node in found["nodes"] if node]
+    numbers = [node.number for node in found.nodes if node and node.number]
     page.wishes.extend(Wish(IssueRef(row.full_name, number), with_thread=True) for number in numbers)
     got = task.state["got"] + len(numbers)
-    more = found["pageInfo"]["hasNextPage"]
+    more = found.page_info.has_next_page
     if more:
-        pages.turn(numbers, found["pageInfo"]["endCursor"])
+        pages.turn(numbers, found.page_info.end_cursor)
     if not more and got < count:
         page.warnings.append((row.full_name, f"search {task.key!r} counts {count} issues but gives {got}"))
     page.tasks.append(
         replace(
             task,
-            cursor=found["pageInfo"]["endCursor"] if more else task.cursor,
+            cursor=found.page_info.end_cursor if more else task.cursor,
             state={**task.state, "got": got},
             done=not more,
         )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.check import look_again
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
+from gis_builder.github.nodes import Listing, ListingHome
 from gis_builder.github.pages import Pages
-from gis_builder.github.parse import parse_thread, well_formed
+from gis_builder.github.parse import ParsedThread, parse_thread
+from gis_builder.github.query import Query
 from gis_builder.github.topup import top_up
 from gis_builder.github.windows import epoch, iso
 from gis_builder.store import Page, RepoRow, Task
-from pairkit.errors import RemoteError
+from pairkit.errors import BadReply, RemoteError
 
 # An update looks back a little further than it must: what changed within the same second is not lost.
 _OVERLAP_S = 60
@@ -68,7 +69,7 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
     while not task.done:
         after, since = task.cursor, task.state.get("since")
 
-        def build(count: int, after: str | None = after, since: str | None = since) -> str:
+        def build(count: int, after: str | None = after, since: str | None = since) -> Query[ListingHome]:
             return crawl.queries.listing(start.repo, count, after, since=since)
 
         reply, asked = ask_sized(crawl.client, size, build, crawl.settings.attempts)
@@ -76,28 +77,31 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
         crawl.tell(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
 
 
-def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize, pages: Pages) -> Task:
+def _take(
+    crawl: Crawl, task: Task, reply: Reply[ListingHome], asked: int, size: BatchSize, pages: Pages
+) -> Task:
     """Store a page of the listing; one that lacks an issue is asked for again in smaller pages."""
     home = reply.data.get("r0")
     if home is None:
         raise RemoteError(f"{task.repo} is gone from the server's view: run again to look it up anew")
-    with well_formed(f"{task.repo} issues"):
-        listing = home["issues"]
-        if listing is None or None in listing["nodes"] or any(error.spoils for error in reply.errors):
-            size.shrink()
-            return _step_over(crawl, task, listing, pages) if asked == 1 else task
-        parsed = [parse_thread(node) for node in listing["nodes"]]
-        more = listing["pageInfo"]["hasNextPage"]
-        next_task = replace(
-            task,
-            cursor=listing["pageInfo"]["endCursor"] if more else task.cursor,
-            state={**task.state, "got": task.state["got"] + len(parsed), "failures": 0},
-            done=not more,
-        )
-        total = listing["totalCount"]
-        if more:
-            issues = [one.thread.issue for one in parsed]
-            pages.turn([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
+    listing = home.issues
+    nodes = [node for node in listing.nodes if node] if listing else []
+    if listing is None or len(nodes) < len(listing.nodes) or any(error.spoils for error in reply.errors):
+        size.shrink()
+        return _step_over(crawl, task, listing, pages) if asked == 1 else task
+    parsed = [parse_thread(node) for node in nodes]
+    more = listing.page_info.has_next_page
+    next_task = replace(
+        task,
+        cursor=listing.page_info.end_cursor if more else task.cursor,
+        state={**task.state, "got": task.state["got"] + len(parsed), "failures": 0},
+        done=not more,
+    )
+    total = listing.total_count
+    _must_be_of(task.repo, parsed)
+    if more:
+        issues = [one.thread.issue for one in parsed]
+        pages.turn([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
     page = Page(
         threads=[one.thread for one in parsed],
         top_ups=[top for one in parsed for top in one.top_ups],
@@ -111,7 +115,14 @@ def _take(crawl: Crawl, task: Task, reply: Reply, asked: int, size: BatchSize, p
     return next_task
 
 
-def _step_over(crawl: Crawl, task: Task, listing: Mapping[str, Any] | None, pages: Pages) -> Task:
+def _must_be_of(repo: str, threads: Sequence[ParsedThread]) -> None:
+    for one in threads:
+        ref = one.thread.issue.ref
+        if ref.repo.lower() != repo.lower():
+            raise BadReply(f"{repo}: the reply lists {ref}; run the same command again to go on")
+
+
+def _step_over(crawl: Crawl, task: Task, listing: Listing | None, pages: Pages) -> Task:
     """Try a page of one issue again; when it fails for good leave the issue out, and say so."""
     failures = task.state.get("failures", 0) + 1
     if failures < crawl.settings.attempts:
@@ -119,12 +130,11 @@ def _step_over(crawl: Crawl, task: Task, listing: Mapping[str, Any] | None, page
         return replace(task, state={**task.state, "failures": failures})
     if listing is None:
         raise RemoteError(f"{task.repo}: its issues can't be listed; run the same command again to go on")
-    page = listing["pageInfo"]
     next_task = replace(
         task,
-        cursor=page["endCursor"],
+        cursor=listing.page_info.end_cursor,
         state={**task.state, "failures": 0},
-        done=not page["hasNextPage"],
+        done=not listing.page_info.has_next_page,
     )
     if not next_task.done:
         pages.turn((), next_task.cursor)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import failure_of
+from gis_builder.github.nodes import Connection, Parts
 from gis_builder.github.pages import Pages
 from gis_builder.github.parse import (
     next_top_up,
     parse_comments,
     parse_events,
     parse_labels,
-    shortfall,
     well_formed,
 )
+from gis_builder.github.query import Query
 from gis_builder.records import IssueRef
 from gis_builder.store import Page, TopUp
+
+_Home = dict[str, Parts | None]
 
 _MOST_ITEMS = 100_000  # of one thread; GitHub itself takes no more than 2,500 comments
 
@@ -31,11 +34,11 @@ def top_up(crawl: Crawl, repo: str) -> None:
     lists: dict[tuple[IssueRef, str], Pages] = {}
     while waiting := crawl.store.top_ups(repo, crawl.settings.thread_batch):
         reply, count = _ask(crawl, repo, waiting, size)
-        home = reply.data.get("r0") or {}
+        home: _Home = reply.data.get("r0") or {}
         page = Page()
         for place, wanted in enumerate(waiting[:count]):
-            node = home.get(f"t{place}") or {}
-            if node.get(wanted.part) and not failure_of(reply.errors, "r0", f"t{place}"):
+            node = home.get(f"t{place}")
+            if node and getattr(node, wanted.part) and not failure_of(reply.errors, "r0", f"t{place}"):
                 what = f"{wanted.ref} {wanted.part}"
                 pages = Pages(what, wanted.before, most=_MOST_ITEMS)
                 _take(page, wanted, node, lists.setdefault((wanted.ref, wanted.part), pages))
@@ -51,39 +54,45 @@ def top_up(crawl: Crawl, repo: str) -> None:
             crawl.client.back_off(max(failures.values()), "the server gave nothing of what was asked")
 
 
-def _ask(crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize) -> tuple[Reply, int]:
-    def build(count: int) -> str:
+def _ask(crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize) -> tuple[Reply[_Home], int]:
+    def build(count: int) -> Query[_Home]:
         return crawl.queries.top_ups(repo, waiting[:count])
 
     return ask_sized(crawl.client, size, build, crawl.settings.attempts)
 
 
-def _take(page: Page, wanted: TopUp, node: Mapping[str, Any], pages: Pages) -> None:
+def _take(page: Page, wanted: TopUp, node: Parts, pages: Pages) -> None:
     ref = wanted.ref
+    connection: Connection[Any] = getattr(node, wanted.part)
     with well_formed(f"{ref} {wanted.part}"):
-        connection = node[wanted.part]
-        page.topped_up.append(wanted)
-        if wanted.part == "comments":
-            comments = parse_comments(connection)
-            page.comments.extend((ref, comment) for comment in comments)
-            came: Iterable[Hashable] = [comment.id for comment in comments]
-        elif wanted.part == "labels":
-            labels = parse_labels(connection)
-            page.labels.append((ref, labels))
-            came = labels
-        else:
-            events = parse_events(connection)
-            first = -wanted.have - len(events)
-            page.events.extend((ref, first + place, event) for place, event in enumerate(events))
-            came = range(first, first + len(events))
+        came = _put(page, wanted, node)
+    page.topped_up.append(wanted)
     again = next_top_up(ref, wanted.part, connection, wanted.have)
+    missing = connection.total_count - wanted.have - len(connection.items)
     if again:
         pages.turn(came, again.before)
         page.top_ups.append(again)
-    elif missing := shortfall(connection, wanted.have):
+    elif missing > 0:
         page.warnings.append(
             (ref.repo, f"{ref}: the server counts {missing} more {wanted.part} than it gives")
         )
+
+
+def _put(page: Page, wanted: TopUp, node: Parts) -> Iterable[Hashable]:
+    """Put the items into the page; return what tells each from the others of its connection."""
+    ref = wanted.ref
+    if node.comments:
+        comments = parse_comments(node.comments)
+        page.comments.extend((ref, comment) for comment in comments)
+        return [comment.id for comment in comments]
+    if node.events:
+        events = parse_events(node.events)
+        first = -wanted.have - len(events)
+        page.events.extend((ref, first + place, event) for place, event in enumerate(events))
+        return range(first, first + len(events))
+    labels = parse_labels(node.labels)
+    page.labels.append((ref, labels))
+    return labels
 
 
 def _give_up(page: Page, wanted: TopUp) -> None:

@@ -6,18 +6,30 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.json import Decoder
 
+from gis_builder.decoding import Node
 from gis_builder.emulator import FaultPlan, Options, Rule, serve
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Client, Refused, Stopped, TooHeavy
 from gis_builder.github.progress import Waiting
+from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.github.tokens import Token
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
 from .crawl_world import quick
 
-ASK = "{ viewer { login } rateLimit { cost } }"
+
+class Viewer(Node, frozen=True):
+    """Who asks, or how many there are."""
+
+    login: str = ""
+    issues: dict[str, int] | None = None
+
+
+VIEWER = Decoder(Viewer)
+ASK = Query("{ viewer { login } rateLimit { cost } }", VIEWER)
 
 
 @pytest.fixture
@@ -42,7 +54,7 @@ def at(kind: str, *requests: int, **more: object) -> Rule:
 
 def test_an_answer_is_an_answer(asking) -> None:
     client, waits = asking(FaultPlan())
-    assert client.ask(ASK).data["viewer"]["login"]
+    assert client.ask(ASK).data["viewer"].login
     assert waits == []
     usage = client.take_usage()
     assert (usage.points, usage.requests) == (1, 1)
@@ -117,7 +129,7 @@ def test_a_bad_token_is_not_tried_twice(asking) -> None:
 def test_a_query_that_the_server_does_not_take(asking) -> None:
     client, waits = asking(FaultPlan())
     with pytest.raises(Refused):
-        client.ask("{ nonsense }")
+        client.ask(Query("{ nonsense }", VIEWER))
     assert waits == []
 
 
@@ -145,9 +157,10 @@ def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="502", page_over=10),)))
     size = BatchSize(64)
 
-    def listing(count: int) -> str:
+    def listing(count: int) -> Query[Viewer]:
         issues = f"issues(first: {count}) {{ totalCount }}"
-        return f'{{ repository(owner: "acme", name: "rocket") {{ {issues} }} rateLimit {{ cost }} }}'
+        text = f'{{ repository(owner: "acme", name: "rocket") {{ {issues} }} rateLimit {{ cost }} }}'
+        return Query(text, VIEWER)
 
     _, asked = ask_sized(client, size, listing, attempts=5)
     assert asked == 8

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from gis_builder.github.parse import next_top_up, parse_issue, parse_pull, parse_thread, text_of
+from gis_builder.decoding import Malformed, convert, whole_text
+from gis_builder.github.nodes import Connection, EventNode, FoundPull, IssueNode
+from gis_builder.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
 from gis_builder.records import Comment, Event, IssueRef
 from gis_builder.store import TopUp
 from pairkit.errors import BadReply
@@ -21,7 +23,11 @@ def connection(*nodes: Any, total: int | None = None, before: str | None = None)
     }
 
 
-def node(**changes: Any) -> dict[str, Any]:
+def node(**changes: Any) -> IssueNode:
+    return convert(fields(**changes), IssueNode)
+
+
+def fields(**changes: Any) -> dict[str, Any]:
     return {
         "__typename": "Issue",
         "number": 4,
@@ -105,27 +111,38 @@ def test_nested_connections_that_came_in_part_are_topped_up() -> None:
 
 
 def test_topping_up_ends_when_nothing_more_comes() -> None:
-    assert next_top_up(REF, "events", connection(total=5), have=3) is None
-    assert next_top_up(REF, "events", connection({}, {}, total=5), have=3) is None
-    assert next_top_up(REF, "events", connection({}, total=5, before="x"), have=3) == TopUp(
-        REF, "events", "x", 4
-    )
+    def again(*nodes: Any, before: str | None = None) -> TopUp | None:
+        came = convert(connection(*nodes, total=5, before=before), Connection[EventNode])
+        return next_top_up(REF, "events", came, have=3)
+
+    assert again() is None
+    assert again({"__typename": "X"}, {"__typename": "X"}) is None
+    assert again({"__typename": "X"}, before="x") == TopUp(REF, "events", "x", 4)
 
 
 def test_a_pull_request_keeps_its_title_only() -> None:
-    pull = parse_pull(node(closed=True))
+    pull = parse_pull(convert(fields(closed=True, __typename="PullRequest"), FoundPull))
     assert (pull.is_pull, pull.title, pull.body, pull.state) == (True, "Crash", "", "closed")
 
 
 @pytest.mark.parametrize("field", ["title", "author", "state", "repository", "authorAssociation"])
 def test_a_reply_without_what_was_asked_for_is_named(field: str) -> None:
-    broken = node()
+    broken = fields()
     del broken[field]
-    with pytest.raises(BadReply, match=field):
-        parse_issue(broken)
+    with pytest.raises(Malformed, match=field):
+        convert(broken, IssueNode)
+
+
+def test_what_does_not_fit_together_is_a_bad_reply() -> None:
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*\(no comments"):
+        parse_thread(node(comments=None))
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*a time in a year"):
+        parse_issue(node(createdAt="0001-01-01T00:00:00Z"))
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*without its time"):
+        parse_thread(node(events=connection({"__typename": "ClosedEvent"})))
 
 
 def test_texts() -> None:
-    assert text_of(None) == ""
-    assert text_of("\N{ROCKET}") == "\N{ROCKET}"
-    assert text_of("half \ud83d pair") == "half ? pair"
+    assert whole_text(None) == ""
+    assert whole_text("\N{ROCKET}") == "\N{ROCKET}"
+    assert whole_text("half \ud83d pair") == "half ? pair"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
 from gis_builder.github.queries import INTROSPECTION, Queries, Search, Server
+from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
 from gis_builder.records import IssueRef
 from gis_builder.store import TopUp
@@ -34,7 +36,7 @@ def official(*extensions: str) -> GraphQLSchema:
     return build_schema("\n".join(file.read_text("utf-8") for file in files), assume_valid=True)
 
 
-def every_query(server: Server) -> list[str]:
+def every_query(server: Server) -> list[Query[Any]]:
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     top_ups = [
         TopUp(REFS[0], part, HOSTILE if part != "labels" else "", 1)
@@ -55,16 +57,16 @@ def every_query(server: Server) -> list[str]:
 def test_queries_for_a_server_with_the_new_fields(extended: GraphQLSchema) -> None:
     server = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
     for query in every_query(server):
-        assert validate(extended, parse(query)) == []
+        assert validate(extended, parse(query.text)) == []
 
 
 def test_queries_for_a_server_without_them(plain: GraphQLSchema) -> None:
     for query in every_query(Server()):
-        assert validate(plain, parse(query)) == []
+        assert validate(plain, parse(query.text)) == []
 
 
 def test_aliases_group_issues_by_repository() -> None:
-    query = Queries(CrawlSettings(), Server()).issues(REFS, with_thread=False)
+    query = Queries(CrawlSettings(), Server()).issues(REFS, with_thread=False).text
     assert query.count("repository(owner:") == 2
     assert 'r1: repository(owner: "acme", name: "rocket"' in query
     assert "i7: issueOrPullRequest(number: 7)" in query

@@ -17,7 +17,7 @@ import pytest
 from gis_builder.emulator import FaultPlan, Rule, Server, serve
 from gis_builder.github import GitHub, RestRoute, Token, Waiting
 from gis_builder.github.client import Denied
-from gis_builder.github.rest_client import RestClient
+from gis_builder.github.rest_client import COMMENTS, ISSUES, REPOSITORY, RestClient
 from gis_builder.records import IssueRef, Kind, Thread
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Absence, Page, RepoOutcome, Store, Task
@@ -309,7 +309,7 @@ def test_a_token_that_the_server_echoes_is_masked(canned) -> None:
     token = "ghp_0123456789abcdef0123456789abcdef0123"
     url = canned(lambda path, query: (403, {}, {"message": f"no access for Bearer {token}"}))
     with pytest.raises(Denied) as caught:
-        RestClient(quick(url), Token(token, url)).get("/repos/acme/rocket")
+        RestClient(quick(url), Token(token, url)).get("/repos/acme/rocket", REPOSITORY)
     assert token not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
 
@@ -397,11 +397,11 @@ def test_a_redirect_to_another_host_is_not_followed(canned, tiny: Server, store:
     url = canned(lambda path, query: (301, {"location": f"{tiny.url}{path}"}, {}))
     client = RestClient(quick(url), Token("t", url))
     with pytest.raises(BadReply, match="redirects to another host"):
-        client.get("/repos/acme/rocket")
+        client.get("/repos/acme/rocket", REPOSITORY)
     assert tiny.stats.requests == before
     url = canned(lambda path, query: (302, {"location": path}, {}))
     with pytest.raises(BadReply, match="in a circle"):
-        RestClient(quick(url), Token("t", url)).get("/repos/acme/rocket")
+        RestClient(quick(url), Token("t", url)).get("/repos/acme/rocket", REPOSITORY)
 
 
 @pytest.fixture
@@ -420,11 +420,11 @@ def test_no_redirect_or_link_leads_to_another_host(canned, evil, shape: str) -> 
     host, heard = evil
     url = canned(lambda path, query: (301, {"location": shape.format(host)}, {}))
     with pytest.raises(BadReply, match="redirects to another host"):
-        RestClient(quick(url), Token(SECRET, url)).get("/repos/acme/rocket")
+        RestClient(quick(url), Token(SECRET, url)).get("/repos/acme/rocket", REPOSITORY)
     url = canned(lambda path, query: (200, {"link": f'<{shape.format(host)}>; rel="next"'}, []))
     client = RestClient(quick(url, attempts=2), Token(SECRET, url))
     with pytest.raises(BadReply, match=r"a next page that is nowhere on it|leads back to a page"):
-        list(client.get_all("/repos/acme/rocket/issues"))
+        list(client.get_all("/repos/acme/rocket/issues", COMMENTS))
     assert heard == []
 
 
@@ -442,10 +442,20 @@ def test_no_stored_cursor_leads_to_another_host(tiny: Server, store: Store, evil
     assert heard == []
 
 
+@pytest.mark.parametrize(
+    "value", [[], {"full_name": 5}, {"full_name": "@evil/x y"}, {"full_name": None}, "x"]
+)
+def test_what_is_no_repository_is_a_bad_reply(canned, value: object) -> None:
+    url = canned(lambda path, query: (200, {}, value))
+    with pytest.raises(BadReply, match="a reply without what was asked for"):
+        RestClient(quick(url, attempts=2), Token("t", url)).get("/repos/acme/rocket", REPOSITORY)
+
+
 def test_a_redirect_keeps_its_query(tiny: Server) -> None:
     client = RestClient(quick(tiny.url), Token("t", tiny.url))
-    items, _ = client.get_list("/repos/acme/missile/issues?state=all&per_page=3&sort=created&direction=asc")
-    assert [item["number"] for item in items] == [1, 2, 3]
+    path = "/repos/acme/missile/issues?state=all&per_page=3&sort=created&direction=asc"
+    items, _ = client.get_list(path, ISSUES)
+    assert [item.number for item in items] == [1, 2, 3]
     assert client.take_usage().requests == 2
 
 

@@ -16,15 +16,18 @@ import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from msgspec.json import Decoder
 
 from gis_builder.github import CrawlSettings, GitHub, Waiting, find_tokens
 from gis_builder.github.client import Client
+from gis_builder.github.query import Query
 from gis_builder.github.tokens import Token
 from gis_builder.store import Store
 from pairkit.errors import AuthError, ConfigError, PairkitError
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
 API = "https://api.github.com"
+VIEWER = Query("{ viewer { login } }", Decoder(dict[str, str]))
 
 
 def secrets(tokens: tuple[Token, ...]) -> list[str]:
@@ -222,7 +225,7 @@ def test_what_is_for_this_machine_goes_through_no_proxy(
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask("{ viewer { login } }")
+        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
@@ -289,7 +292,7 @@ def test_no_error_output_or_store_shows_it(
 def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
     with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check --api-url"):
-        client.ask("{ viewer { login } }")
+        client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
@@ -299,7 +302,7 @@ def test_a_netrc_file_takes_no_part(hostile: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("NETRC", str(netrc))
     client = Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile))
     with pytest.raises(AuthError):
-        client.ask("{ viewer { login } }")
+        client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
@@ -308,5 +311,5 @@ def test_waits_name_the_limit_and_not_the_token(hostile: str) -> None:
     settings = CrawlSettings(api_url=f"{hostile}/429", attempts=2, secondary_wait_s=0.01)
     client = Client(settings, Token(SECRET, hostile), listener=waits.append)
     with pytest.raises(PairkitError):
-        client.ask("{ viewer { login } }")
+        client.ask(VIEWER)
     assert [wait.seconds for wait in waits] == [0.01, 0.02]

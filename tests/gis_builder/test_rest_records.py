@@ -1,5 +1,9 @@
+from gis_builder.decoding import convert
 from gis_builder.records import Comment, Event, Issue, IssueRef
 from gis_builder.rest_records import (
+    CommentObject,
+    EventObject,
+    IssueObject,
     comment_record,
     event_record,
     issue_record,
@@ -56,8 +60,9 @@ def test_comment() -> None:
         "body": "dup of #3",
     }
     assert comment_record(value) == Comment(5, "eve", "MEMBER", "2020-01-01T00:00:00Z", "dup of #3")
-    assert number_of(value) == 7
-    assert number_of({"issue": {"url": "https://api.github.com/repos/a/b/issues/9"}}) == 9
+    assert number_of(convert(value, CommentObject)) == 7
+    nested = {"issue": {"url": "https://api.github.com/repos/a/b/issues/9"}}
+    assert number_of(convert(nested, EventObject)) == 9
 
 
 def test_events() -> None:
@@ -88,4 +93,5 @@ def test_of_a_pull_request_only_the_title_is_kept() -> None:
 
 
 def test_home() -> None:
-    assert repo_of({"repository_url": "https://host/api/v3/repos/a/b"}) == "a/b"
+    found = convert(ISSUE | {"repository_url": "https://host/api/v3/repos/a/b"}, IssueObject)
+    assert repo_of(found) == "a/b"

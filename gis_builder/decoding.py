@@ -1,0 +1,113 @@
+"""Decoding what others wrote, once, at the door: into types with limits, which all that is behind relies on.
+
+Decoders skip what no type names without building it and stop at the first fault, so a hostile answer takes no
+more memory than an honest one of its size.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+MOST_NUMBER = 2**31 - 1  # GraphQL's Int
+MOST_ID = 2**63 - 1  # SQLite's integer
+
+Number = Annotated[int, Meta(ge=1, le=MOST_NUMBER)]
+Count = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]
+Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
+DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
+RepoName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z", max_length=200)]
+Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
+Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration that may grow
+Cursor = Annotated[str, Meta(max_length=2000)]
+Time = Annotated[datetime, Meta(tz=True)]
+
+# Every escape in turn: a pair of surrogates, one without its other half, anything else.
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_PLACE = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
+
+T = TypeVar("T")
+
+
+class Malformed(ValueError):  # noqa: N818 - what it says of a value
+    """What is wrong with a value, and where in it; never the value itself."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """Base of all that is decoded; keys that it does not name are passed over."""
+
+
+def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
+    """The value of a JSON text.
+
+    Half a surrogate pair, which no UTF-8 file can hold, becomes a question mark.
+
+    Raises:
+        Malformed: it is no JSON, nested too deep, or not what the decoder is for.
+    """
+    try:
+        return decoder.decode(_whole_characters(bytes(body)))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Malformed(_explain(error)) from None
+    except RecursionError:
+        raise Malformed("nested too deep") from None
+
+
+def convert(value: Any, kind: type[T]) -> T:
+    """The same of a value that was read already.
+
+    Raises:
+        Malformed: it is not of that kind.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Malformed(_explain(error)) from None
+
+
+def stamp(moment: datetime) -> str:
+    """A time as the records hold it, `2015-01-31T23:59:59Z`.
+
+    Raises:
+        Malformed: it is outside of the years 1970 to 9998, which nothing behind need reckon with.
+    """
+    if not 1970 <= moment.year < 9999:
+        raise Malformed("a time in a year that no tracker has seen")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamp_or_none(moment: datetime | None) -> str | None:
+    """See `stamp`."""
+    return None if moment is None else stamp(moment)
+
+
+def whole_text(text: str | None) -> str:
+    """The text; null is empty, and half a surrogate pair becomes a question mark."""
+    if not text:
+        return ""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _whole_characters(body: bytes) -> bytes:
+    if not _HALF.search(body):
+        return body
+    return _ESCAPE.sub(lambda match: b"?" if match[1] else match[0], body)
+
+
+def _explain(error: Exception) -> str:
+    """The decoder's words, which quote none of the value; the place first."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    match = _PLACE.fullmatch(str(error))
+    words, place = match.groups() if match else (str(error), "")
+    words = words.replace("`", "")
+    return f"{place}: {words[:1].lower()}{words[1:]}" if place else words
