@@ -11,6 +11,7 @@ import polars as pl
 
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.lines import parse_json, read_json_lines, read_text_lines, read_whole
+from pairkit.printable import one_line
 from pairkit.tables import SUFFIXES, first_row, is_table, read_table
 
 # Of several that a table has, the first of these holds the sentences.
@@ -145,15 +146,16 @@ def _choose(names: Sequence[str], of_text: Sequence[str], where: str) -> str:
     if len(of_text) == 1:
         return of_text[0]
     raise DataError(
-        f"found the columns {', '.join(names) or '(none)'}, and can't tell which holds the sentences; name it"
-        " with --text-column",
+        f"found the columns {one_line(', '.join(names)) or '(none)'}, and can't tell which holds the"
+        " sentences; name it with --text-column",
         path=where,
     )
 
 
 def _no_column(names: Sequence[str], where: str, column: str | None) -> DataError:
     return DataError(
-        f"no column {column!r}; there are {', '.join(names) or '(none)'}: give one of them as --text-column",
+        f"no column {column!r}; there are {one_line(', '.join(names)) or '(none)'}: give one of them"
+        " as --text-column",
         path=where,
     )
 

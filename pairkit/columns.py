@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
 
 GRADED_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
 
@@ -72,9 +73,10 @@ def find_roles(
             negative = next((known[name] for name in _NEGATIVE_NAMES if name in known), "")
             return Roles(known[one], known[other], negative=negative)
     raise DataError(
-        f"found the columns {', '.join(names) or '(none)'}, expected text1, text2, label (or sentence1,"
-        " sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate; anchor, positive"
-        "[, negative]); rename them or give a mapping such as text1=title,text2=body,label=same",
+        f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
+        " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
+        " anchor, positive[, negative]); rename them or give a mapping such as"
+        " text1=title,text2=body,label=same",
         path=where,
     )
 
@@ -85,7 +87,9 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
         raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_MAPPED)}")
     for key, name in columns.items():
         if name not in names:
-            raise DataError(f"no column {name!r} for {key}; there are {', '.join(names)}", path=where)
+            raise DataError(
+                f"no column {name!r} for {key}; there are {one_line(', '.join(names))}", path=where
+            )
     if {"text1", "text2", "label"} <= columns.keys():
         return Roles(columns["text1"], columns["text2"], columns["label"])
     if {"anchor", "positive"} <= columns.keys():
@@ -182,7 +186,7 @@ def _label(
     if bad.any():
         row = bad.arg_max() or 0
         raise DataError(
-            f"label {raw[row]!r}; expected 0 or 1, or a score from 0 to {GRADED_MAX:g}"
+            f"label {one_line(repr(raw[row]))}; expected 0 or 1, or a score from 0 to {GRADED_MAX:g}"
             " (map words to numbers, or rescale the column)",
             path=where,
             row=frame[_ROW][row],

@@ -11,6 +11,7 @@ import polars as pl
 from pairkit.columns import find_roles, to_pairs, to_rows
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.lines import read_text_lines
+from pairkit.printable import one_line
 from pairkit.records import SPLITS, LabelKind, PairDataset
 from pairkit.tables import first_row, is_table, read_table
 
@@ -89,7 +90,7 @@ def read_rows(
         if any(frame.select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
             raise DataError(
                 f"the files of {name} differ in what their rows are; together they have"
-                f" {', '.join(frame.columns)}: read them one by one",
+                f" {one_line(', '.join(frame.columns))}: read them one by one",
                 path=source,
             )
     return splits

@@ -14,9 +14,9 @@ says for which they do not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import combinations
+from itertools import chain, combinations, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -
     distinct = _tie_equal(texts, groups)
     for family in _families(_band_hashes(texts, distinct, shingler)):
         members = [distinct[row] for row in family.tolist()]
-        sets = [shingler.shingles(texts[member]) for member in members]
+        sets = list(shingler.sets(texts[member] for member in members))
         for one, other in _tied(sets, threshold):
             groups.join(members[one], members[other])
     return [members for members in groups.all().values() if len(members) > 1]
@@ -69,35 +69,49 @@ def jaccard(one: Hashes, other: Hashes) -> float:
     return common / (len(one) + len(other) - common)
 
 
+class _Words(dict[str, int]):
+    """The hash of each word, remembered."""
+
+    def __missing__(self, word: str) -> int:
+        if len(self) > _KNOWN_WORDS:
+            self.clear()
+        digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+        number = self[word] = int.from_bytes(digest, "little")
+        return number
+
+
 class _Shingler:
-    """Turns texts into sets of hashed word triples; remembers the hash of each word."""
+    """Turns texts into sets of hashed word triples."""
 
     def __init__(self) -> None:
-        self._words: dict[str, int] = {}
+        self._words = _Words()
 
     def shingles(self, text: str) -> Hashes:
-        known = self._words
-        words = _WORD.findall(text.lower())
-        if len(known) > _KNOWN_WORDS:
-            known.clear()
-        for word in words:
-            if word not in known:
-                digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
-                known[word] = int.from_bytes(digest, "little")
-        hashes = np.fromiter((known[word] for word in words), dtype=np.uint64, count=len(words))
-        return np.unique(_triples(hashes))
+        """The set of a text, ascending."""
+        return np.unique(self.flat([text])[0])
 
+    def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
+        """The set of each text."""
+        remaining = iter(texts)
+        while some := list(islice(remaining, _CHUNK)):
+            triples, ends = self.flat(some)
+            yield from map(np.unique, np.split(triples, ends[:-1]))
 
-def _triples(hashes: Hashes) -> Hashes:
-    """A hash of every three in a row; of all there are where there are fewer."""
-    width = min(3, len(hashes))
-    if not width:
-        return hashes
-    count = len(hashes) - width + 1
-    combined = np.zeros(count, dtype=np.uint64)
-    for place in range(width):
-        combined += _mixed(hashes[place : place + count] + _MULTIPLIERS[place])
-    return _mixed(combined)
+    def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
+        """A hash of every three words in a row (of all, where there are fewer); and where each text ends."""
+        words = [_WORD.findall(text.lower()) for text in texts]
+        counts = np.fromiter(map(len, words), np.int64, len(words))
+        flat = map(self._words.__getitem__, chain.from_iterable(words))
+        hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
+        widths = np.minimum(counts, len(_MULTIPLIERS))
+        found = np.where(counts > 0, counts - widths + 1, 0)
+        ends = np.cumsum(found)
+        first = np.arange(found.sum()) + np.repeat(np.cumsum(counts) - counts - ends + found, found)
+        combined = np.zeros(len(first), np.uint64)
+        for place, multiplier in enumerate(_MULTIPLIERS):
+            reaches = np.repeat(widths > place, found)
+            combined[reaches] += _mixed(hashes + multiplier)[first[reaches] + place]
+        return _mixed(combined), ends
 
 
 def _mixed(values: Hashes) -> Hashes:
@@ -125,17 +139,16 @@ def _band_hashes(texts: Sequence[str], positions: list[int], shingler: _Shingler
     """A hash of each band of each text's sketch, (text, band)."""
     found = np.empty((len(positions), _BANDS), dtype=np.uint64)
     for start in range(0, len(positions), _CHUNK):
-        sets = [shingler.shingles(texts[position]) for position in positions[start : start + _CHUNK]]
-        offsets = np.zeros(len(sets) + 1, dtype=np.uint64)
-        np.cumsum([len(s) for s in sets], out=offsets[1:])
+        triples, ends = shingler.flat([texts[position] for position in positions[start : start + _CHUNK]])
+        offsets = np.concatenate([[0], ends]).astype(np.uint64)
         matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-            np.concatenate(sets), offsets, num_perm=_BANDS * _ROWS, seed=_SEED
+            triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
         )
-        sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(sets), _BANDS, _ROWS)
-        hashes = np.zeros((len(sets), _BANDS), dtype=np.uint64)
+        sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(ends), _BANDS, _ROWS)
+        hashes = np.zeros((len(ends), _BANDS), dtype=np.uint64)
         for row in range(_ROWS):
             hashes = _mixed(hashes + sketches[:, :, row] + _MULTIPLIERS[0])
-        found[start : start + len(sets)] = hashes
+        found[start : start + len(ends)] = hashes
     return found
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError
-from pairkit.lines import check_lines, is_gzipped, read_whole, read_whole_lines
+from pairkit.lines import FREE_BYTES, MAX_RATIO, check_lines, is_gzipped, read_whole, read_whole_lines
+from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
+from pairkit.printable import one_line
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
@@ -39,14 +41,17 @@ def read_table(path: Path) -> pl.DataFrame:
             f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
         )
     try:
-        return _read(_source(path, suffix), suffix)
+        table = _read(_source(path, suffix), suffix)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).split("\n")[0][:200]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); mend or convert the file", path=path
         ) from error
+    if suffix == ".parquet":
+        _check_lengths(table, path.stat().st_size, path)
+    return table
 
 
 def _format(path: Path) -> str:
@@ -61,11 +66,53 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
     if suffix == ".parquet":
-        return io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else path
-    if is_gzipped(path) or suffix not in (".csv", ".tsv"):
-        return io.BytesIO(read_whole_lines(path))
-    check_lines(path)
+        return _checked_parquet(path)
+    if suffix in (".csv", ".tsv") and not is_gzipped(path):
+        check_lines(path)
+        return path
+    lines = read_whole_lines(path)
+    if suffix in (".jsonl", ".ndjson"):
+        _check_keys(lines, path)
+    return io.BytesIO(lines)
+
+
+def _checked_parquet(path: Path) -> Path | io.BytesIO:
+    if is_gzipped(path):
+        whole = io.BytesIO(read_whole(path, remedy="unpack it"))
+        check_parquet(whole, path)
+        whole.seek(0)
+        return whole
+    with path.open("rb") as file:
+        check_parquet(file, path)
     return path
+
+
+def _check_keys(lines: bytes, path: Path) -> None:
+    """Refuse lines of ever other keys: each key would be a column, in which each line has a value."""
+    types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema().dtypes()
+    keys, rows = sum(_fields(dtype) for dtype in types), lines.count(b"\n") + 1
+    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * len(lines)):
+        raise DataError(
+            f"has {keys:,} different keys in {rows:,} lines; expected much the same in every line", path=path
+        )
+
+
+def _fields(dtype: object) -> int:
+    """How many columns a column stands for."""
+    if isinstance(dtype, pl.Struct):
+        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
+    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
+
+
+def _check_lengths(table: pl.DataFrame, size: int, path: Path) -> None:
+    """Refuse one long text in ever so many rows: the file holds it once, whoever reads the texts does not."""
+    texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+    bytes_ = sum(table.select(pl.col(texts).str.len_bytes().cast(pl.Int64).sum()).row(0)) if texts else 0
+    if bytes_ > max(FREE_BYTES, MAX_RATIO * size):
+        raise DataError(
+            f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop repeats",
+            path=path,
+        )
 
 
 def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from aoe_train.encode.lines import READERS, TEXT, Row
 from pairkit.errors import ConfigError, DataError
+from pairkit.parquet_sizes import check_parquet
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 4096  # rows
+_BLOCK_BYTES = 1 << 30  # of a Parquet file's block, were each row its longest text
 _BUFFER = 1 << 20  # bytes of a Parquet column that are read ahead
 
 
@@ -165,8 +168,11 @@ class ParquetSource:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with _readable(self.path), pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False) as file:
-            for batch in file.iter_batches(_BLOCK, columns=columns):
+        with self.path.open("rb") as file:
+            sizes = check_parquet(file, self.path)
+        rows = min(_BLOCK, max(1, _BLOCK_BYTES // max(1, sizes.largest_dictionary)))
+        with _readable(self.path), pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False) as table:
+            for batch in table.iter_batches(rows, columns=columns):
                 yield pa.Table.from_batches([batch])
 
 
@@ -183,7 +189,8 @@ def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
         raise DataError("has no rows; expected at least one", path=path)
     if column not in names:
         raise DataError(
-            f"no column {column!r}; there are {', '.join(names)}: choose with --text-column", path=path
+            f"no column {column!r}; there are {one_line(', '.join(names))}: choose with --text-column",
+            path=path,
         )
     return column
 

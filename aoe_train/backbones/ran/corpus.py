@@ -12,6 +12,7 @@ import numpy as np
 
 from pairkit.errors import DataError
 from pairkit.lines import read_text_lines
+from pairkit.printable import one_line
 from pairkit.tables import is_table, read_table
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def _texts(path: Path, column: str) -> Iterator[str]:
         table = read_table(path)
         if column not in table.columns:
             raise DataError(
-                f"no column {column!r}; there are {', '.join(table.columns)}: name one with `column`",
+                f"no column {column!r}; there are {one_line(', '.join(table.columns))}:"
+                " name one with `column`",
                 path=path,
             )
         yield from (str(text) for text in table[column] if text is not None)

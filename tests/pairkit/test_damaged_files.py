@@ -1,0 +1,82 @@
+"""Files with bytes changed, cut and put in: read, or refused in one line that names the file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairkit.errors import PairkitError
+from pairkit.reader import read_pairs, read_rows
+
+FRAME = pl.DataFrame(
+    {
+        "text1": [f"some words {n}" for n in range(30)],
+        "text2": ["other words"] * 30,
+        "label": [n % 2 for n in range(30)],
+        "more": [[1, 2], []] * 15,
+    }
+)
+FLAT = FRAME.drop("more").write_csv().encode()
+
+
+def _parquet() -> bytes:
+    file = io.BytesIO()
+    FRAME.write_parquet(file)
+    return file.getvalue()
+
+
+FILES = {
+    "a.parquet": _parquet(),
+    "a.jsonl": FRAME.write_ndjson().encode(),
+    "a.json": FRAME.write_json().encode(),
+    "a.csv": FLAT,
+    "a.tsv": FLAT.replace(b",", b"\t"),
+    "a.txt": FLAT,
+}
+PIECES = [b'"', b"{", b"[" * 99, b"\\ud800", b"\0", b"\n", b"1e999", b"9" * 30, b"null", b"\xff", b",,,", b""]
+CHANGES = st.lists(
+    st.tuples(
+        st.floats(0, 1, exclude_max=True), st.integers(0, 30), st.sampled_from(PIECES) | st.binary(max_size=3)
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def check(path: Path, changes: list[tuple[float, int, bytes]]) -> None:
+    data = bytearray(FILES[path.name])
+    for place, taken, put in changes:
+        start = int(place * len(data))
+        data[start : start + taken] = put
+    path.write_bytes(data)
+    for read in (read_rows,) if path.suffix == ".txt" else (read_rows, read_pairs):
+        try:
+            read(path)
+        except PairkitError as error:
+            said = str(error)
+            if not said.startswith(str(path)) or "\n" in said:
+                pytest.fail(f"names no file, or has several lines: {said!r}")
+
+
+@settings(max_examples=100, deadline=None)
+@given(CHANGES)
+@pytest.mark.parametrize("name", FILES)
+def test_no_damage_is_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
+) -> None:
+    check(tmp_path_factory.getbasetemp() / name, changes)
+
+
+@pytest.mark.slow
+@settings(max_examples=20_000, deadline=None)
+@given(CHANGES)
+@pytest.mark.parametrize("name", FILES)
+def test_no_damage_is_a_traceback_at_length(
+    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
+) -> None:
+    check(tmp_path_factory.getbasetemp() / name, changes)

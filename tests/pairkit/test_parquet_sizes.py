@@ -1,0 +1,144 @@
+"""Parquet files that hold far more than they seem to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairkit import parquet_sizes, tables
+from pairkit.errors import DataError
+from pairkit.parquet_sizes import check_parquet
+from pairkit.tables import read_table
+from tests.pairkit.peak import peak_mib
+
+FRAME = pl.DataFrame(
+    {
+        "text1": [f"some words {n}" for n in range(3000)],
+        "label": [n % 2 for n in range(3000)],
+        "more": [[1, 2], [], None] * 1000,
+    }
+)
+
+
+def packed(frame: pl.DataFrame, **options: object) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(frame.to_arrow(), file, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_headers_say_what_another_reader_finds(codec: str, version: str, dictionary: bool) -> None:
+    data = packed(
+        FRAME,
+        compression=codec,
+        data_page_version=version,
+        use_dictionary=dictionary,
+        row_group_size=700,
+        data_page_size=2000,
+    )
+    sizes = check_parquet(io.BytesIO(data), Path("a.parquet"))
+    assert sizes.rows == FRAME.height
+    assert (sizes.largest_dictionary > 0) == dictionary
+
+
+def test_what_polars_writes_is_read_too(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    with (tmp_path / "a.parquet").open("rb") as file:
+        assert check_parquet(file, tmp_path).rows == FRAME.height
+    assert read_table(tmp_path / "a.parquet").equals(FRAME)
+    FRAME.clear().write_parquet(tmp_path / "b.parquet")
+    assert read_table(tmp_path / "b.parquet").equals(FRAME.clear())
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (pl.DataFrame({"text1": ["a"] * 200_000}), "claims more than"),
+        (pl.DataFrame({"text1": ["a"], "x": [[7] * 50_000]}), "claims more than"),
+        (pl.DataFrame({"text1": ["a" * 5_000_000]}), "unpacks to more than 200 times its size"),
+        (pl.DataFrame({"text1": ["a" * 100_000] * 90}), "its texts are more than 200 times its size"),
+        (pl.DataFrame({f"c{n}": [1] for n in range(60)}), "has more than 50 columns"),
+    ],
+)
+def test_bombs_are_refused(
+    tmp_path: Path, frame: pl.DataFrame, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_sizes, "FREE_VALUES", 1000)
+    monkeypatch.setattr(parquet_sizes, "MAX_COLUMNS", 50)
+    monkeypatch.setattr(parquet_sizes, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(tables, "FREE_BYTES", 1 << 20)
+    frame.write_parquet(tmp_path / "a.parquet", compression="zstd")
+    with pytest.raises(DataError, match=says):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
+    """Row groups of one value; what is written once is claimed many times."""
+    path = tmp_path / "a.parquet"
+    rows = pa.table(
+        {"text1": pa.DictionaryArray.from_arrays(pa.array([0] * (1 << 22), pa.int8()), ["a" * 99])}
+    )
+    with pq.ParquetWriter(path, rows.schema, compression="zstd") as writer:
+        for _ in range(3):
+            writer.write_table(rows)
+    assert path.stat().st_size < 300_000
+    says, mib = peak_mib("from pairkit.tables import read_table", "read_table(Path(sys.argv[1]))", path)
+    assert "claims more than 4,194,304 values" in says
+    assert mib < 50
+
+
+def test_keys_that_are_ever_others_make_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(f'{{"text1": "a", "k{n}": 1}}' for n in range(300)))
+    assert read_table(path).shape == (300, 301)
+    monkeypatch.setattr(tables, "FREE_VALUES", 1000)
+    with pytest.raises(DataError, match="has 301 different keys in 300 lines"):
+        read_table(path)
+    path.write_text("\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300)))
+    with pytest.raises(DataError, match="different keys in 300 lines"):
+        read_table(path)
+
+
+Change = tuple[int, int]
+SMALL = packed(FRAME.head(5))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), max_size=6),
+    st.integers(0, len(SMALL)),
+)
+def test_damaged_headers_are_an_error_or_read(changes: list[Change], cut: int) -> None:
+    data = bytearray(SMALL)
+    for place, value in changes:
+        data[place] = value
+    for damaged in (bytes(data), bytes(data[:cut]) + SMALL[-8:], bytes(data[cut:])):
+        with suppress(DataError):
+            assert check_parquet(io.BytesIO(damaged), Path("a.parquet")).rows <= parquet_sizes.FREE_VALUES
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1",
+        lambda: b"PAR1" + b"\x1c" * 40 + (40).to_bytes(4, "little") + b"PAR1",
+        lambda: b"PAR1" + b"\xff" * 40 + (40).to_bytes(4, "little") + b"PAR1",
+        lambda: b"PAR1" + (2**31).to_bytes(4, "little") + b"PAR1",
+        lambda: b"PAR1",
+        lambda: b"",
+    ],
+)
+def test_what_is_no_parquet(make: Callable[[], bytes]) -> None:
+    with pytest.raises(DataError, match="malformed headers"):
+        check_parquet(io.BytesIO(make()), Path("a.parquet"))
