@@ -6,6 +6,7 @@ import re
 from unicodedata import numeric
 
 from llm_labeler.parse import wording
+from llm_labeler.parse.remarks import speaks_of_words
 from llm_labeler.parse.source import Source, size_of, tidy
 from llm_labeler.parse.usual import with_usual_marks
 
@@ -22,7 +23,7 @@ _MARKS = tuple(
         _BEGIN + r"#(\d{1,2})[.):]?\s*",
         _BEGIN + r"[(\[](\d{1,2})[)\]][.:]?\s*",
         _BEGIN + r"(\d{1,2})\)\s*",
-        r"(?:(?<=[.!?。;,\"”’'」』)\]*]\s)|(?<=[.!?。;\"”」』)\]])|^)(\d{1,2})(?:[.、:]|\.\))\s*" + _NEXT,
+        r"(?:(?<=[.!?。;,\"”’'」』)\]*]\s)|(?<=[.!?。;\"”」』)\]])|^)(\d{1,2})(?:[.、:/]|\.\))\s*" + _NEXT,
         _BEGIN + r"[(\[]([a-jA-J])[)\]]\s*",
         _BEGIN + r"([a-jA-J])\)\s+",
         _BEGIN + r"\(?([ivx]{1,4})\)\s+",
@@ -37,7 +38,18 @@ _MARKS = tuple(
 _MOST_PIECES = 20
 _ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
 _SIGNS = tuple(
-    re.compile(sign) for sign in (r";\s*", r" \| ", " / ", " // ", " • ", " · ", r"(?<=[.!?。]),\s*", "、")
+    re.compile(sign)
+    for sign in (
+        r";\s*",
+        r" \| ",
+        " / ",
+        " // ",
+        " • ",
+        " · ",
+        r"(?<=[.!?。]),\s*",
+        r"(?<=[.!?。]) (?:--?|[–—]) ",
+        "、",
+    )
 )
 _CONJUNCTION = re.compile(r"^(?:and|or|und|oder|y|o|ou|et)\s+(?=\W*[A-Z])")
 
@@ -84,7 +96,8 @@ def separated(text: str, source: Source, size: int | None) -> list[str] | None:
         if not source.lacks(sign):
             continue
         pieces = [piece.strip() for piece in sign.split(text.strip(" ;|"))]
-        if 1 < len(pieces) <= _MOST_PIECES and _are_whole(pieces, source):
+        is_list = 1 < len(pieces) <= _MOST_PIECES and _are_whole(pieces, source)
+        if is_list and not any(speaks_of_words(piece, source) for piece in pieces):
             return pieces
     return None
 

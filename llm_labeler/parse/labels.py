@@ -61,6 +61,7 @@ _ASSIGNMENT = re.compile(
     r"|private)\s+){0,3}\$?[A-Za-z_][\w.]{0,40}(?:\[[^\[\]\n]{0,20}\])?"
     r"(?: ?: ?str)? {0,3}:?= {0,3}f?(?=[\"'`“])"
 )
+_CALL = re.compile(r"[A-Za-z_][\w.]{0,40} ?\( ?f?(?P<string>[\"'`][^\n]{0,2000}[\"'`]) ?\)[;,]?")
 _INNER = re.compile(rf"(?:[/|;,.!?→>][\"”']?|  |\s[-–—]) *(?P<start>{_LABEL.pattern})", re.IGNORECASE)
 
 
@@ -102,6 +103,18 @@ def _begins_sentence(said: str, source: Source) -> bool:
     """Whether a capital, or a quote, begins a whole sentence: before it stands a name of whatever kind."""
     first = said.lstrip("\"“'‘「*_ ")[:1]
     return not first.islower() and first.isalpha() and source.is_as_long_as(said)
+
+
+def without_call(piece: str) -> str:
+    """What a line of code calls a function with, if that is a string: `print("…")`."""
+    match = _CALL.fullmatch(piece)
+    return piece if match is None else match["string"]
+
+
+def names_sentence(piece: str) -> bool:
+    """Whether the whole of a piece is the name of a sentence, as headings are: `Sentence 1`, `Option B`."""
+    match = _LABEL.fullmatch(f"{piece.strip('*_# :')}:")
+    return match is not None and bool(match["n"] or match["letter"])
 
 
 def inner_label(piece: str, source: Source) -> int:

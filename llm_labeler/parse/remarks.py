@@ -47,6 +47,11 @@ def without_remarks(said: str, source: Source) -> tuple[list[str], str, list[str
     return before, said, after
 
 
+def speaks_of_words(said: str, source: Source) -> bool:
+    """Whether a piece is about words and sentences, and not about what the sentence asked about is about."""
+    return is_about_words(said, source) and not source.is_like(said)
+
+
 def is_about_words(said: str, source: Source) -> bool:
     """Whether a piece speaks of words and sentences, as the sentence asked about does not."""
     return META.search(said) is not None and source.lacks(META)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from llm_labeler.parse import wording
-from llm_labeler.parse.labels import inner_label, label_end
+from llm_labeler.parse.labels import inner_label, label_end, without_call
 from llm_labeler.parse.quotes import offered, unquote
 from llm_labeler.parse.remarks import without_remarks
 from llm_labeler.parse.source import Source, tidy
@@ -20,6 +20,7 @@ _LINK = re.compile(
     r"|changed to|turns into|变成|改为|[-=–—>→⇒⟶➔➜:|/~≠↔⇔]+)[\s*_]*)+[\"“'‘「]?(?=\S)",
     re.IGNORECASE,
 )
+_STRUCK = re.compile(r"~~[^~]{1,500}~~ ?")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]{1,2000})(?<=\S)\*(?![\w*])")
 
 
@@ -68,7 +69,7 @@ def _may_be_sentence(said: str, reason: str, source: Source) -> bool:
 def strip_clothes(said: str, source: Source) -> str:
     """A tidy piece without label, emphasis and enclosing quotes."""
     for _ in range(_ROUNDS):
-        bare = said[label_end(said, source) :]
+        bare = without_call(said[label_end(said, source) :])
         bare = unquote(_without_emphasis(bare, source).strip())
         if bare == said:
             break
@@ -105,6 +106,8 @@ def _source_end(said: str, source: Source) -> int:
 def _without_emphasis(said: str, source: Source) -> str:
     if "**" in said and "**" not in source.text:
         said = said.replace("**", "")
+    if "~~" in said and "~~" not in source.text:
+        said = _STRUCK.sub("", said)
     if "__" in said and said.startswith("__") and "__" not in source.text:
         said = said.replace("__", "")
     if "*" in said and "*" not in source.text:

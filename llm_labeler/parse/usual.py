@@ -47,6 +47,7 @@ def _bulleted(line: str, firsts: Counter[str], source: Source) -> str:
     bare = line.strip()
     first = bare[:1]
     is_sign = bool(first) and category(first) in _SIGNS and first not in _OWN
+    is_sign = is_sign or bare.startswith("$ ")
     if not is_sign or firsts[first] < 2 or source.text.startswith(first) or len(bare) < 3:
         return line
     return "- " + bare[1:].lstrip(" \ufe0f")

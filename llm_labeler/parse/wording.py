@@ -7,6 +7,7 @@ do too, and that pattern is left out of account.
 from __future__ import annotations
 
 from llm_labeler.parse import commentary, phrases
+from llm_labeler.parse.labels import names_sentence
 from llm_labeler.parse.source import Source
 
 
@@ -84,6 +85,8 @@ def introduces(piece: str, source: Source) -> bool:
     bare = piece.strip("#*_ ")
     if bare.endswith(":") and not source.text.endswith(":"):
         return len(bare) <= 60 or phrases.ABOUT_ANSWERS.search(bare) is not None
+    if names_sentence(piece) and not names_sentence(source.text):
+        return True
     return phrases.HEADING.match(piece) is not None or lead(bare, source) == len(bare) > 0
 
 
