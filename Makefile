@@ -12,7 +12,10 @@ GENTLY := --backbone minilm --lr 3e-6 --max-length 128
 MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
-.PHONY: demo domain-demo wordnet test check slow clean
+LOWEST := .venv-lowest
+NEED_TORCH := tests/pairkit/test_memory.py tests/llm_labeler/test_providers_local.py
+
+.PHONY: demo domain-demo wordnet test check lowest slow clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
@@ -33,18 +36,26 @@ wordnet:
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev lowest
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
 
+# The lowest versions that pyproject.toml allows, of what `gis`, `label` and figures need, in an environment of its own.
+# Not those of training: the lowest torch has no wheel for a CPU alone.
+lowest: $(VENV)/.dev
+	$(BIN)/uv venv --quiet --clear $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
+	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TORCH))
+
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
 clean:
-	rm -rf $(VENV) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -64,8 +64,13 @@ def read_lines(content: bytes) -> Iterator[Line]:
     """The lines of an output or error file; those that can't be understood are left out."""
     for text in content.splitlines():
         try:
-            line = json.loads(text)
-            response = line["response"] or {}
-            yield Line(str(line["custom_id"]), response.get("status_code"), response.get("body"))
-        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            value = json.loads(text)
+        except (ValueError, RecursionError):
             continue
+        if not isinstance(value, dict) or not isinstance(name := value.get("custom_id"), str):
+            continue
+        response = value.get("response", ())
+        if response is None:
+            yield Line(name, None, None)
+        elif isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
+            yield Line(name, status, response.get("body"))

@@ -12,7 +12,7 @@ from llm_labeler.providers.dialect import Dialect, can_be_sent, schema_bytes
 from llm_labeler.providers.outcomes import no_answer, outcome
 from llm_labeler.providers.prices import find_prices
 from llm_labeler.providers.reach import find_address, open_channel
-from llm_labeler.providers.replies import read_reply
+from llm_labeler.providers.replies import models_of, read_reply
 from llm_labeler.records import Ask, Reply, Usage, digest
 from llm_labeler.settings import LlmSettings
 from pairkit.address import Address
@@ -20,8 +20,10 @@ from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.credentials import key_variable
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.printable import one_line
 
 _SHOWN_MODELS = 5
+_MOST_BYTES = 8 << 20  # of an answer
 # No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
 # system message of their own.
 _TOKENS_A_MESSAGE = 16
@@ -108,11 +110,12 @@ class OpenAiProvider:
             PairkitError: no call can succeed.
         """
         if not can_be_sent(ask):
-            raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False)
+            raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
         while True:
             form = self.dialect.form
             try:
-                return read_reply(await self.channel.post("/chat/completions", self.dialect.body(ask, form)))
+                body = self.dialect.body(ask, form)
+                return read_reply(await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES))
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except Refused as refused:
@@ -127,7 +130,7 @@ class OpenAiProvider:
         if refusal.is_about_key:
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
-            where = refused.headers.get("location", "elsewhere").partition("?")[0]
+            where = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
             return ConfigError(
                 f"llm {self.name}: {self.address.url} redirects to {where}; set that as base_url in "
                 f"[llm.{self.name}]"
@@ -155,12 +158,7 @@ class OpenAiProvider:
 
     async def _list_models(self) -> list[str]:
         """The server's models; none where the list can't be understood."""
-        body = await self.channel.get("/models")
-        try:
-            entries = json.loads(body)["data"]
-            return [str(entry["id"]) for entry in entries]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            return []
+        return models_of(await self.channel.get("/models"))
 
     def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)

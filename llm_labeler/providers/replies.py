@@ -8,9 +8,13 @@ from typing import Any
 from llm_labeler.finish import ending_of
 from llm_labeler.provider import CallFailed
 from llm_labeler.records import Reply, Usage
+from pairkit.openai_api.refusals import Refusal, Refused
+from pairkit.printable import one_line
 
 _ABSURD = 1 << 40  # tokens
 _SHOWN = 120  # characters of an odd body that an error shows
+_LONGEST_NAME = 200  # characters of a model's name or of why an answer ended
+_MOST_MODELS = 5000
 
 
 def read_reply(body: bytes) -> Reply:
@@ -18,6 +22,7 @@ def read_reply(body: bytes) -> Reply:
 
     Raises:
         CallFailed: `broken_reply`: it is no chat completion; whatever it is, it may have been paid for.
+        Refused: an error in the place of an answer, with a status of its own.
     """
     try:
         value = json.loads(body)
@@ -27,24 +32,37 @@ def read_reply(body: bytes) -> Reply:
 
 
 def reply_of(value: Any) -> Reply:
-    """The reply in a decoded body, see `read_reply`."""
+    """The reply in a decoded body, see `read_reply`.
+
+    Raises:
+        Refused: an error in the place of an answer, with a status of its own.
+    """
     if not isinstance(value, dict):
         raise _broken("not an object", value)
     choices = value.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _broken("no choices", value.get("error") or sorted(value))
+        raise _refused(value) or _broken("no choices", value)
     message = choices[0].get("message")
     if not isinstance(message, dict):
-        raise _broken("a choice without message", sorted(choices[0]))
-    finish = choices[0].get("finish_reason")
-    finish = finish if isinstance(finish, str) else ""
+        raise _broken("a choice without message", choices[0])
+    finish = _name(choices[0].get("finish_reason"))
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed while it answered ({finish})", maybe_billed=True)
     raw, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal and not raw:
         raw, finish = refusal, "refusal"
-    model = value.get("model")
-    return Reply(raw, finish, usage_of(value.get("usage")), model if isinstance(model, str) else "")
+    return Reply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
+
+
+def models_of(body: bytes) -> list[str]:
+    """The models in a list of them; none where it can't be understood."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    entries = value.get("data") if isinstance(value, dict) else None
+    found = [_name(entry.get("id")) for entry in _list(entries)[:_MOST_MODELS] if isinstance(entry, dict)]
+    return [name for name in found if name]
 
 
 def usage_of(value: Any) -> Usage | None:
@@ -62,12 +80,30 @@ def _count(value: Any) -> int | None:
 
 def _text(content: Any) -> str:
     """A message's text, which some servers send in parts."""
-    if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
+    parts = [part.get("text") for part in _list(content) if isinstance(part, dict)] or [content]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _name(value: Any) -> str:
+    return value[:_LONGEST_NAME] if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _refused(value: dict[str, Any]) -> Refused | None:
+    """Gateways that had begun to answer put their upstream's error, with its status, into a 200."""
+    error = value.get("error")
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and 400 <= status < 500:
+        return Refused(Refusal.from_value(status, value), {})
+    return None
 
 
 def _broken(what: str, found: Any) -> CallFailed:
-    shown = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    text = " ".join(shown.split())[:_SHOWN]
-    return CallFailed("broken_reply", f"status 200, but {what}: {text}", maybe_billed=True)
+    if isinstance(found, dict):
+        found = Refusal.from_value(200, found).message
+    shown = found[: 4 * _SHOWN].decode("utf-8", "replace") if isinstance(found, bytes) else found
+    told = one_line(shown, _SHOWN) if isinstance(shown, str) else type(shown).__name__
+    return CallFailed("broken_reply", f"status 200, but {what}: {told}", maybe_billed=True)

@@ -6,10 +6,12 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from llm_labeler.budget import picodollars
 from llm_labeler.records import AskKey, Usage
 from llm_labeler.store.rows import key_row, row_key
+from pairkit.errors import DataError
 
 _COLUMNS = "batch_id, llm, state, files, keys, requests, prompt_tokens, completion_tokens, picodollars"
 
@@ -46,15 +48,23 @@ def waiting(connection: sqlite3.Connection, llm: str | None) -> list[Batch]:
         f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id",  # noqa: S608
         (llm,),
     )
-    return [
-        Batch(
-            *(name, batch_id, state, json.loads(files)),
-            {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
-            Usage(prompt_tokens, completion_tokens),
-            None if money is None else money / 1e12,
-        )
-        for batch_id, name, state, files, keys, _, prompt_tokens, completion_tokens, money in rows
-    ]
+    try:
+        return [_batch(row) for row in rows]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"a batch of the label store can't be read ({error!r:.100}); it is damaged or not ours: move its "
+            "folder away and run again"
+        ) from error
+
+
+def _batch(row: tuple[Any, ...]) -> Batch:
+    batch_id, name, state, files, keys, _, prompt_tokens, completion_tokens, money = row
+    return Batch(
+        *(str(name), str(batch_id), str(state), dict(json.loads(files))),
+        {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        Usage(int(prompt_tokens), int(completion_tokens)),
+        None if money is None else money / 1e12,
+    )
 
 
 def forget(connection: sqlite3.Connection, batch_id: str) -> None:

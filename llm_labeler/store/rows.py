@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from llm_labeler.records import Answer, AskKey, Failure, Reply, Usage
+from llm_labeler.records import Answer, AskKey, Failure, Reply, Task, Usage
 from llm_labeler.store.schema import KEY
+from pairkit.errors import DataError
 
 Row = tuple[Any, ...]
 
@@ -19,9 +20,14 @@ def blob(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def text(data: bytes) -> str:
+def text(data: Any) -> str:
     """The text of a `blob`."""
-    return data.decode("utf-8", "surrogatepass")
+    if not isinstance(data, bytes):
+        raise _damaged(data)
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise _damaged(data) from error
 
 
 def key_row(key: AskKey) -> Row:
@@ -31,7 +37,9 @@ def key_row(key: AskKey) -> Row:
 
 def row_key(row: Row) -> AskKey:
     """The key of a row that begins with `schema.KEY`."""
-    text_id, task, llm, prompt_hash, parameters = row[:5]
+    text_id, task, llm, prompt_hash, parameters = (_typed(value, str) for value in row[:5])
+    if task not in get_args(Task):
+        raise _damaged(task)
     return AskKey(text_id, llm, task, prompt_hash, parameters)
 
 
@@ -49,8 +57,12 @@ def answer_row(answer: Answer) -> Row:
 def row_answer(row: Row) -> Answer:
     """The answer of a row with the columns of `ANSWER`."""
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
-    usage = None if prompt_tokens is None else Usage(prompt_tokens, completion_tokens)
-    return Answer(row_key(row), Reply(text(raw), text(finish), usage, text(model)), cost, bool(estimated))
+    usage = None
+    if prompt_tokens is not None:
+        usage = Usage(_typed(prompt_tokens, int), _typed(completion_tokens, int))
+    price = None if cost is None else float(_typed(cost, int | float))
+    reply = Reply(text(raw), text(finish), usage, text(model))
+    return Answer(row_key(row), reply, price, bool(estimated))
 
 
 def failure_row(failure: Failure) -> Row:
@@ -64,4 +76,18 @@ def failure_row(failure: Failure) -> Row:
 def row_failure(row: Row) -> Failure:
     """The failure of a row with the columns of `FAILURE`."""
     reason, detail, attempts, final = row[5:]
-    return Failure(row_key(row), reason, text(detail), attempts, bool(final))
+    return Failure(row_key(row), _typed(reason, str), text(detail), _typed(attempts, int), bool(final))
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """SQLite lets any column hold anything."""
+    if not isinstance(value, kind):
+        raise _damaged(value)
+    return value
+
+
+def _damaged(value: Any) -> DataError:
+    return DataError(
+        f"a row of the label store holds {type(value).__name__} {value!r:.60}, which `label` never writes; "
+        "the store is damaged or not ours: move its folder away and run again"
+    )

@@ -80,17 +80,15 @@ class Channel:
         self._headers = {**bearer, **further, "User-Agent": f"aoe-toolkit/{__version__}"}
         self._masking = Masking([self.key.secret if self.key else "", *further.values()])
 
-    async def post(self, path: str, value: Mapping[str, Any]) -> bytes:
+    async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
         """Send JSON and bring back the body.
 
         Raises:
             Refused: another status than 200.
             NoAnswer: no answer.
         """
-        content = json.dumps(value, ensure_ascii=False).encode()
-        return await self._exchange(
-            "POST", path, content=content, headers={"Content-Type": "application/json"}
-        )
+        content, kind = json.dumps(value, ensure_ascii=False).encode(), {"Content-Type": "application/json"}
+        return await self._exchange("POST", path, most_bytes=most_bytes, content=content, headers=kind)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""

@@ -364,8 +364,8 @@ def test_a_server_that_is_overloaded_for_a_while(
 def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Channel.post
 
-    async def lost(self: Channel, path: str, body: Any) -> bytes:
-        found = await plain(self, path, body)
+    async def lost(self: Channel, path: str, body: Any, **more: Any) -> bytes:
+        found = await plain(self, path, body, **more)
         if path == "/batches":
             raise NoAnswer("timeout", "no answer", was_sent=True)
         return found

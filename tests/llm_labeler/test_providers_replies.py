@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.provider import CallFailed
 from llm_labeler.providers.replies import read_reply, reply_of
 from llm_labeler.records import Reply, Usage
+from pairkit.openai_api.refusals import Refused
 
 
 def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, Any]:
@@ -90,6 +91,24 @@ def test_a_model_that_failed_while_it_answered(finish: str) -> None:
         reply_of(completion({"content": "a"}, finish))
     assert caught.value.retry
     assert caught.value.maybe_billed
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(402, Refused), (403, Refused), (429, Refused), (502, CallFailed), ("402", CallFailed)],
+)
+def test_an_error_in_the_place_of_an_answer(status: Any, expected: type[Exception]) -> None:
+    with pytest.raises(expected, match="upstream says no"):
+        reply_of({"error": {"message": "upstream says no", "code": status}})
+
+
+def test_parts_within_parts_are_no_text() -> None:
+    deep: Any = "a"
+    for _ in range(900):
+        deep = [{"text": deep}]
+    assert reply_of(completion({"content": deep})).raw == ""
+    with pytest.raises(CallFailed, match="not an object: list"):
+        reply_of(deep)
 
 
 JSON = st.recursive(

@@ -64,6 +64,40 @@ def test_lone_surrogates_and_nul_survive(store: Store) -> None:
     assert list(store.failures()) == [a_failure(key_of(2), final=False)]
 
 
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("answers", "raw = 'text'"),
+        ("answers", "raw = 7"),
+        ("answers", "finish = x'ff'"),
+        ("answers", "prompt_tokens = 'many'"),
+        ("answers", "completion_tokens = NULL"),
+        ("answers", "cost = 'free'"),
+        ("answers", "task = 'odd'"),
+        ("answers", "llm = x'00'"),
+        ("failures", "reason = x'00'"),
+        ("failures", "attempts = 'x'"),
+        ("failures", "detail = 1.5"),
+    ],
+)
+def test_a_row_that_nobody_here_wrote(store: Store, table: str, change: str) -> None:
+    store.save_answer(an_answer())
+    store.save_failure(a_failure(key_of(2), final=False))
+    store._connection.execute(f"UPDATE {table} SET {change}")
+    with pytest.raises(DataError, match="which `label` never writes"):
+        list(store.answers(["positive", "odd"]) if table == "answers" else store.failures())  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "change", ["files = '['", "files = '[1]'", "keys = '7'", "keys = '{\"a\": 1}'", "keys = x'ff'"]
+)
+def test_a_batch_that_nobody_here_wrote(store: Store, change: str) -> None:
+    store.save_batch(Batch("chatgpt", "b", "completed", {}, {"a": KEY}, Usage(1, 1), None))
+    store._connection.execute(f"UPDATE batches SET {change}")
+    with pytest.raises(DataError):
+        store.batches()
+
+
 def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: Store) -> None:
     asks = [an_ask(key_of(number)) for number in range(4)]
     store.save_answer(an_answer(key_of(0)))

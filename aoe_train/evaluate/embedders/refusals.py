@@ -5,6 +5,7 @@ from __future__ import annotations
 from pairkit.errors import AuthError, ConfigError, DataError, PairkitError, RateLimited, RemoteError
 from pairkit.openai_api.credentials import Key
 from pairkit.openai_api.refusals import NoAnswer, Refused
+from pairkit.printable import one_line
 
 _WAIT_S = 60.0  # where a server does not say how long
 
@@ -36,7 +37,7 @@ def explain_refusal(refused: Refused, where: str, key: Key | None, texts: list[s
             f"{where}: asks to wait {wait_s:g} s ({said}); run the same command again then", wait_s
         )
     if refusal.is_about_model or 300 <= refusal.status < 400:
-        to = refused.headers.get("location", "").partition("?")[0][:200]
+        to = one_line(refused.headers.get("location", "").partition("?")[0])
         moved = f"; it redirects to {to}, which is not followed" if to else ""
         return ConfigError(
             f"{where}: no such model or address ({said}){moved}; --endpoint is what comes before /embeddings "

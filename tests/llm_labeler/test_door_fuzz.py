@@ -1,0 +1,182 @@
+"""What servers send, mutated: every door gives a record or one of its own errors, and never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from llm_labeler.batch.lines import read_lines
+from llm_labeler.batch.results import read_results
+from llm_labeler.batch.server import _listed, _object, _seen
+from llm_labeler.provider import CallFailed
+from llm_labeler.providers.replies import models_of, read_reply
+from llm_labeler.records import Reply, Usage
+from llm_labeler.store import Batch
+from pairkit.errors import BadReply
+from pairkit.openai_api.refusals import Refusal, Refused
+from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s
+from tests.llm_labeler.llm_server import an_ask, provider, run
+
+DEEP: Any = "deep"
+for _ in range(300):
+    DEEP = [DEEP] if _ % 2 else {"text": DEEP}
+JUNK: list[Any] = [
+    *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
+    *("", "x", "\ud800", "\udfff\ud800", "\0", "\n\r\x1b[2J", "9" * 400, "[" * 5000, "é" * 3000, "NaN", "-1"),
+    *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
+]
+REPLY = {
+    "id": "c",
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": [{"type": "text", "text": "1. a"}], "refusal": None},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+    "error": {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}},
+}
+ERROR = {"error": {**REPLY["error"], "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}  # type: ignore[dict-item]
+MODELS = {"object": "list", "data": [{"id": "a"}, {"id": "b"}]}
+BATCH = {
+    "id": "b",
+    "status": "completed",
+    "metadata": {"tag": "t"},
+    "output_file_id": "f",
+    "error_file_id": "g",
+    "errors": {"data": [{"message": "m"}]},
+}
+LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}
+HEADERS = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens")
+WAITS = [
+    "9" * 400,
+    "1e400",
+    "1_0",
+    "٣",
+    "6m0s" * 20,
+    "9" * 20_000,
+    "Mon, 99 Xxx 99999 99:99:99 GMT",
+    "0" * 65,
+    "-",
+]
+
+
+def mutated(value: Any, draw: random.Random) -> Any:
+    """A copy in which some place holds something else, is gone, or is there twice."""
+    value = copy.deepcopy(value)
+    for _ in range(draw.randint(1, 3)):
+        place, key = value, None
+        while isinstance(place, dict | list) and place:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = draw.choice(keys)
+            if not isinstance(place[key], dict | list) or not place[key] or draw.random() < 0.3:
+                break
+            place = place[key]
+        if key is None or not isinstance(place, dict | list):
+            return copy.deepcopy(draw.choice(JUNK))
+        what = draw.random()
+        if what < 0.15:
+            del place[key]
+        elif what < 0.25 and isinstance(place, list):
+            place += copy.deepcopy(place[:3])
+        else:
+            place[key] = copy.deepcopy(draw.choice(JUNK))
+    return value
+
+
+def as_bytes(value: Any, draw: random.Random) -> bytes:
+    """As JSON, and now and then with some bytes changed, cut off or too many."""
+    body = bytearray(json.dumps(value, ensure_ascii=draw.random() < 0.5).encode("utf-8", "surrogatepass"))
+    if draw.random() < 0.2:
+        at = draw.randrange(len(body))
+        body[at : at + draw.randint(0, 4)] = draw.randbytes(draw.randint(0, 4))
+    return bytes(body)
+
+
+def reply(draw: random.Random) -> None:
+    try:
+        found = read_reply(as_bytes(mutated(REPLY, draw), draw))
+    except CallFailed as failed:
+        failed.detail.encode()
+        return
+    except Refused as refused:
+        refused.refusal.message.encode()
+        return
+    assert isinstance(found.raw, str)
+    assert found.usage is None or isinstance(found.usage, Usage)
+
+
+def refusal(draw: random.Random) -> None:
+    status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
+    found = Refusal.of(status, as_bytes(mutated(ERROR, draw), draw))
+    asked = provider("http://127.0.0.1:1/v1", temperature=1.0)
+    asked.dialect.learns(found, asked.dialect.form)
+    assert asked.dialect.blames(found) is None or status in (400, 422)
+    for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
+        assert fact in (True, False)
+    found.message.encode()
+
+
+def models(draw: random.Random) -> None:
+    assert all(isinstance(name, str) for name in models_of(as_bytes(mutated(MODELS, draw), draw)))
+
+
+def batches(draw: random.Random) -> None:
+    try:
+        _seen(_object(as_bytes(mutated(BATCH, draw), draw)))
+        _listed({"data": mutated([BATCH, BATCH], draw)})
+    except BadReply:
+        pass
+
+
+def lines(draw: random.Random) -> None:
+    content = b"\n".join(as_bytes(mutated(LINE, draw), draw) for _ in range(3))
+    waiting = Batch("llama", "b", "completed", {}, {"a": an_ask().key}, Usage(10, 10), None)
+    assert all(isinstance(line.custom_id, str) for line in read_lines(content))
+    results = run(read_results(OFFLINE, waiting, "completed", [content], 0.5))
+    assert (results.answers.keys() | results.failures.keys()) == {"a"}
+    assert all(isinstance(answer.reply, Reply) for answer in results.answers.values())
+
+
+def waits(draw: random.Random) -> None:
+    junk = [*WAITS, *(value for value in JUNK if isinstance(value, str))]
+    headers = {name: draw.choice(junk) for name in HEADERS if draw.random() < 0.5}
+    headers |= {"x-ratelimit-remaining-tokens": "0"}
+    wait_s = retry_after_s(headers, 1e9)
+    assert wait_s is None or 0 <= wait_s <= LONGEST_WAIT_S
+
+
+class _Offline:
+    """A provider whose server can't be asked what models it has."""
+
+    def __init__(self) -> None:
+        self._real = provider("http://127.0.0.1:1/v1", kind="openai", price_in=1.0, price_out=2.0)
+        self.prices, self.name = self._real.prices, self._real.name
+
+    async def explain(self, refused: Refused) -> Any:
+        if refused.refusal.is_about_model:
+            return CallFailed("rejected", "no such model", retry=False)
+        return await self._real.explain(refused)
+
+
+OFFLINE: Any = _Offline()
+
+
+@pytest.mark.parametrize(
+    "door", [reply, refusal, models, batches, lines, waits], ids=lambda door: door.__name__
+)
+@pytest.mark.parametrize("inputs", [300, pytest.param(50_000, marks=pytest.mark.slow)])
+def test_no_door_gives_way(door: Callable[[random.Random], None], inputs: int) -> None:
+    for seed in range(inputs):
+        try:
+            door(random.Random(seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
