@@ -141,9 +141,13 @@ def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
 @pytest.mark.parametrize(
     ("body", "header", "words"),
     [
-        (gzip.compress(b"{}" * 999)[:-9], b"content-encoding: gzip", "cut off"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "cut off"),
         (b"{}", b"content-encoding: gzip", "damaged"),
-        (gzip.compress(gzip.compress(b"{}")), b"content-encoding: gzip, gzip", "not asked for"),
+        (
+            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
+            b"content-encoding: gzip, gzip",
+            "not asked for",
+        ),
         (b"{}", b"content-encoding: br", "not asked for"),
     ],
 )
