@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+from gis_builder.secrets.commands import COMMANDS
+from gis_builder.secrets.headers import HEADERS
 from gis_builder.secrets.issued import ISSUED
-from gis_builder.secrets.named import NAMED
+from gis_builder.secrets.keys import KEYS
+from gis_builder.secrets.passwords import PASSWORDS
 from gis_builder.secrets.shape import Shape
 
 SECRET = "[secret]"  # noqa: S105 - the word that stands where a secret stood
@@ -17,13 +20,14 @@ _EMAIL = Shape(
     re.compile(
         r"(?<![A-Za-z0-9._%+/@-])(?!git@)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
         r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}"
-        r"(?:com|org|net|edu|gov|mil|info|io|dev|app|name|biz|xyz|tech|cloud|email|local|[a-z]{2})"
+        r"(?:com|org|net|edu|gov|mil|info|io|dev|app|name|biz|xyz|tech|cloud|email|local|museum|int|pro"
+        r"|online|store|site|jobs|team|group|world|agency|network|systems|software|solutions|digital|[a-z]{2})"
         r"(?![A-Za-z0-9_(@-]|\.[A-Za-z]|:[0-9])",
         re.IGNORECASE,
     ),
 )
 # What bears its issuer's mark goes first, so that it is counted as what it is.
-SHAPES = (*ISSUED, *NAMED, _EMAIL)
+SHAPES = (*ISSUED, *HEADERS, *PASSWORDS, *COMMANDS, *KEYS, _EMAIL)
 
 
 def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:

@@ -15,7 +15,7 @@ KINDS = {
     "secret_private_key": "private keys (PEM, OpenSSH, PGP, PuTTY, age)",
     "secret_github": "GitHub tokens",
     "secret_gitlab": "GitLab tokens",
-    "secret_aws": "AWS access keys, secret keys and session tokens",
+    "secret_aws": "AWS access keys, secret keys, session tokens and signatures",
     "secret_azure": "Azure storage keys, client secrets and shared access signatures",
     "secret_google": "Google API keys, OAuth tokens and client secrets",
     "secret_llm": "keys of LLM services and Hugging Face tokens",
@@ -26,7 +26,7 @@ KINDS = {
     "secret_url_password": "passwords in URLs",
     "secret_authorization": "values of Authorization and API key headers",
     "secret_cookie": "values of cookies and session ids",
-    "secret_password": "values given to a name such as `password` or `DB_PASS`",
+    "secret_password": "passwords by the name or command before them, and their hashes",
     "secret_assignment": "random values given to a name such as `token`, `secret` or `api_key`",
     "email": "e-mail addresses",
 }

@@ -11,8 +11,8 @@ _GLANCE = 512  # characters looked at: what begins like a secret doesn't end as 
 
 # What people write in place of a secret: "xxxxxx", "****", "...", "your-key".
 _STAND_IN = re.compile(
-    r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|your[-_]?|redacted|change[-_]?(?:me|it)|removed|dummy"
-    r"|(?:my|some|the)[-_]?(?:pass|secret|token|key)",
+    r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|(?<![A-Za-z0-9])your|your[-_]|redacted|change[-_]?(?:me|it)"
+    r"|removed|dummy|(?<![A-Za-z0-9])(?:my|some|the)[-_]?(?:pass|secret|token|key)",
     re.IGNORECASE,
 )
 # What stands for a value in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<";
@@ -25,16 +25,25 @@ _EXPRESSION = re.compile(
 _NAME = re.compile(
     r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|_*[A-Za-z]+(?:_[A-Za-z]+)+_*|[a-z]+(?:[A-Z][a-z]+)+"
 )
-# Words that follow "password:" in code, forms and logs without being one.
+# Of names in quotation marks, those that are about secrets: "db_password", "userToken", "settings.api_key".
+_ABOUT_SECRETS = re.compile(
+    r"pass|pwd|secret|token|key|user|login|auth|cred|value|field|input|env|hash|config|setting|get|set|is|has",
+    re.IGNORECASE,
+)
+# Words that follow "password:" in code, forms and logs without being one; the last line in other languages.
 _WORDS = re.compile(
-    r"and|any|bool|boolean|bytes|char|default|disabled|email|empty|enabled|encrypted"
-    r"|expired|false|field|fixed|for|from|hash|hidden|incorrect|input|int|invalid|key"
-    r"|login|missing|nil|none|null|number|off|optional|pass|passphrase|passwd|password"
-    r"|plaintext|prompt|pwd|required|reset|secret|str|string|text|the|token|true|type"
-    r"|undefined|unknown|unset|user|username|usize|value|varchar|void|with|wrong",
+    r"and|any|bool|boolean|bytes|char|default|disabled|email|empty|enabled|encrypted|expired|false|field|fixed"
+    r"|for|from|hash|hidden|incorrect|input|int|invalid|key|login|missing|nil|none|null|number|off|optional|pass"
+    r"|passphrase|passwd|password|plaintext|prompt|pwd|required|reset|secret|str|string|text|the|token|true|type"
+    r"|undefined|unknown|unset|user|username|usize|value|varchar|void|with|wrong"
+    r"|passwort|kennwort|contraseña|contrasena|senha|wachtwoord|lösenord|hasło|heslo|parola|пароль|密码|密碼|パスワード",
     re.IGNORECASE,
 )
 _NOT_A_WORD = re.compile(r"[0-9]|[a-z][A-Z]")
+_LONG_HEX = re.compile(r"[0-9a-f]{32}")
+_PIECE = re.compile(r"[A-Za-z0-9_-]{10,}")
+_AFTER = ".,;:)]}"  # may stand behind a value
+_DENSE_BITS = 4.0  # more than hexadecimal digits can have
 
 
 def is_stand_in(value: str) -> bool:
@@ -61,14 +70,31 @@ def is_no_word(value: str) -> bool:
     return _NOT_A_WORD.search(value) is not None and not is_stand_in(value)
 
 
+def looks_mixed(value: str) -> bool:
+    """As `looks_random`, in letters of both cases and denser than hexadecimal: no digest looks like it."""
+    has_cases = value != value.lower() and value != value.upper()
+    return has_cases and looks_random(value) and _bits(value) >= _DENSE_BITS
+
+
+def looks_mixed_or_long(value: str) -> bool:
+    """As `looks_mixed`, or with 32 hexadecimal digits in a row."""
+    return looks_mixed(value) or (_LONG_HEX.search(value) is not None and not is_stand_in(value))
+
+
+def holds_random(value: str) -> bool:
+    """Whether a piece of ten letters or more looks random, as a cookie's does that is no setting."""
+    return any(looks_keyed(piece) and is_no_word(piece) for piece in _PIECE.findall(value))
+
+
 def could_be_password(value: str) -> bool:
     """Whether what is given to a name such as `password` is one: no stand-in, type, name or expression."""
-    return (
-        not _WORDS.fullmatch(value.rstrip(".,;:"))
-        and not is_stand_in(value)
-        and not _EXPRESSION.match(value)
-        and not _NAME.fullmatch(value)
-    )
+    return _could_be(value) and not _NAME.fullmatch(value.rstrip(_AFTER))
+
+
+def could_be_literal(value: str) -> bool:
+    """As `could_be_password`, in quotation marks, where names are values too if they aren't about secrets."""
+    is_name = _NAME.fullmatch(value) is not None and _ABOUT_SECRETS.search(value) is not None
+    return _could_be(value) and not is_name
 
 
 def is_hard_password(value: str) -> bool:
@@ -76,6 +102,11 @@ def is_hard_password(value: str) -> bool:
     has_letter = any(c.isalpha() for c in value)
     core = value.strip(".:,;!?'-")
     return has_letter and any(not c.isalpha() for c in core) and could_be_password(value)
+
+
+def _could_be(value: str) -> bool:
+    is_word = _WORDS.fullmatch(value.rstrip(_AFTER)) is not None
+    return not is_word and not is_stand_in(value) and not _EXPRESSION.match(value)
 
 
 def _bits(value: str) -> float:

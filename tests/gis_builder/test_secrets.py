@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import importlib.util
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 
 from gis_builder.card import gis_card
@@ -65,6 +71,30 @@ BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
         ("Server=x;User=sa;Password=swordfish;", "secret_password", "Server=x;User=sa;Password=[secret];"),
         ("curl -u admin:swordfish https://x", "secret_password", "curl -u admin:[secret] https://x"),
         ("<dbPassword>swordfish</dbPassword>", "secret_password", "<dbPassword>[secret]</dbPassword>"),
+        ("mysqldump -u root -pswordfish shop", "secret_password", "mysqldump -u root -p[secret] shop"),
+        (
+            "ALTER USER a IDENTIFIED BY 'swordfish';",
+            "secret_password",
+            "ALTER USER a IDENTIFIED BY '[secret]';",
+        ),
+        ('smtp.login("ann", "swordfish")', "secret_password", 'smtp.login("ann", "[secret]")'),
+        ("the password was changed to hunter2 today", "secret_password", None),
+        ("ann:$2y$10$" + "./" * 26 + "a", "secret_password", "ann:[secret]"),
+        (f"define('AUTH_KEY', '{BODY}');", "secret_assignment", "define('AUTH_KEY', '[secret]');"),
+        (f"- name: API_KEY\n  value: {BODY}", "secret_assignment", "- name: API_KEY\n  value: [secret]"),
+        (f'{{"name": "X-Auth-Token", "value": "{BODY}"}}', "secret_authorization", None),
+        (f"GET /v1/items?appid={BODY}", "secret_assignment", "GET /v1/items?appid=[secret]"),
+        (f'{{"auths": {{"x": {{"auth": "{BODY}=="}}}}}}', "secret_registry", None),
+        (
+            "tls.key: LS0tLS1CRUdJTiBS" + "U0EgUFJJVkFURS" + BODY * 2,
+            "secret_private_key",
+            "tls.key: [secret]",
+        ),
+        (
+            f".x.io\tTRUE\t/\tTRUE\t1767225600\tsid\t{BODY}",
+            "secret_cookie",
+            ".x.io\tTRUE\t/\tTRUE\t1767225600\tsid\t[secret]",
+        ),
         ("API_TOKEN=abc123de", "secret_assignment", "API_TOKEN=[secret]"),
         (f"Cookie: theme=dark; sessionid={BODY}", "secret_cookie", "Cookie: [secret]"),
         (f"PHPSESSID={BODY[:26]}", "secret_cookie", "PHPSESSID=[secret]"),
@@ -112,6 +142,14 @@ def test_secrets_go(text: str, kind: str, left: str | None) -> None:
         "PWD=/home/user/src",
         "the password is required",
         "Cookie: session=...",
+        "Cookie: lang=en; consent=1",
+        "configure --disable-rpass --python=/usr/bin/python2",
+        "https://play.example/?code=fn%20main%28%29%20%7B%0A%20let%20x1",
+        "password_hash: argon2id",
+        '{"password": "Passwort"}',
+        "postgres://app:${DB_PASSWORD}@db/app",
+        f"cache-key: linux-{'0123456789abcdef' * 2}",
+        "test password::verifies_hash ... ok",
         "docker run -u 1000:1000 image",
     ],
 )
@@ -127,3 +165,38 @@ def test_the_card_names_every_kind_that_is_replaced() -> None:
 def test_a_value_that_is_turned_down_hides_none_behind_it() -> None:
     scrubbed, _ = scrub_secrets('password: "password"\npassword: "hunter2"')
     assert scrubbed == 'password: "password"\npassword: "[secret]"'
+
+
+def test_a_hostile_text_takes_no_longer_than_its_length() -> None:
+    # Units that many shapes begin with; `benchmarks/hostile_texts.py` tries thousands.
+    for unit in (
+        "password",
+        "key-",
+        "--pass",
+        "eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "a@b.",
+        "sess",
+        "Cookie: a=b;",
+    ):
+        start = time.process_time()
+        scrub_secrets((unit * 65536)[:65536])
+        assert time.process_time() - start < 1, unit
+
+
+def test_planted_credentials_go_and_look_alikes_stay() -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "planted_secrets.py"
+    spec = importlib.util.spec_from_file_location("planted_secrets", path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["planted_secrets"] = planted = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(planted)
+    gone: dict[str, list[bool]] = defaultdict(list)
+    for case in planted.plant(seed=1, per_kind=60):
+        gone[case.kind].append(case.secret not in scrub_secrets(case.text)[0])
+    shares = {kind: sum(found) / len(found) for kind, found in gone.items()}
+    assert shares.pop("none") <= 0.05
+    assert shares.keys() == KINDS.keys()
+    assert {
+        kind: share for kind, share in shares.items() if share < (0.85 if kind == "secret_password" else 0.9)
+    } == {}
