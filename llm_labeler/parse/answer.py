@@ -62,7 +62,9 @@ def parse_answer(
     items = [Item(tidy(piece), reason) for reason, piece in parts.before]
     items += _after_refusal(_read(parts.text, asked))
     items += [Item(tidy(piece), reason) for reason, piece in parts.after]
-    items = _without_made_up_turns(items, asked.source)
+    items = _with_like_remarks(
+        _without_source(_without_made_up_turns(items, asked.source), asked.source), asked
+    )
     ending = "cut" if len(raw) > MAX_CHARS else asked.ending
     items = widened(_within_size(_ended(items, ending), size), answer)
     if len(raw) > MAX_CHARS:
@@ -104,11 +106,6 @@ def _from_json(found: Found, asked: _Asked) -> list[Item]:
     source = asked.source
     strings = [item for value in found.values for item in items_of(value, source, asked.polarity)]
     kept = [item for item in strings if item.reason is None]
-    if len(kept) > 1:
-        strings = [
-            replace(item, reason="echo") if item.reason is None and source.is_said_by(item.text) else item
-            for item in strings
-        ]
     items: list[Item] = []
     for item in strings:
         if item.reason is not None:
@@ -197,6 +194,30 @@ def _without_made_up_turns(items: list[Item], source: Source) -> list[Item]:
         if has_sentence and item.reason == "echo" and wording.opens_turn(item.text, source):
             return [*items[:place], *(Item(later.text, "runaway") for later in items[place:])]
     return items
+
+
+def _without_source(items: list[Item], source: Source) -> list[Item]:
+    """Items in which the sentence asked about, among others, is said again and takes nobody's place."""
+    if sum(item.reason is None for item in items) < 2:
+        return items
+    return [
+        replace(item, reason="echo") if item.reason is None and source.is_said_by(item.text) else item
+        for item in items
+    ]
+
+
+def _with_like_remarks(items: list[Item], asked: _Asked) -> list[Item]:
+    """Items in which a bracket at the end is a remark, where that of another one is."""
+    if "(" in asked.source.text or not any(i.reason == "remark" and i.text.startswith("(") for i in items):
+        return items
+    found: list[Item] = []
+    for item in items:
+        start = item.text.rfind(" (") if item.reason is None and item.text.endswith(")") else -1
+        if start > 0:
+            found += [Item(item.text[:start]), Item(item.text[start + 1 :], "remark")]
+        else:
+            found.append(item)
+    return found
 
 
 def _ended(items: list[Item], ending: Ending) -> list[Item]:

@@ -47,9 +47,9 @@ _OPENER = _any(
 )
 _UP_TO_COLON = r"(?:[^:\n]|(?<=\d):(?=\d\d)){0,400}?:(?!\d\d)"
 LEAD = compiled(
-    rf"{_INTERJECTION}\b(?![-\w])[!.,;~。、😊🙂👍]*\s*(?:(?=\S){_OPENER}{_UP_TO_COLON}|$|(?<=[!.。~])\s*"
+    rf"[¡¿]?{_INTERJECTION}\b(?![-\w])[!.,;~。、😊🙂👍]*\s*(?:(?=\S){_OPENER}{_UP_TO_COLON}|$|(?<=[!.。~])\s*"
     rf"|(?<=[!.。~]\s))",
-    rf"{_OPENER}{_UP_TO_COLON}",
+    rf"[¡¿]?{_OPENER}{_UP_TO_COLON}",
 )
 HEADING = re.compile(r"#{1,6} ")
 

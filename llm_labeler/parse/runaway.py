@@ -9,14 +9,11 @@ from llm_labeler.parse.commentary import FINAL
 from llm_labeler.parse.source import Source, tidy
 
 _CLOTHES = "#*_>- \t|"
-_ROLE = (
-    r"(?:human|user|assistant|instructions?|response|chatgpt|chatbot|bot|system|customer|person [ab12]"
-    r"|student|teacher"
-    r"|ai|用户|人类|助手|ユーザー|アシスタント)"
-)
+_ROLE = r"(?:human|user|instructions?|system|customer|person [ab12]|student|teacher|用户|人类|ユーザー)"
 # A line of a new turn, whatever it says.
 _TURN = re.compile(
-    rf"(?:#{{1,6}} ?)?(?:{_ROLE} ?:|#{{2,6}} ?(?:input|output|{_ROLE})\b|(?:user|assistant|model|human)$"
+    rf"(?:#{{1,6}} ?)?(?:{_ROLE} ?:|#{{2,6}} ?(?:input|output|assistant|response|{_ROLE})\b"
+    r"|(?:user|assistant|model|human)$"
     r"|(?:next |another |new )?(?:example|round|exercise|task|problem|query|prompt) ?#?\d{0,3} ?[:.]?$"
     r"|(?:example|exercise|round|question|q|input|query) ?#?\d{1,3} ?[:.]"
     r"|(?:now|next|ok|okay|great|alright)?,? ?(?:let['’]s |let us |can you |please |could you |now )(?:do"
@@ -97,6 +94,8 @@ def _end(text: str, source: Source) -> int:
 def _is_content(line: str, source: Source) -> bool:
     said = tidy(line[:2000].strip(_CLOTHES))
     if not any(c.isalpha() for c in said) or source.is_said_by(said):
+        return False
+    if source.is_said_by(said.partition(":")[2]):
         return False
     return wording.aside(said, source, None) is None and _ASKS.match(said) is None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 # An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
 _OPEN = re.compile(
-    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=[\s\[{(]{0,200}(?:[\"'“‘”\]}]|\w{1,40}[\"']?\s?:)))",
+    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=[\s\[{(]{0,200}[\"'“‘”\]}]|(?<=\{)\s{0,200}\w{1,40}\s?:))",
     re.MULTILINE,
 )
 _JSON = re.compile(r"[\[{] ?[\"']")
@@ -105,7 +105,11 @@ def _python(text: str) -> Any:
         return None
     try:
         with warnings.catch_warnings(action="ignore"):  # of escapes that Python doesn't know
-            value = ast.literal_eval(text)
+            body = ast.parse(text.strip(), mode="eval").body
+            # What is a set to Python is a list in other languages, and has an order.
+            value = (
+                [*map(ast.literal_eval, body.elts)] if isinstance(body, ast.Set) else ast.literal_eval(body)
+            )
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return _plain(value)

@@ -8,11 +8,20 @@ from unicodedata import category
 
 from llm_labeler.parse.source import Source
 
-_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
-_IN_WORDS = re.compile(rf"[ \t*_>\"-]*(?P<n>{'|'.join(_ORDINALS)})(?:ly)?[*_]*[,:][*_]*\s+", re.IGNORECASE)
+_ORDINALS = (
+    "first firstly erstens primero premièrement 首先 第一",
+    "second secondly zweitens segundo deuxièmement 其次 第二",
+    "third thirdly drittens tercero troisièmement 再次 第三",
+    "fourth fourthly viertens cuarto quatrièmement 第四",
+    "fifth fifthly fünftens quinto cinquièmement 第五",
+)
+_TURNS = {word: turn for turn, words in enumerate(_ORDINALS, start=1) for word in words.split()}
+_IN_WORDS = re.compile(
+    rf"[ \t*_>\"-]*(?P<n>{'|'.join(sorted(_TURNS, key=len, reverse=True))})[*_]*[,:][*_]*\s*", re.IGNORECASE
+)
 _COUNTED = re.compile(
     r"[^\w\s]{0,4}(?:(?:no|nr|num|number|n|№|s|v|item|point)\b[.:]? ?)?#? ?(?P<n>\d{1,3})"
-    r"(?:(?P<sign>[^\w\s]{1,4}[ \t]*(?=\S))|[^\w\s]{0,4}[ \t]*$)",
+    r"(?:(?P<sign>[^\w\s]{1,12}[ \t]*(?=\S))|[^\w\s]{0,4}[ \t]*$)",
     re.IGNORECASE,
 )
 # A line may begin with these for reasons of its own.
@@ -40,7 +49,7 @@ def _counted(lines: list[str], pattern: re.Pattern[str], source: Source) -> list
 
 
 def _value(mark: str) -> int:
-    return int(mark) if mark.isdigit() else _ORDINALS.index(mark.lower()) + 1
+    return int(mark) if mark.isdigit() else _TURNS[mark.lower()]
 
 
 def _bulleted(line: str, firsts: Counter[str], source: Source) -> str:

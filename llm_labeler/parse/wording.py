@@ -71,13 +71,13 @@ def closes(piece: str, source: Source) -> bool:
 
 def reasons(piece: str, source: Source) -> bool:
     """Whether `piece` thinks aloud."""
-    bare = piece.lstrip("#*_ ")
+    bare = piece.lstrip("#*_[( ")
     return commentary.REASONING.match(bare) is not None and source.lacks(commentary.REASONING)
 
 
 def notes(piece: str, source: Source) -> bool:
     """Whether `piece` is a note and says so: `Note: …`."""
-    return phrases.NOTE.match(piece.lstrip("#*_ ")) is not None and not phrases.NOTE.match(source.text)
+    return phrases.NOTE.match(piece.lstrip("#*_[( ")) is not None and not phrases.NOTE.match(source.text)
 
 
 def introduces(piece: str, source: Source) -> bool:
