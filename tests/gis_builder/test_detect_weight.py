@@ -1,0 +1,125 @@
+"""Confidence and patience, with values worked by hand: firmness x plainness of the words x authority."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gis_builder.detect import decide
+from gis_builder.records import Comment, Outcome, Thread
+
+from .detect_threads import CLOSED_AT, kind_of, said, thread
+
+MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
+
+
+def confidence(*comments: Comment, **fields: object) -> float:
+    """The confidence of the verdict `duplicate`, or 0 for any other."""
+    verdict = decide(thread(*comments, **fields), kind_of)
+    return verdict.confidence if verdict.outcome is Outcome.DUPLICATE else 0.0
+
+
+@pytest.mark.parametrize(
+    ("who", "words", "hours", "expected"),
+    [
+        ("mia", "Dup of #1.", 0.01, 0.98),
+        ("max", "Dup of #1.", 0.01, 0.93),
+        ("ann", "Dup of #1.", 0.01, 0.9),
+        ("bob", "Dup of #1.", 0.01, 0.86),
+        ("mia", "I think this is a dup of #1.", 0.01, 0.862),  # 0.88 x 0.98
+        ("mia", "Is this a dup of #1?", 0.01, 0.706),  # 0.72 x 0.98
+        ("mia", "Closing in favour of #1.", 0.01, 0.941),  # 0.96 x 0.98
+        ("mia", "Same as #1.", 0.01, 0.902),  # 0.92 x 0.98
+        ("mia", "Tracked in #1.", 0.01, 0.833),  # 0.85 x 0.98
+        ("bob", "I think this is the same as #1.", 1, 0.696),  # 0.88 x 0.92 x 0.86
+    ],
+)
+def test_confidence_is_firmness_times_plainness_times_authority(
+    who: str, words: str, hours: float, expected: float
+) -> None:
+    assert confidence(said(who, words, hours)) == expected
+
+
+def test_what_is_inferred_late_or_disputed_afterwards_counts_less() -> None:
+    assert confidence(said("bob", "See #1", 3), said("mia", "A duplicate.")) == 0.882  # 0.9 x 0.98
+    assert confidence(said("max", "dup of #1", 20 * DAY)) == 0.744  # 0.8 x 0.93
+    assert (
+        confidence(said("mia", "dup of #1"), said("bob", "This is not a dup of #1", -1)) == 0.833
+    )  # 0.85 x 0.98
+
+
+def test_a_confirmation_counts_as_much_as_the_better_of_the_two_voices() -> None:
+    assert confidence(said("bob", "dup of #1", 2), said("mia", "Yes, closing.")) == 0.98
+    assert confidence(said("mia", "dup of #1", 2), said("ann", "Yes.", 1)) == 0.98
+
+
+@pytest.mark.parametrize(
+    ("who", "words", "longest"),
+    [
+        ("bob", "I think this is a dup of #1.", 3 * DAY),
+        ("bob", "Is this a dup of #1?", DAY),
+        ("bob", "In favour of #1.", DAY),
+        ("bob", "Perhaps superseded by #1.", DAY),
+        ("bob", "Same as #1.", DAY),
+        ("bob", "Perhaps the same as #1.", 2.0),
+        ("bob", "Tracked in #1.", 2.0),
+        ("mia", "Tracked in #1.", 1.0),
+        ("mia", "Is this a dup of #1?", 10 * MINUTE),
+        ("mia", "Same as #1.", 3 * DAY),
+        ("mia", "I think this is a dup of #1.", 3 * DAY),
+    ],
+)
+def test_a_claim_holds_so_long_before_the_closing(who: str, words: str, longest: float) -> None:
+    assert confidence(said(who, words, longest)) > 0
+    assert confidence(said(who, words, longest + MOMENT)) == 0
+
+
+def test_a_firm_word_holds_a_week_and_as_the_last_word_a_year() -> None:
+    dup = "dup of #1"
+    assert confidence(said("bob", dup, 7 * DAY)) == 0.86
+    assert confidence(said("bob", dup, 7 * DAY + MOMENT)) == 0.688  # 0.8 x 0.86
+    assert confidence(said("bob", dup, 365 * DAY)) == 0.688
+    assert confidence(said("bob", dup, 365 * DAY + MOMENT)) == 0
+    assert confidence(said("bob", dup, 8 * DAY), said("max", "Hm.", 7.5 * DAY)) == 0
+
+
+@pytest.mark.parametrize(
+    ("who", "longest"), [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
+)
+def test_a_claim_after_the_closing_is_heard_so_long(who: str, longest: float) -> None:
+    same = "In favour of #1."
+    assert confidence(said(who, same, -longest)) > 0
+    assert confidence(said(who, same, -longest - MOMENT)) == 0
+
+
+def test_after_the_closing_only_firm_words_count_but_the_closers() -> None:
+    guess = "I think this is a dup of #1."
+    assert confidence(said("max", guess, -0.1)) == 0
+    assert confidence(said("mia", guess, -0.1)) == 0.862
+
+
+def test_the_closers_other_words_at_the_closing_outweigh_what_others_claimed() -> None:
+    claim = said("bob", "dup of #1", 5)
+    twelve = "The old clock was taken out last week and nobody will miss"
+    assert confidence(claim, said("mia", twelve)) == 0.86
+    assert confidence(claim, said("mia", f"{twelve} it.")) == 0
+    assert confidence(claim, said("mia", f"{twelve} it, see #1.")) == 0.86
+    guess = said("mia", "same as #1", 5)
+    assert confidence(guess, said("mia", "Nobody will miss it.")) == 0.902
+    assert confidence(guess, said("mia", "Nobody will ever miss it.")) == 0
+
+
+def test_a_bot_closes_at_once_or_for_something_else() -> None:
+    for name in ("bors", "release-bot", "some_robot"):
+        assert confidence(said("bob", "dup of #1", 0.9), closed_by=name) > 0
+        assert confidence(said("bob", "dup of #1", 1.1), closed_by=name) == 0
+    assert confidence(said("bob", "dup of #1", 1.1), closed_by="robotics-fan") > 0
+
+
+def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
+    world: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
+    assert decide(world, kind_of).outcome is Outcome.DUPLICATE
+    later = replace(world, issue=replace(world.issue, updated_at="2020-02-01T00:00:00Z"))
+    assert decide(later, kind_of).outcome is not Outcome.DUPLICATE
+    assert later.issue.updated_at > CLOSED_AT
