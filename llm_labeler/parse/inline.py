@@ -36,6 +36,8 @@ _MARKS = tuple(
     )
 )
 _MOST_PIECES = 20
+_COMMA = re.compile(",")
+_CAPITALS = re.compile(r",\s+(?=[^\Wa-z\d_])")
 _ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
 _SIGNS = tuple(
     re.compile(sign)
@@ -99,7 +101,9 @@ def separated(text: str, source: Source, size: int | None) -> list[str] | None:
         is_list = 1 < len(pieces) <= _MOST_PIECES and _are_whole(pieces, source)
         if is_list and not any(speaks_of_words(piece, source) for piece in pieces):
             return pieces
-    return None
+    pieces = _CAPITALS.split(text.strip())
+    is_list = len(pieces) == size and source.lacks(_COMMA) and _are_whole(pieces, source)
+    return pieces if is_list and all(piece[:1].isupper() for piece in pieces) else None
 
 
 def _are_whole(pieces: list[str], source: Source) -> bool:

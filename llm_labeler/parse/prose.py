@@ -7,7 +7,7 @@ import re
 from llm_labeler.parse import wording
 from llm_labeler.parse.inline import separated
 from llm_labeler.parse.sentence import refine
-from llm_labeler.parse.source import Source, tidy
+from llm_labeler.parse.source import Source, size_of, tidy
 from llm_labeler.records import Item
 
 _ENDED = (".", "!", "?", "。", ".”", '."', "”", '"', "」", "…", ":", ")")
@@ -29,6 +29,7 @@ def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
     blocks = _blocks(text)
     one_a_line = sum(len(block) for block in blocks) == size or _is_title(source.text)
     pieces = [piece for block in blocks for piece in _pieces(block, source, one_a_line)]
+    pieces = _without_headings(pieces, source)
     sentences = [n for n, (_, reason) in enumerate(pieces) if reason is None]
     if len(sentences) == 1 and size != 1:
         n = sentences[0]
@@ -37,6 +38,18 @@ def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
         item
         for piece, reason in pieces
         for item in (refine(piece, source) if reason in (None, "echo") else [Item(piece, reason)])
+    ]
+
+
+def _without_headings(pieces: list[tuple[str, str | None]], source: Source) -> list[tuple[str, str | None]]:
+    """Pieces in which those far shorter than the source are none, where others are as long as sentences."""
+    whole = sum(reason is None and source.is_as_long_as(piece) for piece, reason in pieces)
+    return [
+        (
+            piece,
+            "outside_list" if reason is None and whole > 1 and 3 * size_of(piece) < source.size else reason,
+        )
+        for piece, reason in pieces
     ]
 
 

@@ -31,6 +31,9 @@ def read_table(text: str, source: Source, polarity: Polarity | None) -> list[Ite
     if not body:
         return None
     columns = _columns((rows[header] or []) if header is not None else [], body, source, polarity)
+    chosen = [row[c] for row in body for c, reason in columns.items() if reason is None and c < len(row)]
+    if len(rows) > len(body) + 2 and not any(source.is_as_long_as(cell) for cell in chosen):
+        return None  # a table of words beside the sentences
     items: list[Item] = []
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         said = tidy(line)

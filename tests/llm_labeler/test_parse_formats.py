@@ -11,7 +11,9 @@ from llm_labeler.parse import parse_answer
 
 from .answer_formats import Format, precision_and_recall, read
 
-FORMATS = [one for name in ("first", "second", "third", "fourth", "fifth", "runaway") for one in read(name)]
+FORMATS = [
+    one for name in ("first", "second", "third", "fourth", "fifth", "sixth", "runaway") for one in read(name)
+]
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
