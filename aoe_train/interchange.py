@@ -17,6 +17,7 @@ from aoe_train.model_folder.files import read_object
 from aoe_train.model_folder.modules import KINDS, read_model, read_modules, read_pooling, read_transformer
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes, write_json
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from aoe_train.settings import EncoderSettings
@@ -101,14 +102,14 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     modules = read_modules(folder)
     if not modules or modules[0].type == OUR_MODULE:
         return {}
-    kinds = [KINDS.get(module.type, module.type) for module in modules]
+    kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
     expected = ["Transformer", "Pooling", "Normalize"]
     strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
     if strange or kinds != expected[: len(kinds)] or len(kinds) < 2:
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
             "Transformer, Pooling and then perhaps Normalize"
-            + (f"; encode with sentence-transformers, which has {strange[0]}" if strange else "")
+            + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
         )
     prompt = read_model(folder).prompt
     return {
@@ -181,7 +182,8 @@ def _read_transformer(folder: Path) -> dict[str, Any]:
     config = read_transformer(folder)
     if config.transformer_task != "feature-extraction":
         raise ConfigError(
-            f"{folder}: its transformer's task is {config.transformer_task}; expected feature-extraction"
+            f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"
+            " feature-extraction"
         )
     length = config.max_seq_length or _tokenizer_length(folder)
     found = {"max_length": length, "do_lower_case": config.do_lower_case}

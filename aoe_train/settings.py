@@ -121,7 +121,7 @@ class TrainSettings(Settings):
     def _put_preset_beneath(cls, tree: object) -> object:
         if not isinstance(tree, dict):
             return tree
-        preset = PRESETS.get(tree.get("preset", cls.model_fields["preset"].default))
+        preset = PRESETS.get(str(tree.get("preset", cls.model_fields["preset"].default)))
         return tree if preset is None else merged(preset, tree)
 
     @field_validator("preset")

@@ -13,6 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -43,8 +44,8 @@ def load_arrays(folder: Path, names: Sequence[str]) -> dict[str, np.ndarray] | N
         # As plain arrays: indexing a memmap object costs more than the reading.
         arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in names}
         checksum = np.load(folder / f"{_CHECKSUM}.npy")
-    except (OSError, ValueError, EOFError):
-        return None
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError, TokenError):
+        return None  # numpy reads a header as Python's words
     return arrays if checksum.shape == () and checksum == _checksum(arrays) else None
 
 

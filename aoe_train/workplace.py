@@ -12,6 +12,7 @@ from typing import Any
 from pairkit.errors import ConfigError
 from pairkit.files import remove, write_json
 from pairkit.folders import LOCK_FILE, check_place, held_folder
+from pairkit.printable import one_line
 
 RUN_FILE = "run.json"
 _MADE_BY = "aoe "
@@ -49,9 +50,13 @@ def read_run(folder: Path) -> dict[str, Any] | None:
     """The run.json in a folder; None where there is none of ours."""
     try:
         run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    is_ours = isinstance(run, dict) and str(run.get("made_by", "")).startswith(_MADE_BY)
+    is_ours = (
+        isinstance(run, dict)
+        and str(run.get("made_by", "")).startswith(_MADE_BY)
+        and isinstance(run.get("origin"), dict)
+    )
     return run if is_ours else None
 
 
@@ -90,19 +95,22 @@ def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """What differs between two origins, as lines to show."""
     old, new = dict(_flat(there)), dict(_flat(here))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    return [f"{key} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+    return [f"{_shown(key)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
 
 
-def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    waiting = [("", tree)]
+    while waiting:
+        above, values = waiting.pop()
+        for key, value in values.items():
+            if isinstance(value, Mapping):
+                waiting.append((f"{above}{key}.", value))
+            else:
+                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
 
 
 def _shown(value: object) -> str:
-    text = str(value)
+    text = one_line(str(value))
     return text if len(text) <= 20 else text[:12] + "…"
 
 

@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pairkit.errors import ConfigError
+from pairkit.printable import one_line
+
+_TOLD = 5  # mistakes that a message names
 
 
 class Settings(BaseModel):
@@ -59,7 +62,11 @@ def load_settings(
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError("; ".join(_explain(model, e) for e in error.errors())) from error
+        first, more = error.errors()[:_TOLD], error.error_count() - _TOLD
+        told = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
+        raise ConfigError(told) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError("a setting holds half a surrogate pair; expected valid Unicode") from error
 
 
 def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
@@ -75,14 +82,14 @@ def _read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{file}: no such configuration file") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{file}: not readable as TOML ({error})") from error
 
 
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 
@@ -102,7 +109,7 @@ def _explain(model: type[Settings], error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if not key:  # a rule over several settings, whose message names them
         return str(message)
-    return f"setting {key!r} = {error['input']!r}: {message[:1].lower()}{message[1:]}"
+    return f"setting {key!r} = {one_line(repr(error['input']))}: {message[:1].lower()}{message[1:]}"
 
 
 def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

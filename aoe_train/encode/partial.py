@@ -10,7 +10,6 @@ lock            held by the process at work
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from aoe_train.workplace import differing, working_folder
 from pairkit.errors import DataError
@@ -28,6 +28,15 @@ _MANIFEST = "manifest.json"
 _ITEM = np.dtype("<f4")
 
 
+class _Manifest(BaseModel, extra="forbid", frozen=True):
+    """What manifest.json holds."""
+
+    made_of: dict[str, Any]
+    texts: int = Field(ge=1)
+    dim: int = Field(ge=1)
+    done: int = Field(ge=0)
+
+
 class Partial:
     """Vectors of a run that is not over; made by `open_partial`, which holds the lock."""
 
@@ -35,40 +44,46 @@ class Partial:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
-        self._state: dict[str, Any] = _read(self._manifest)
-        if self._state and not self.vectors.is_file():  # they have become an output
-            self._state = {}
+        self._state = _read(self._manifest)
+        if not self.vectors.is_file():  # they have become an output
+            self._state = None
 
     @property
     def begun(self) -> bool:
         """Whether a run was begun here."""
-        return bool(self._state)
+        return self._state is not None
 
     @property
     def done(self) -> int:
         """Texts whose vectors are safe."""
-        return int(self._state["done"])
+        return self._begun.done
 
     @property
     def texts(self) -> int:
         """Texts of the whole input."""
-        return int(self._state["texts"])
+        return self._begun.texts
 
     @property
     def dim(self) -> int:
         """Numbers of a vector."""
-        return int(self._state["dim"])
+        return self._begun.dim
+
+    @property
+    def _begun(self) -> _Manifest:
+        if self._state is None:
+            raise RuntimeError("no run was begun here")
+        return self._state
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start anew, with no vector yet."""
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
             np.lib.format.write_array_header_1_0(file, header)
-        self._save({"made_of": dict(made_of), "texts": texts, "dim": dim, "done": 0})
+        self._save(_Manifest(made_of=dict(made_of), texts=texts, dim=dim, done=0))
 
     def differences(self, made_of: Mapping[str, Any]) -> list[str]:
         """What was otherwise when the run was begun, as lines to show."""
-        return differing(self._state["made_of"], made_of)
+        return differing(self._begun.made_of, made_of)
 
     def append(self, vectors: np.ndarray) -> None:
         """Add vectors in order; once this returns, no kill loses them."""
@@ -78,7 +93,7 @@ class Partial:
             file.write(np.ascontiguousarray(vectors, _ITEM).data)
             file.flush()
             os.fsync(file.fileno())
-        self._save({**self._state, "done": self.done + len(vectors)})
+        self._save(self._begun.model_copy(update={"done": self.done + len(vectors)}))
 
     def read(self, start: int, count: int) -> np.ndarray:
         """(count, dim) from number `start` on."""
@@ -87,7 +102,7 @@ class Partial:
 
     def end(self) -> None:
         """Say that nothing here is needed any more."""
-        self._state = {}
+        self._state = None
 
     def _offset(self, row: int) -> int:
         with self.vectors.open("rb") as file:
@@ -95,8 +110,8 @@ class Partial:
             np.lib.format.read_array_header_1_0(file)
             return file.tell() + row * self.dim * _ITEM.itemsize
 
-    def _save(self, state: dict[str, Any]) -> None:
-        write_json(self._manifest, state)
+    def _save(self, state: _Manifest) -> None:
+        write_json(self._manifest, state.model_dump())
         self._state = state
 
 
@@ -123,13 +138,12 @@ def open_partial(out: Path, *, fresh: bool = False) -> Iterator[Partial]:
                 shutil.rmtree(folder)
 
 
-def _read(manifest: Path) -> dict[str, Any]:
+def _read(manifest: Path) -> _Manifest | None:
     try:
-        state: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
+        return _Manifest.model_validate_json(manifest.read_bytes())
     except FileNotFoundError:
-        return {}
-    except ValueError as error:
+        return None
+    except (OSError, ValueError) as error:
         raise DataError(
             "not readable as a manifest of ours; give --fresh to start again", path=manifest
         ) from error
-    return state

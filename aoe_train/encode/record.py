@@ -47,7 +47,12 @@ def _read(out: Path) -> dict[str, Any] | None:
     """The record; None if it is not ours, or another file has taken the output's place."""
     try:
         record = json.loads(record_path(out).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    ours = isinstance(record, dict) and record.get("made_by") == _MADE_BY
+    ours = (
+        isinstance(record, dict)
+        and record.get("made_by") == _MADE_BY
+        and isinstance(record.get("made_of"), dict)
+        and all(type(record.get(name)) is int for name in ("texts", "dim", "bytes"))
+    )
     return record if ours and record["bytes"] == out.stat().st_size else None

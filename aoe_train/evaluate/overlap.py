@@ -17,6 +17,7 @@ import numpy as np
 
 from pairkit.errors import DataError
 from pairkit.files import write_bytes
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from aoe_train.evaluate.tasks import Task
@@ -79,9 +80,9 @@ def read_digests(folder: Path) -> np.ndarray | None:
     try:
         # Mapped, as a header may promise more numbers than the file has, or the memory.
         found = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError, OverflowError) as error:
+    except Exception as error:  # numpy reads a header as Python's own words
         raise DataError(
-            f"not readable ({error}); copy the model again, or delete this file", path=path
+            f"not readable ({one_line(str(error))}); copy the model again, or delete this file", path=path
         ) from error
     if found.dtype != np.uint64 or found.ndim != 1:
         raise DataError("no digests of texts; copy the model again, or delete this file", path=path)

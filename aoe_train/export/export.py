@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from aoe_train.export.card import graph_usage, head, usage
 from aoe_train.export.onnx import onnx_encoder, require_onnx, write_onnx
 from aoe_train.export.verify import difference, probes, verify
 from aoe_train.interchange import needs_toolkit
+from aoe_train.model_folder.files import read_object
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
@@ -169,4 +169,4 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
 
 def _run(source: Path) -> dict[str, Any]:
     path = source / "run.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"source": source.name}
+    return read_object(path) or {"source": source.name}

@@ -86,6 +86,8 @@ def decode(model: type[F], values: Any, path: Path, remedy: str = _REMEDY) -> F:
     """
     try:
         return model.model_validate(values)
+    except UnicodeEncodeError as error:
+        raise DataError(f"holds half a surrogate pair; {remedy}", path=path) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -132,5 +134,5 @@ def _check_shards(path: Path) -> None:
     for name in set(map(str, shards.values())):
         if not re.fullmatch(r"[\w.-]+\.safetensors", name, re.ASCII):
             raise ConfigError(
-                f"{path}: names the shard {name!r}; expected a .safetensors file of the same folder"
+                f"{path}: names the shard {name[:60]!r}; expected a .safetensors file of the same folder"
             )

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from aoe_train.model_folder.files import Foreign, decode, read_json, read_object
 from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
 
 MODULES_FILE = "modules.json"
 MODEL_FILE = "config_sentence_transformers.json"
@@ -240,7 +241,7 @@ def check_modules(folder: Path) -> None:
         kind = KINDS.get(module.type)
         if kind is None:
             raise ConfigError(
-                f"{folder / MODULES_FILE}: the module {module.type} is not run here; known are"
+                f"{folder / MODULES_FILE}: the module {one_line(module.type)} is not run here; known are"
                 f" {', '.join(_SETTINGS)} of sentence-transformers"
             )
         if kind == "Transformer":

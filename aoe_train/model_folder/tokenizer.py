@@ -36,7 +36,7 @@ def check_tokenizer(folder: Path) -> None:
     longest = model.get("max_input_chars_per_word", 0) if isinstance(model, dict) else 0
     if not isinstance(longest, int) or longest > _LONGEST_WORD:
         raise DataError(
-            f"max_input_chars_per_word = {str(longest)[:20]}: expected at most {_LONGEST_WORD}; words beyond"
+            f"max_input_chars_per_word = {str(longest)[:20]!r}: expected at most {_LONGEST_WORD}; longer ones"
             " are one unknown token",
             path=path,
         )

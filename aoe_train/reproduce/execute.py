@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from pydantic import TypeAdapter
 
 from aoe_train import train as training
 from aoe_train.backbones.load import find_folder
@@ -98,8 +99,8 @@ class Bench:
         if not path.is_file():
             return None
         try:
-            return Record(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            return TypeAdapter(Record).validate_json(path.read_bytes())
+        except (OSError, ValueError):
             self.say(f"{path}: no record that can be read; the run is done again")
             return None
 

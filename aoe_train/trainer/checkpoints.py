@@ -61,7 +61,7 @@ class Checkpoint:
         path = self.folder / CLOCK_FILE
         try:
             return float(json.loads(path.read_text(encoding="utf-8"))["seconds"])
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DataError("no clock of a run; begin anew with --fresh", path=path) from error
 
 

@@ -66,7 +66,9 @@ def _published_config(folder: Path) -> dict[str, int]:
     for name in ("head_num", "window_size", "min_window_size"):
         value = values.get(name)
         if value is not None and (type(value) is not int or not 1 <= value <= _LARGEST):
-            raise DataError(f"{name} = {str(value)[:20]}: expected a number from 1 to {_LARGEST}", path=path)
+            raise DataError(
+                f"{name} = {str(value)[:20]!r}: expected a number from 1 to {_LARGEST}", path=path
+            )
         found |= {} if value is None else {name: value}
     return found
 
