@@ -1,5 +1,12 @@
-"""`python -m aoe_train` is `aoe`; so `torchrun -m aoe_train train …` trains in several processes."""
+"""`aoe`, and `python -m aoe_train`; so `torchrun -m aoe_train train …` trains in several processes."""
 
-from aoe_train.cli import main
+from pairkit.start import start
 
-main()
+
+def main() -> None:
+    """Run the command line."""
+    start("aoe_train.cli")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,12 @@
-"""`python -m gis_builder` is `gis`."""
+"""`gis`, and `python -m gis_builder`."""
 
-from gis_builder.cli import main
+from pairkit.start import start
 
-main()
+
+def main() -> None:
+    """Run the command line."""
+    start("gis_builder.cli")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,12 @@
-"""`python -m llm_labeler`."""
+"""`label`, and `python -m llm_labeler`."""
 
-from llm_labeler.cli import main
+from pairkit.start import start
+
+
+def main() -> None:
+    """Run the command line."""
+    start("llm_labeler.cli")
+
 
 if __name__ == "__main__":
     main()

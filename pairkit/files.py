@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pairkit.errors import ConfigError
+from pairkit.printable import half_escaped
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is opened at once, and then refused
@@ -37,7 +38,7 @@ def write_errors(path: Path) -> Iterator[None]:
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8 in one step: readers see the old file or the new one, never half."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(errors="backslashreplace"))  # an odd file name may be quoted in it
 
 
 def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
@@ -104,7 +105,8 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON with sorted keys, so that equal values give equal bytes."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(path, half_escaped(text) + "\n")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ MAX_QUOTED = 300  # characters of a server's or a file's words in a message
 
 # All but tab and newline; the marks that turn the direction of what follows; half characters.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
@@ -26,3 +27,8 @@ def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:
         text = text[: 4 * limit]  # blanks may go, but nothing of gigabytes is worked through
     line = printable(" ".join(text.split()))
     return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
+
+
+def half_escaped(json_text: str) -> str:
+    """A JSON text with lone surrogates, as of odd file names, as escapes: it has to be UTF-8."""
+    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -21,8 +23,8 @@ from rich.progress import (
 from typer import Typer
 from typer.core import TyperGroup
 
-from pairkit.errors import PairkitError
-from pairkit.printable import one_line, printable
+from pairkit.errors import ConfigError, PairkitError
+from pairkit.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -34,6 +36,71 @@ class Ended(BaseException):
     def __init__(self, code: int) -> None:
         self.code = code
         super().__init__(code)
+
+
+class _CannotWriteError(BaseException):
+    """Standard output takes no more; not an Exception, so that nobody takes it for a fault of theirs."""
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that fails for no character, and knows a full disk and a closed pipe."""
+
+    def __init__(self, stream: TextIO, *, is_optional: bool) -> None:
+        """Take over a stream.
+
+        Args:
+            stream: What is there.
+            is_optional: Whether what can't be written is left out, as of messages; else it ends the run.
+        """
+        super().__init__(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors="backslashreplace",
+            line_buffering=getattr(stream, "line_buffering", False),
+            write_through=is_optional,
+        )
+        self._is_optional = is_optional
+
+    def write(self, text: str, /) -> int:
+        with self._told():
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._told():
+            super().flush()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise Ended(BROKEN_PIPE) from None
+        except OSError as error:
+            if not self._is_optional:
+                raise _CannotWriteError(error.strerror or str(error)) from error
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Have standard streams of ours; what is left to write is written at the end."""
+    before = sys.stdout, sys.stderr
+    there = [stream or open(os.devnull, "w", encoding="utf-8") for stream in before]  # noqa: PTH123, SIM115
+    ours = [_Stream(there[0], is_optional=False), _Stream(there[1], is_optional=True)]
+    for stream in there:
+        stream.flush()
+    sys.stdout, sys.stderr = ours
+    try:
+        yield
+        ours[0].flush()
+    except SystemExit:
+        ours[0].flush()
+        raise
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in ours:
+            with suppress(Ended, _CannotWriteError):
+                stream.detach()
 
 
 class _Console(Console):
@@ -75,12 +142,25 @@ def print_json(result: Mapping[str, Any]) -> None:
 
     Its numbers must be finite: JSON knows no others, so that what is undefined is to be None.
     """
-    sys.stdout.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
+    sys.stdout.write(half_escaped(text) + "\n")
     sys.stdout.flush()
 
 
 class Commands(TyperGroup):
     """Typer's group of commands, but for how a run ends from outside."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments, and show help.
+
+        Raises:
+            Ended: Ctrl-C.
+        """
+        try:
+            return super().make_context(*arguments, **options)
+        except KeyboardInterrupt:
+            raise Ended(INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for.
@@ -129,13 +209,28 @@ def run(command: Callable[[], Any]) -> None:
         command: A typer application of the class `Commands`.
     """
     try:
+        with _streams():
+            _run(command)
+    except (Ended, KeyboardInterrupt) as ended:
+        code = ended.code if isinstance(ended, Ended) else INTERRUPTED
+        if code == INTERRUPTED:
+            _last_words("interrupted; run the same command again to go on")
+        # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
+        # whole at any moment.
+        os._exit(code)
+    except _CannotWriteError as error:
+        _last_words(f"error: standard output can't be written ({error}); free space, or write elsewhere")
+        os._exit(ConfigError.exit_code)
+
+
+def _run(command: Callable[[], Any]) -> None:
+    try:
         command()
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
         sys.exit(error.exit_code)
-    except Ended as ended:
-        if ended.code == INTERRUPTED:
-            err.print("interrupted; run the same command again to go on", markup=False)
-        # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
-        # whole at any moment.
-        os._exit(ended.code)
+
+
+def _last_words(text: str) -> None:
+    with suppress(OSError, Ended):
+        err.print(text, markup=False)

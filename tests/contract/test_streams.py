@@ -1,0 +1,117 @@
+"""How the three command lines take full and closed streams, poor locales, and Ctrl-C at any time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ["gis_builder", "llm_labeler", "aoe_train"]
+POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+FULL = Path("/dev/full")
+
+
+def ran(
+    package: str, *arguments: str, env: dict[str, str] | None = None, **options: object
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", package, *arguments]
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run(
+        command, env=environment, check=False, timeout=120, stderr=subprocess.PIPE, **options
+    )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_full_disk_is_one_line(package: str) -> None:
+    with FULL.open("wb") as full:
+        done = ran(package, "--help", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        "error: standard output can't be written (No space left on device); free space, or write elsewhere"
+    ]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
+def test_messages_that_nobody_can_read_change_no_exit_code() -> None:
+    with FULL.open("wb") as full:
+        command = [sys.executable, "-m", "gis_builder", "--no-such-option"]
+        assert subprocess.run(command, stderr=full, check=False, timeout=120).returncode == 2
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = ran("gis_builder", "--help", stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_stream_that_is_not_there() -> None:
+    command = f"exec {sys.executable} -m gis_builder --version >&-"
+    done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_help_in_a_poor_locale(package: str) -> None:
+    done = ran(package, "--help", env=POOR, stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "p\u00e9\U0001f600.jsonl"
+    rows = [
+        {"text1": f"caf\u00e9 \U0001f600 \u91cd\u8907 {n}", "text2": "na\u00efve \u2028 text", "label": n % 2}
+        for n in range(4)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("command", [["audit", "--json"], ["show", "--split", "train"]])
+def test_texts_in_a_poor_locale(pairs: Path, command: list[str]) -> None:
+    done = ran("gis_builder", command[0], str(pairs), *command[1:], env=POOR, stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    if "--json" in command:
+        json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("package", "command"), [("gis_builder", "audit"), ("llm_labeler", "plan"), ("aoe_train", "train")]
+)
+def test_names_that_are_no_unicode(package: str, command: str) -> None:
+    done = ran(package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE)
+    assert done.returncode in (2, 3)
+    assert b"Traceback" not in done.stderr
+    assert b"\x1b[2J" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "module"),
+    [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.errors"), ("aoe_train", "rich.console")],
+)
+def test_an_interrupt_while_it_is_imported_is_one_line(package: str, module: str) -> None:
+    begun = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", package, "--help"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert begun.stderr is not None
+    for line in begun.stderr:
+        if line.rstrip().endswith(f" {module}"):
+            begun.send_signal(signal.SIGINT)
+            break
+    rest = begun.stderr.read()
+    assert "Traceback" not in rest
+    assert begun.wait(timeout=60) == 130
+    assert rest.count("interrupted; run the same command again to go on") == 1
