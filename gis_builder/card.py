@@ -51,7 +51,10 @@ _MAKING = """
   splits.
 * **Negatives** are drawn within one repository and split, after the splits were made, from outside the
   cluster. Issues that stand in positives are paired anew, each about as often as it stands in positives: one
-  text alone says little about the label. `random` pairs are drawn at random, `hard` ones by BM25. A guard
+  text alone says little about the label. Unless `match` says otherwise, the time between the openings of a
+  negative's issues is like that of some positive: duplicates stand near one another in time, and dates would
+  give the label away. How far they do is the AUC of that gap: 0.5 not at all, 1 wholly (some 0.8 unmatched).
+  `random` pairs are drawn at random within that, `hard` ones by BM25. A guard
   drops pairs that are near-identical, mention each other, share a title or score too high, as they may be
   duplicates nobody marked.
 * The seed and the data decide everything; equal input gives equal files. `run.json` holds the settings,
@@ -125,7 +128,12 @@ def _counts(counts: Mapping[str, Any]) -> str:
             ("texts over 512 tokens", "long_share"),
         )
     ]
+    lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
     repositories = {repo for split in counts["repositories"].values() for repo in split}
     noun = "repository" if len(repositories) == 1 else "repositories"
     relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
     return f"{table(['', *splits], lines)}\n\n{len(repositories)} {noun}. Positives by relation: {relations}."
+
+
+def _auc(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

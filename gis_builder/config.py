@@ -47,6 +47,11 @@ class PairSettings(Settings):
     )
     cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
     negatives: Literal["random", "hard", "mixed"] = "random"
+    match: Literal["time", "template", "none"] = Field(
+        default="time",
+        description="what negatives share with positives: time, the gap between the openings of the issues; "
+        "template, headings besides, where there is a choice; none",
+    )
     ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
     partners: Literal["paired", "any"] = Field(
         default="paired",

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.card import gis_card
+from gis_builder.gap import gap_auc
 from gis_builder.records import DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
 from pairkit.keyed import keyed_hash
@@ -147,6 +148,7 @@ def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
+        "gap_auc": gap_auc(pl.concat(rows.values())),
         "repositories": {split: _repository_counts(frame) for split, frame in rows.items()},
         "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
         "evidence": _value_counts(pl.concat(f["evidence"].struct.field("kind") for f in rows.values())),
@@ -154,13 +156,14 @@ def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     }
 
 
-def _split_counts(frame: pl.DataFrame) -> dict[str, int | float]:
+def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
     positive = int(frame["label"].sum())
     return {
         "positive": positive,
         "negative": frame.height - positive,
         "total": frame.height,
         "long_share": round(share_long(frame, "text1", "text2"), 4),
+        "gap_auc": gap_auc(frame),
     }
 
 

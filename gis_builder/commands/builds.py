@@ -33,6 +33,7 @@ def build(
     split: o.Split = None,
     relations: o.Relations = None,
     negatives: o.Negatives = None,
+    match: o.Match = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
     seed: o.Seed = None,
@@ -59,6 +60,7 @@ def build(
         split=split,
         relations=relations,
         negatives=negatives,
+        match=match,
         ratio=ratio,
         all_pairs=all_within_cluster,
     )
@@ -126,6 +128,7 @@ def pair(
     split: o.Split = None,
     relations: o.Relations = None,
     negatives: o.Negatives = None,
+    match: o.Match = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
     seed: o.Seed = None,
@@ -143,6 +146,7 @@ def pair(
         split=split,
         relations=relations,
         negatives=negatives,
+        match=match,
         ratio=ratio,
         all_pairs=all_within_cluster,
     )

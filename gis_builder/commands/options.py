@@ -49,6 +49,14 @@ Relations = Annotated[
 Negatives = Annotated[
     str | None, typer.Option("--negatives", help="random, as in the papers [default]; hard (BM25); mixed.")
 ]
+Match = Annotated[
+    str | None,
+    typer.Option(
+        "--match",
+        help="What negatives share with positives: time, the gap between the issues' openings [default]; "
+        "template, headings besides; none, as in the papers.",
+    ),
+]
 Ratio = Annotated[
     float | None, typer.Option("--ratio", help="Negatives for each positive. [default: the papers' 0.96]")
 ]
@@ -124,6 +132,7 @@ def merged_settings(
     split: str | None = None,
     relations: str | None = None,
     negatives: str | None = None,
+    match: str | None = None,
     ratio: float | None = None,
     all_pairs: bool | None = None,
 ) -> BuildSettings:
@@ -143,6 +152,7 @@ def merged_settings(
         "split.sizes": split,
         "pair.relations": relations,
         "pair.negatives": negatives,
+        "pair.match": match,
         "pair.ratio": ratio,
         "pair.all_within_cluster": all_pairs,
     }

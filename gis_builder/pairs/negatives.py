@@ -7,6 +7,7 @@ come in where these don't suffice, or from the start with `partners = "any"`.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,12 @@ from typing import NamedTuple
 from gis_builder.config import PairSettings
 from gis_builder.pairs.drawer import Drawer
 from gis_builder.pairs.guard import Guard, Link, plain_title
+from gis_builder.pairs.matching import Matching
 from gis_builder.pairs.retrieval import Retriever
+from gis_builder.pairs.timeline import Timeline, WantedGaps, opening_times
 from gis_builder.records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+
+_HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -111,6 +116,7 @@ class _Ground:
 
     def __init__(self, pairs: Sequence[Pair], everyone: Sequence[IssueRef], sources: _Sources) -> None:
         self.positives = len(pairs)
+        self._positives = pairs
         self._paired = {ref for pair in pairs for ref in (pair.first, pair.second)}
         self._everyone = everyone
         self._sources = sources
@@ -135,18 +141,37 @@ class _Ground:
         before = len(self.drawer.pairs)
         goal = before + count
         anyone = self._settings.partners == "any"
-        if self._settings.negatives != "random":
-            hard = count if self._settings.negatives == "hard" else (count + 1) // 2
+        hard = {"random": 0, "mixed": (count + 1) // 2, "hard": count}[self._settings.negatives]
+        if self._settings.match == "none":
             self.drawer.draw_hard(hard, self._nearest, anyone=anyone)
-        if anyone:
-            self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
         else:
+            self._draw_matched(count, hard, anyone=anyone)
+        # Whatever is still missing comes at random.
+        if not anyone:
             self.drawer.draw_random(goal - len(self.drawer.pairs))
-            if len(self.drawer.pairs) < goal:
-                self._widen()
-                self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
+        if len(self.drawer.pairs) < goal:
+            self._widen()
+            self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
         self._retriever = None  # an index is large; it is built again in the rare case that more is asked for
         return len(self.drawer.pairs) - before
+
+    def _draw_matched(self, count: int, hard: int, *, anyone: bool) -> None:
+        """Draw negatives whose gaps in time are those of the positives, as far as the issues allow."""
+        everyone = Timeline(opening_times(self._sources.texts, self._everyone), self._everyone)
+        wanted = WantedGaps([everyone.gap(pair.first, pair.second) for pair in self._positives], count)
+        resembles = self._same_template if self._settings.match == "template" else _always
+        paired = everyone.only(self._paired.__contains__)
+        of_paired = Matching(self.drawer, paired, wanted, resembles, self._sources.seed)
+        of_everyone = Matching(self.drawer, everyone, wanted, resembles, self._sources.seed)
+        of_everyone.draw_hard(hard, self._nearest, anyone=anyone)
+        if not anyone:
+            of_paired.draw_random()
+        if wanted:
+            self._widen()
+            of_everyone.draw_others()
+
+    def _same_template(self, one: IssueRef, other: IssueRef) -> bool:
+        return _headings(self._sources.texts[one].text) == _headings(self._sources.texts[other].text)
 
     def with_single(self) -> int:
         """How many negatives have an issue without a positive."""
@@ -170,3 +195,12 @@ class _Ground:
 
     def _nearest(self, ref: IssueRef, count: int) -> list[IssueRef]:
         return [self._refs[place] for place in self._index().best(self._place[ref], count)]
+
+
+def _headings(text: str) -> frozenset[str]:
+    """What a template of the tracker leaves in a text: its headings."""
+    return frozenset(_HEADING.findall(text))
+
+
+def _always(_one: IssueRef, _other: IssueRef) -> bool:
+    return True

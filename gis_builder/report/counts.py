@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gis_builder.gap import gap_auc
 from gis_builder.report.overlap import ORDERS
 from gis_builder.report.rows import SIDE, Rows
 from pairkit.length import LONG_TOKENS
@@ -16,7 +17,7 @@ EVERYTHING = "all"
 
 
 def count_splits(rows: Rows) -> dict[str, dict[str, Any]]:
-    """Pairs, distinct texts, median tokens and the share of texts over 512 tokens, by split and for all."""
+    """Pairs, distinct texts, tokens and how far the gap in time gives the side away, by split and for all."""
     parts = {split: rows.frame.filter(pl.col("split") == split) for split in rows.splits}
     return {split: _count(part, rows) for split, part in (parts | {EVERYTHING: rows.frame}).items()}
 
@@ -77,6 +78,7 @@ def _count(part: pl.DataFrame, rows: Rows) -> dict[str, Any]:
         "texts": distinct_texts([part["text1"], part["text2"]]),
         "median_tokens": round(float(np.median(tokens.to_numpy()))),
         "long_share": round(long_share(tokens), 4),
+        "gap_auc": gap_auc(part, SIDE),
     }
 
 

@@ -47,18 +47,32 @@ def split_tables(counts: Counts, rows: Rows) -> str:
     """The papers' Table 7 for this dataset, beside the papers' own."""
     low, high = rows.keys
     lines = [(rows.names[1], high), (rows.names[0], low), *_BOTH_LINES, *_OUR_LINES]
-    here = _by_split("this dataset", lines, counts["splits"])
+    gaps = [of["gap_auc"] for of in counts["splits"].values()]
+    gap_line = [("AUC of the gap in time", *("–" if gap is None else f"{gap:.2f}" for gap in gaps))]
+    knows_gaps = gaps[-1] is not None
+    here = _by_split("this dataset", lines, counts["splits"], gap_line if knows_gaps else [])
     lines = [("positive", "positive"), ("negative", "negative"), *_BOTH_LINES]
     there = _by_split("the papers' GIS", lines, paper.SPLITS)
     note = (
         "A text over 512 tokens counts once for every pair that it stands in. The papers' GIS is there for "
         f"comparison (ACL 2024, Table 7).{_untold(counts, rows)}"
     )
+    if knows_gaps:
+        note += (
+            " AUC of the gap: how often a positive's issues were opened nearer to each other than a "
+            "negative's; at 0.5 dates don't give the label away."
+        )
     return f'<div class="tables wide">{here}{there}</div><p class="note">{escape(note)}</p>'
 
 
-def _by_split(title: str, lines: Sequence[tuple[str, str]], splits: Mapping[str, Mapping[str, Any]]) -> str:
-    return table([title, *splits], [(name, *(s[key] for s in splits.values())) for name, key in lines])
+def _by_split(
+    title: str,
+    lines: Sequence[tuple[str, str]],
+    splits: Mapping[str, Mapping[str, Any]],
+    more: Sequence[tuple[Cell, ...]] = (),
+) -> str:
+    body = [(name, *(s[key] for s in splits.values())) for name, key in lines]
+    return table([title, *splits], [*body, *more])
 
 
 def _untold(counts: Counts, rows: Rows) -> str:

@@ -57,7 +57,9 @@ def test_the_place_in_the_file_says_nothing_about_the_label() -> None:
 
 def test_counts_of_rows() -> None:
     counts = row_counts({name: make_rows(POSITIVES[name], NEGATIVES[name], TEXTS, 0) for name in POSITIVES})
-    assert counts["splits"]["train"] == {"positive": 15, "negative": 13, "total": 28, "long_share": 0.0}
+    sizes = {"positive": 15, "negative": 13, "total": 28, "long_share": 0.0}
+    assert counts["splits"]["train"] == sizes | {"gap_auc": 1.0}  # a second apart against two
+    assert counts["gap_auc"] == 1.0
     assert counts["repositories"]["test"] == {"o/n": {"positive": 5, "negative": 4}}
     assert counts["evidence"] == {"closer_comment": 15}
     assert counts["relations"] == {"duplicate": 15}
