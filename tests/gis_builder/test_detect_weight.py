@@ -117,6 +117,17 @@ def test_a_bot_closes_at_once_or_for_something_else() -> None:
     assert confidence(said("bob", "dup of #1", 1.1), closed_by="robotics-fan") > 0
 
 
+def test_a_bot_that_closes_counts_as_a_maintainer() -> None:
+    assert confidence(said("bot", "Closing as a duplicate of #1", is_bot=True)) == 0.93
+
+
+def test_a_note_of_the_author_counts_whenever_it_was_written_if_it_is_firm() -> None:
+    assert confidence(title="Flicker (duplicate of #1)") == 0.9
+    assert confidence(title="Flicker (possible duplicate of #1)") == 0
+    assert confidence(body="It flickers.\n\nEDIT: dup of #1") == 0.9
+    assert confidence(body="It flickers.\n\nEDIT: same as #1") == 0
+
+
 def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
     world: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
     assert decide(world, kind_of).outcome is Outcome.DUPLICATE

@@ -1,0 +1,149 @@
+"""What becomes of a claim: answered, taken up, filled in, disputed, by whom and how soon after."""
+
+from __future__ import annotations
+
+import pytest
+
+from gis_builder.detect import decide
+from gis_builder.records import Comment, Outcome
+
+from .detect_threads import kind_of, said, thread
+
+DUPLICATE = Outcome.DUPLICATE
+ASKED = said("bob", "Is this a dup of #1?", 200)  # too early to count by itself
+HM = "Let me see."
+
+
+def call(*comments: Comment) -> tuple[Outcome, list[int]]:
+    verdict = decide(thread(*comments), kind_of)
+    return verdict.outcome, [target.number for target in verdict.targets]
+
+
+def reason(*comments: Comment) -> str:
+    return decide(thread(*comments), kind_of).reason
+
+
+def words(count: int) -> str:
+    return " ".join(["word"] * count)
+
+
+def test_a_yes_answers_one_of_the_two_comments_before_it() -> None:
+    yes = said("mia", "Yes.")
+    assert call(ASKED, yes) == (DUPLICATE, [1])
+    assert call(ASKED, said("max", HM, 100), yes) == (DUPLICATE, [1])
+    assert call(ASKED, said("max", HM, 100), said("max", HM, 99), yes)[0] is not DUPLICATE
+
+
+def test_a_bystander_answers_at_once_and_in_few_words() -> None:
+    assert call(ASKED, said("eve", "Yes.", 1)) == (DUPLICATE, [1])
+    assert call(ASKED, said("max", HM, 100), said("eve", "Yes.", 1))[0] is not DUPLICATE
+    assert call(ASKED, said("eve", f"Yes. {words(29)}", 1)) == (DUPLICATE, [1])
+    assert call(ASKED, said("eve", f"Yes. {words(30)}", 1))[0] is not DUPLICATE
+
+
+def test_yes_it_works_now_is_no_yes_to_a_likeness() -> None:
+    fixed = said("mia", "Yes, it works now.")
+    assert call(said("bob", "Is this the same as #1?", 5), fixed)[0] is not DUPLICATE
+    assert call(said("bob", "Is this a dup of #1?", 5), fixed) == (DUPLICATE, [1])
+
+
+@pytest.mark.parametrize("who", ["mia", "max", "ann"])
+def test_thanks_of_whom_it_concerns_accept_a_claim(who: str) -> None:
+    assert call(ASKED, said(who, "Oh, thanks!", 0.5)) == (DUPLICATE, [1])
+    assert call(ASKED, said("eve", "Oh, thanks!", 0.5))[0] is not DUPLICATE
+
+
+def test_thanks_are_short_or_name_the_issue_and_not_for_a_fix() -> None:
+    assert call(ASKED, said("ann", f"Thanks. {words(29)}", 0.5)) == (DUPLICATE, [1])
+    assert call(ASKED, said("ann", f"Thanks. {words(30)}", 0.5))[0] is not DUPLICATE
+    assert call(ASKED, said("ann", f"Thanks. {words(30)} #1", 0.5)) == (DUPLICATE, [1])
+    assert call(ASKED, said("max", "It is fixed.", 100), said("ann", "Oh, thanks!", 0.5))[0] is not DUPLICATE
+    assert (
+        call(ASKED, said("max", HM, 100), said("max", HM, 99), said("ann", "Thanks!", 0.5))[0]
+        is not DUPLICATE
+    )
+
+
+def test_who_called_it_a_duplicate_may_ask_to_close_it() -> None:
+    claim = said("bob", "Perhaps a dup of #1", 200)
+    assert call(claim, said("bob", f"Please close. {words(10)}", 0.5)) == (DUPLICATE, [1])
+    assert call(claim, said("bob", f"Please close. {words(11)}", 0.5))[0] is not DUPLICATE
+    assert call(claim, said("eve", "Please close.", 0.5))[0] is not DUPLICATE
+    assert (
+        call(said("bob", "Perhaps the same as #1", 200), said("bob", "Please close.", 0.5))[0]
+        is not DUPLICATE
+    )
+
+
+def test_a_short_answer_says_of_what_it_is_a_duplicate() -> None:
+    open_end = said("bob", "A dup, but I can't find of what.", 30)
+    yes = said("mia", "Yes.")
+    assert call(open_end, said("eve", "#1", 29), yes) == (DUPLICATE, [1])
+    assert call(open_end, said("eve", "#1 or #2", 29), yes)[0] is not DUPLICATE
+    assert call(open_end, said("eve", f"#1 {words(29)}", 29), yes) == (DUPLICATE, [1])
+    assert call(open_end, said("eve", f"#1 {words(30)}", 29))[0] is not DUPLICATE
+
+
+def test_a_claim_without_a_number_means_what_was_named_last_and_not_denied() -> None:
+    dup = said("mia", "Closing as a duplicate.")
+    assert call(said("bob", "See #2 and #1", 5), dup) == (DUPLICATE, [1])
+    denied = (said("bob", "See #1", 6), said("bob", "A dup of #2", 5), said("ann", "Not a dup of #2", 4))
+    assert call(*denied, said("eve", "It is a duplicate.", 1)) == (DUPLICATE, [1])
+    assert call(said("bob", "#100, or #1", 5), dup) == (DUPLICATE, [1])
+    assert call(said("bob", "#1, or #550", 5), dup) == (DUPLICATE, [1])  # a pull request
+
+
+def test_a_no_disputes_what_was_said_just_before() -> None:
+    claim = said("bob", "dup of #1", 5)
+    assert reason(claim, said("ann", "No, it's not.", 4)) == "disputed"
+    assert reason(claim, said("ann", "That's a different bug.", 4)) == "disputed"
+    assert call(claim, said("ann", HM, 4), said("ann", HM, 3), said("ann", "No.", 2)) == (DUPLICATE, [1])
+    far = (claim, said("ann", HM, 4), said("ann", HM, 3))
+    assert call(*far, said("ann", "#1 is a different bug.", 2))[0] is not DUPLICATE
+    assert call(*far, said("ann", "That's a different bug.", 2)) == (DUPLICATE, [1])
+
+
+def test_after_the_closing_only_those_with_authority_dispute() -> None:
+    claim = said("mia", "dup of #1", 1)
+    for who in ("mia", "max"):
+        assert reason(claim, said(who, "This is not a dup of #1.", -1)) == "disputed"
+    assert call(claim, said("eve", "This is not a dup of #1.", -1)) == (DUPLICATE, [1])
+    assert reason(claim, said("eve", "This is not a dup of #1.", 0)) == "disputed"
+
+
+def test_a_fix_before_the_closing_is_what_it_was_closed_for() -> None:
+    claim = said("bob", "dup of #1", 5)
+    assert reason(claim, said("mia", "Fixed.", 0.5)) == "fixed"
+    assert call(claim, said("max", "Fixed.", 0.5)) == (DUPLICATE, [1])
+    assert call(claim, said("mia", "Fixed.", -0.5)) == (DUPLICATE, [1])
+
+
+def test_only_closer_and_maintainers_take_up_what_was_disputed() -> None:
+    disputed = (said("bob", "dup of #1", 5), said("ann", "It's a different bug", 4))
+    assert call(*disputed, said("mia", "It is a dup.")) == (DUPLICATE, [1])
+    assert call(*disputed, said("max", "It is a dup.")) == (DUPLICATE, [1])
+    assert call(*disputed, said("eve", "It is a dup."))[0] is not DUPLICATE
+
+
+def test_a_bots_word_counts_as_a_command_or_a_closing_only() -> None:
+    assert call(said("bot", "Possible duplicate of #1", is_bot=True))[0] is not DUPLICATE
+    assert call(said("bot", "Perhaps closing as a duplicate of #1", is_bot=True))[0] is not DUPLICATE
+    assert call(said("bot", "Closed as the same as #1", is_bot=True))[0] is not DUPLICATE
+    assert call(said("bot", "Closing as a duplicate of #1", is_bot=True)) == (DUPLICATE, [1])
+
+
+def test_a_correction_needs_something_to_correct() -> None:
+    assert call(said("mia", "dup of #2", 1), said("mia", "I meant #1")) == (DUPLICATE, [1])
+    assert call(said("max", "dup of #2", 1), said("mia", "I meant #1")) == (DUPLICATE, [2])
+    assert call(said("mia", "I meant #1"))[0] is not DUPLICATE
+
+
+def test_a_second_voice_makes_a_guess_firm_the_same_voice_does_not() -> None:
+    guess = said("max", "Perhaps a dup of #1", 100)
+    assert call(guess, said("eve", "It seems to be a dup.", 1)) == (DUPLICATE, [1])
+    assert call(guess, said("max", "It seems to be a dup.", 80))[0] is not DUPLICATE
+
+
+def test_a_part_of_another_is_the_closers_to_say() -> None:
+    assert call(said("mia", "This is part of #1.", 0)) == (DUPLICATE, [1])
+    assert call(said("max", "This is part of #1.", 0))[0] is not DUPLICATE
