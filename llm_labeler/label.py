@@ -143,7 +143,7 @@ def generate(
         asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
         if not how.keep_going:
             _refuse_unanswered(asked, out, work)
-        if rejected := sum(failure.final for failure in store.failures()):
+        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
             say(
                 f"{rejected:,} questions were rejected for good and not asked again; --retry-failed asks them"
             )

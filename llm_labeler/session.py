@@ -109,11 +109,11 @@ async def ask_everything(
         dead = {**dead, **first.problems}
         judges = [name for name in settings.judges if name not in dead]
         if not judges or first.stopped_by or (first.failed and not how.keep_going):
-            return _asked(store, [first], dead)
+            return _asked(store, record, [first], dead)
         by_id = {text.text_id: text for text in texts}
         judging = {name: judge_questions(proposed(store, record, by_id), name, record) for name in judges}
         second = await ask.all("judging", judging, None)
-        return _asked(store, [first, second], {**dead, **second.problems})
+        return _asked(store, record, [first, second], {**dead, **second.problems})
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
 
@@ -153,9 +153,13 @@ async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError
     return by_llm(dict(zip(providers, ends, strict=True)))
 
 
-def _asked(store: Store, outcomes: list[Outcome], problems: Mapping[str, PairkitError]) -> Asked:
+def _asked(
+    store: Store, record: RunRecord, outcomes: list[Outcome], problems: Mapping[str, PairkitError]
+) -> Asked:
     unanswered: Counter[str] = Counter()
     if any(outcome.failed for outcome in outcomes):
-        unanswered.update(failure.reason for failure in store.failures() if not failure.final)
+        unanswered.update(
+            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
+        )
     stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
     return Asked(sum(outcome.cached for outcome in outcomes), stopped, dict(unanswered), problems)

@@ -68,6 +68,10 @@ class RunRecord:
             sha256=self.sha256,
         )
 
+    def asks(self, key: AskKey) -> bool:
+        """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""
+        return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
+
     def generation_keys(self) -> frozenset[tuple[str, str, str, str]]:
         """What `kind_of` says of every answer that this run is made from."""
         return frozenset(

@@ -193,6 +193,59 @@ def test_one_question_that_is_refused_for_ever_fails_alone(store: Store) -> None
     assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
 
 
+def test_the_gate_expects_what_calls_took_the_newest_by_a_tenth() -> None:
+    async def main() -> list[float]:
+        gate, expected = Gate("tester", 8, None, None), []
+        for took in (100, 200, 0, 1000):
+            entered = await gate.enter(150)
+            expected.append(entered.tokens)
+            gate.leave()
+            gate.answered(entered, took)
+        expected.append((await gate.enter(5000)).tokens)
+        return expected
+
+    # never more than the bound; before the first answer the bound itself
+    assert run(main()) == pytest.approx([150, 100, 110, 99, 189.1])
+
+
+def test_a_pause_doubles_with_each_429_and_halves_with_each_answer() -> None:
+    async def main() -> list[float]:
+        time, gate, waits = asyncio.get_running_loop().time, Gate("tester", 1, None, None), []
+        for answers in (False, False, False, True, False, True, True, True, True, False):
+            before = time()
+            entered = await gate.enter(10)
+            waits.append(time() - before)
+            gate.leave()
+            if answers:
+                gate.answered(entered, 10)
+            else:
+                gate.refused(entered, None)
+        return waits
+
+    # doubled by each refusal, halved by each answer, with a jitter of a quarter
+    waits = run(main())
+    assert waits[0] == 0
+    for found, wanted in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
+        assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9
+
+
+def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() -> None:
+    async def main() -> list[int]:
+        gate, allowed = Gate("tester", 8, None, None), []
+        for answers in (8, 0, 4, 5, 6, 7, 8):
+            calls = [await gate.enter(1) for _ in range(gate.allowed)]
+            for place, entered in enumerate(calls):
+                gate.leave()
+                if place < answers:
+                    gate.answered(entered, 1)
+                else:
+                    gate.refused(entered, 0.001)
+            allowed.append(gate.allowed)
+        return allowed
+
+    assert run(main()) == [8, 4, 5, 6, 7, 8, 8]
+
+
 def test_the_gate_never_closes_for_good() -> None:
     async def main() -> int:
         gate = Gate("tester", 8, None, None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.openai_api.waits import retry_after_s
+from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s
 
 NOW = 1_790_000_000.0
 
@@ -40,6 +40,13 @@ NOW = 1_790_000_000.0
         ({"x-ratelimit-reset": str(int(NOW) + 30)}, 30.0),
         ({"x-ratelimit-reset": str((int(NOW) + 30) * 1000)}, 30.0),
         ({"x-ratelimit-reset": "1h30m"}, 5400.0),
+        ({"x-ratelimit-reset": "1h30"}, None),
+        # what no server means
+        ({"x-ratelimit-reset": "1" * 20_000}, None),
+        ({"x-ratelimit-reset": "1" * 20_000 + "s"}, None),
+        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "9" * 60}, LONGEST_WAIT_S),
+        ({"retry-after": "1e400"}, None),
     ],
 )
 def test_waits(headers: dict[str, str], expected: float | None) -> None:
