@@ -221,7 +221,13 @@ class Timing(NamedTuple):
 
 def parsers() -> dict[str, Callable[[], Parser]]:
     """Every parser of foreign text by name; each imports its package when it is asked for."""
-    return {"verdict": _verdict, "rendering": _rendering, "answer": _answer}
+    return {
+        "verdict": _verdict,
+        "rendering": _rendering,
+        "answer": _answer,
+        "filters": _filters,
+        "judge": _judge,
+    }
 
 
 def _verdict() -> Parser:
@@ -251,6 +257,33 @@ def _answer() -> Parser:
     from llm_labeler.parse import parse_answer
 
     return lambda text: parse_answer(text, text="The cat sat on the mat.")
+
+
+def _filters() -> Parser:
+    """A sentence proposed for a text, in `label`."""
+    from llm_labeler.filters import turned_down
+    from llm_labeler.settings import FilterSettings
+
+    settings = FilterSettings(max_length_ratio=1e9)
+
+    def decided(text: str) -> object:
+        told = turned_down(text, "The cat sat on the mat.", "positive", settings)
+        return told, turned_down(text, text[::-1], "negative", settings)
+
+    return decided
+
+
+def _judge() -> Parser:
+    """A judge's answer, in `label`."""
+    from llm_labeler.judge import judge_asks, judge_batches, read_verdicts
+    from llm_labeler.records import Candidate, Text
+    from llm_labeler.settings import JudgeSettings
+
+    source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
+    candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]
+    (ask,) = judge_asks(source, candidates, "bob", "", settings, 1)
+    (batch,) = judge_batches(candidates, "bob", settings, 1)
+    return lambda text: read_verdicts(ask, batch, text, "stop")
 
 
 def units(count: int, seed: int) -> list[str]:

@@ -30,6 +30,7 @@ from llm_labeler.settings import FilterSettings, JudgeSettings
 from tests.llm_labeler.answer_formats import FOLDER, Format, read
 
 MOST_SECONDS = 1.0
+_PORTION = 10_000  # inputs of one seed
 _LONGEST = 3_000  # characters of an input; `hostile_texts.py` measures long ones
 _STREWN = (
     *(
@@ -205,13 +206,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    share = -(-given.inputs // given.processes)
-    seeds = range(given.seed, given.seed + given.processes)
+    parts = -(-given.inputs // _PORTION)
+    done, sentences, slowest = 0, 0, 0.0
+    faults: list[str] = []
     with ProcessPoolExecutor(given.processes) as pool:
-        outcomes = list(pool.map(fuzz, [share] * given.processes, seeds))
-    print(f"{sum(o.inputs for o in outcomes):,} inputs, {sum(o.sentences for o in outcomes):,} candidates")
-    print(f"slowest {max(o.slowest for o in outcomes):.3f} s of CPU")
-    faults = [fault for outcome in outcomes for fault in outcome.faults]
+        for outcome in pool.map(fuzz, [_PORTION] * parts, range(given.seed, given.seed + parts)):
+            done, sentences = done + outcome.inputs, sentences + outcome.sentences
+            slowest, faults = max(slowest, outcome.slowest), faults + outcome.faults
+            print(f"{done:,} inputs, {sentences:,} candidates, slowest {slowest:.3f} s of CPU", flush=True)
     print("\n".join(faults[:20]))
     sys.exit(1 if faults else 0)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from llm_labeler.card import label_card
 from llm_labeler.doubts import Doubts
 from llm_labeler.records import Proposal
 
@@ -41,3 +42,15 @@ def test_each_llm_for_itself_in_order_of_names() -> None:
         doubts.add(proposals(llm, "meta", "meta", "meta"), Counter({llm: 1}))
     doubts.add(proposals("cat", None, None, None), Counter({"cat": 1}))
     assert [warning.split(":")[0] for warning in doubts.warnings()] == ["ann", "bob"]
+
+
+def test_the_card_warns() -> None:
+    counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
+    ensemble = {"strategy": "union", "min_sources": 2}
+    run = {
+        "llms": {"ann": {"kind": "openai", "model": "m"}},
+        "prompts": {},
+        "settings": {"ensemble": ensemble, "size": 1},
+    }
+    assert "* **Warning.** ann: look." in label_card(counts, run, {}, graded=False)
+    assert "Warning" not in label_card(counts | {"warnings": []}, run, {}, graded=False)
