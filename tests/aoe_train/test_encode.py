@@ -177,7 +177,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),
     stops=st.lists(st.integers(0, 3), max_size=4),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wherever_it_is_stopped_the_bytes_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int]
 ) -> None:

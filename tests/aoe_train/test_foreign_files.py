@@ -178,7 +178,7 @@ SEEDS = st.integers(0, 2**48)
 
 @pytest.mark.parametrize("name", FUZZES)
 @given(seed=SEEDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_mutated_values_are_refused_in_one_line(name: str, seed: int) -> None:
     FUZZES[name](seed)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss, no_negatives
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 

@@ -20,7 +20,7 @@ from pairkit.errors import ConfigError
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
 EVERYTHING += [("simcse", kind) for kind in ("positive", "single")]
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from aoe_train.objectives.ranking import ranking_loss
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 

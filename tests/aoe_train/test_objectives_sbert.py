@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aoe_train.objectives.sbert import regression_loss, softmax_loss
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 

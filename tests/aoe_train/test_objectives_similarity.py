@@ -14,7 +14,7 @@ from torch import Tensor
 from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
 
 MEASURES = [cosine, angle_reference, angle_phase]
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 ROOT_HALF = math.sqrt(0.5)
 

@@ -42,7 +42,7 @@ def _parts(total: int, heads: int = 4, kv: int = 4, dtype: torch.dtype = torch.f
     return [torch.randn(1, h, total, 5, dtype=dtype, requires_grad=True) for h in (heads, kv, kv)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=6).map(sorted),
     st.booleans(),

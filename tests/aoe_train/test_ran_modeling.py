@@ -48,7 +48,7 @@ def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
     return ids, mask
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 30), st.booleans())
 def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], further: int, left: bool):
     texts = [text(length, seed) for seed, length in enumerate(lengths)]

@@ -69,7 +69,7 @@ def test_each_damaged_byte_of_the_blocks_is_noticed(copy: Path, place: int):
     st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=8),
     st.integers(0, 200),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_mutated_index_is_data_or_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[tuple[int, int]], cut: int
 ):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -41,7 +41,6 @@ def test_the_mean_of_the_last_share(share: float, mean: float) -> None:
     torch.testing.assert_close(average.mean["weight"], torch.full((1, 2), mean))
 
 
-@settings(deadline=None)
 @given(st.floats(0.001, 1), st.integers(1, 1000))
 def test_samples_are_few_and_the_last_is_at_the_end(share: float, steps: int) -> None:
     average = WeightAverage(share)

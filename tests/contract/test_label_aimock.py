@@ -30,7 +30,7 @@ def test_a_thousand_sentences_lose_nothing_and_repeat_nothing(tmp_path: Path) ->
         config = llms_file(
             tmp_path / "l.toml",
             {name: f"{url}/v1" for name, url in urls.items()},
-            timeout_s=5.0,
+            timeout_s=60.0,
             model="gpt-4o",
         )
         done = run_label(

@@ -108,7 +108,11 @@ def test_odd_rows_are_counted_and_named_and_the_rest_is_labelled(tmp_path: Path)
 def test_a_server_that_never_answers_well(source: Path, tmp_path: Path, kind: str, reason: str) -> None:
     with serve(Options(), Faults(1.0, (kind,))) as server:
         config = llms_file(
-            tmp_path / "l.toml", {"llama": server.base_url}, model="emulated", attempts=2, timeout_s=0.3
+            tmp_path / "l.toml",
+            {"llama": server.base_url},
+            model="emulated",
+            attempts=2,
+            timeout_s=0.3 if kind == "hang" else 60,
         )
         done = generate(source, tmp_path / "out", "--llm", "llama", "--config", str(config), keys=KEYS)
     assert done.code == 4, done.err

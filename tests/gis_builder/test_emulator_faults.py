@@ -124,7 +124,7 @@ def test_closing_does_not_wait_for_a_stall(tiny_dump: Path) -> None:
         requests.get(f"{server.url}/repos/acme/rocket", timeout=0.2)
     started = time.monotonic()
     server.close()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50  # a stall lasts 60
 
 
 def test_heavy_queries_time_out(tiny_dump: Path) -> None:

@@ -255,9 +255,9 @@ FAULTS = [
 
 def faulty(*kinds: str, probability: float) -> FaultPlan:
     # Few of those that are waited for in real time.
-    limits = {"rate_limited_200": 1, "stalled": 4}
+    limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=probability, limit=limits.get(kind)) for kind in kinds)
-    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=0.3)
+    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_no_fault_changes_what_is_stored(
     station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
 ) -> None:
     with serve(station_dump, faults=faulty(kind, probability=0.25)) as server:
-        crawl_all(quick(server.url, timeout_s=0.15), store, strategy)
+        crawl_all(quick(server.url, timeout_s=1.5 if kind == "stalled" else 60), store, strategy)
         assert server.stats.faults
     assert store.content_hash() == undisturbed[strategy]
     assert store.warnings() == []
@@ -279,7 +279,7 @@ def test_nor_does_their_mix(
     station_dump: Path, store: Store, undisturbed: dict[str, str], strategy: str
 ) -> None:
     with serve(station_dump, faults=faulty(*FAULTS, probability=0.04)) as server:
-        crawl_all(quick(server.url, timeout_s=0.15), store, strategy)
+        crawl_all(quick(server.url, timeout_s=1.5), store, strategy)
         assert len(server.stats.faults) > 3
     assert store.content_hash() == undisturbed[strategy]
 

@@ -245,9 +245,9 @@ FAULTS = [
 
 def faulty(*kinds: str, probability: float) -> FaultPlan:
     # A spent quota is waited for, a second each time: once is enough.
-    limits = {"rate_limited_200": 1}
+    limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=probability, limit=limits.get(kind)) for kind in kinds)
-    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=0.3)
+    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_no_fault_changes_what_is_stored(
 ) -> None:
     plan = faulty(*kinds, probability=0.25 if len(kinds) == 1 else 0.04)
     with serve(station_dump, faults=plan) as server:
-        sweep(server.url, store, STATION, timeout_s=0.15)
+        sweep(server.url, store, STATION, timeout_s=1.5 if "stalled" in kinds else 60)
         assert server.stats.faults
         assert sum(spent.requests for spent in store.usage().values()) == server.stats.requests
     assert store.content_hash() == undisturbed

@@ -41,7 +41,7 @@ def test_symmetric_bounded_and_full_only_for_equal_sets(one: str, other: str, or
         assert (found == 100) == (ngrams(words(one), order) == ngrams(words(other), order))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts, texts, st.sampled_from(ORDERS))
 def test_against_scikit_learn(one: str, other: str, order: int) -> None:
     vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")

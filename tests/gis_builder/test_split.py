@@ -95,7 +95,7 @@ def test_repositories_are_spread_evenly() -> None:
         assert all(abs(count - expected) <= 1 for count in by_repo.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(2, 6), min_size=1, max_size=25),
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),

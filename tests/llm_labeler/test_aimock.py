@@ -18,7 +18,7 @@ def test_faults_of_another_make_lose_nothing_and_repeat_nothing(tmp_path: Path) 
     count = 500
     answers = {f"Patient {number} is": f"1. Answer {number}" for number in range(count)}
     with served(install(tmp_path / "npm"), tmp_path, answers, *CHAOS) as url:
-        asked = provider(f"{url}/v1", concurrency=16, timeout_s=5.0)
+        asked = provider(f"{url}/v1", concurrency=16, timeout_s=60.0)
         found = run(replies(asked, map(an_ask, range(count))))
         journal = requests.get(f"{url}/v1/_requests", timeout=10).json()
     assert [reply.raw for reply in found] == [f"1. Answer {number}" for number in range(count)]

@@ -150,7 +150,7 @@ def test_what_the_text_has_a_candidate_may_have() -> None:
     assert reason("The opposite of the word cold is hot, too.", text) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
 def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
     found = turned_down(candidate, text, polarity, DEFAULT)
@@ -161,7 +161,7 @@ def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
     assert fold(candidate) == fold(normalize("NFKC", candidate).upper().lower()) or not candidate.isascii()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(alphabet="aAbB not.,!? é中", min_size=1, max_size=30), st.sampled_from(["positive", "negative"])
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -204,6 +204,6 @@ def test_what_was_asked_for_is_read(words: list[str]) -> None:
     ],
 )
 def test_floods_cost_little(raw: str) -> None:
-    begin = perf_counter()
+    begin = process_time()
     assert read(raw) == "??"
-    assert perf_counter() - begin < 1.0
+    assert process_time() - begin < 1.0

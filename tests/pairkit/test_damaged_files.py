@@ -63,7 +63,7 @@ def check(path: Path, changes: list[tuple[float, int, bytes]]) -> None:
                 pytest.fail(f"names no file, or has several lines: {said!r}")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
 def test_no_damage_is_a_traceback(
@@ -73,7 +73,7 @@ def test_no_damage_is_a_traceback(
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=20_000)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
 def test_no_damage_is_a_traceback_at_length(

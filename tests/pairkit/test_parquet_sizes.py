@@ -114,7 +114,7 @@ Change = tuple[int, int]
 SMALL = packed(FRAME.head(5))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), max_size=6),
     st.integers(0, len(SMALL)),

@@ -62,7 +62,7 @@ def test_a_threshold_of_one_ties_equal_texts_only() -> None:
     assert near_identical([first, changed(first, 3), first + "!"], 1.0) == [[0, 2]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), min_size=2, max_size=12), st.integers(1, 10)
 )
@@ -81,7 +81,7 @@ def of_template(seed: int, slots: int, *, values: int) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(0, 200), min_size=2, max_size=40),
     st.integers(1, 8),
