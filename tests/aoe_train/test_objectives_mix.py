@@ -202,3 +202,40 @@ def test_bfloat16_vectors_are_widened_first():
 def test_an_impossible_objective_is_refused_at_once():
     with pytest.raises(ConfigError, match="found single data"):
         objective("angle", "single")
+
+
+def test_labels_that_do_not_begin_at_zero():
+    """By hand, on a scale from 1 to 5: the margin is of its width 4, and 1 is as far from alike as can be."""
+    cosent = Objective(
+        ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0), margin=0.8),
+        dim=2,
+        kind="graded",
+        label_range=(1.0, 5.0),
+    )
+    assert cosent.margin == pytest.approx(0.2)
+    sbert = Objective(PRESETS["sbert"], dim=2, kind="graded", label_range=(1.0, 5.0))
+    vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
+    assert sbert(vectors, labels, texts)["loss"].item() == pytest.approx(0)
+
+
+def test_without_in_batch_parts_no_label_need_be_a_positive():
+    alone = ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0))
+    found = Objective(alone, dim=2, kind="graded", label_range=None)
+    assert (found.positive_from, found.head) == (0.0, None)
+
+
+def test_two_classes_are_told_apart():
+    head = objective("sbert", "binary").head
+    assert head is not None
+    assert (head.in_features, head.out_features) == (18, 2)
+
+
+def test_the_reference_angle_is_of_the_first_text_to_the_second():
+    wanted = ObjectiveSettings(weights=Weights(cosine=0, ibn=0, angle=1), tau=Taus(angle=0.5))
+    vectors, labels, texts = draw(3, "graded")
+    found = Objective(wanted, dim=6, kind="graded")(vectors, labels, texts)["angle"]
+    there = ranking_loss(angle_reference(vectors[:, 0], vectors[:, 1]), labels, 2)
+    back = ranking_loss(angle_reference(vectors[:, 1], vectors[:, 0]), labels, 2)
+    torch.testing.assert_close(found, there)
+    assert abs(found - back) > 1e-3

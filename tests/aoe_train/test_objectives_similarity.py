@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train.objectives.similarity import TINY, angle_phase, angle_reference, cosine, unit
 
 MEASURES = [cosine, angle_reference, angle_phase]
 quick = settings(max_examples=25)
@@ -165,3 +165,8 @@ def test_phase_of_texts_that_share_no_dimension_is_a_right_angle():
     value.sum().backward()
     assert value.item() == pytest.approx(phase(0))
     assert first.grad.isfinite().all()
+
+
+def test_a_length_counts_from_the_smallest_on_along_the_last_axis():
+    vectors = torch.tensor([[[TINY, 0.0], [0.0, TINY / 2]]], dtype=torch.float64)
+    assert unit(vectors).tolist() == [[[1.0, 0.0], [0.0, TINY / 2]]]

@@ -245,8 +245,8 @@ def test_extra_that_is_no_json() -> None:
 
 
 def test_calls_run_side_by_side_and_no_more_than_allowed() -> None:
-    with serve(Options(latency_s=1.0)) as server:
-        asked = provider(server.base_url, concurrency=64)
+    with serve(Options(latency_s=0.3)) as server:
+        asked = provider(server.base_url, concurrency=64, timeout_s=60)
 
         async def timed() -> float:
             await asked.reply(an_ask(0))  # connect once
@@ -260,6 +260,6 @@ def test_calls_run_side_by_side_and_no_more_than_allowed() -> None:
             finally:
                 await asked.close()
 
-        assert run(main()) < 60  # one after the other: 128 s
+        assert run(main()) < 30  # one after the other: 38 s
         assert server.stats.answered == 129
         assert server.stats.asked_again == 0
