@@ -12,6 +12,8 @@ A dump is a folder that holds, at any depth, folders with these files. Only the 
 
 Each file may end in `.gz`. Where there is no `repo.json`, every line names its own repository by
 `repository_url` or `issue_url`, so that one file may hold several repositories.
+
+A folder without such files may hold what other tools saved, see `gis_builder.saved`.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gis_builder.saved import KINDS, read_saved, saved_files
 from pairkit.errors import DataError
 from pairkit.lines import read_objects
 
@@ -35,7 +39,6 @@ _REFERENCE = re.compile(r"[^/\s#]+/[^/\s#]+#\d+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MOST_NUMBER = 2**31 - 1  # GraphQL's Int
 _MOST_ID = 2**63 - 1
-_EVENTS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
 
 
 class Row(NamedTuple):
@@ -91,19 +94,43 @@ class Dump:
                 raise DataError(str(error), path=path, row=row) from None
 
 
+class SavedDump(Dump):
+    """A folder, or a file, of JSON that other tools saved."""
+
+    @cached_property
+    def has_events(self) -> bool:
+        """Whether any event was saved."""
+        return any(True for _ in self.events())
+
+    def _rows(self, stem: str, check: Callable[[Object], tuple[str | None, int]]) -> Iterator[Row]:
+        for path in saved_files(self.folder):
+            for row, kind, value in read_saved(path):
+                if kind != stem:
+                    continue
+                try:
+                    repo, number = check(value)
+                    yield Row(_same_repo(None, repo), number, value)
+                except _MalformedError as error:
+                    raise DataError(str(error), path=path, row=row) from None
+
+
 def find_dumps(root: Path) -> list[Dump]:
-    """The folders at and below `root` that hold a tracker, in order of path.
+    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved.
 
     Raises:
         DataError: `root` does not exist or holds no tracker, or a `repo.json` is malformed.
     """
+    if root.is_file():
+        return [SavedDump(root)]
     if not root.is_dir():
-        raise DataError("no such folder; expected one with issues.jsonl or issues.raw.jsonl.gz", path=root)
-    folders = {path.parent for path in root.rglob("*") if _is_tracker_file(path)}
-    if not folders:
         raise DataError(
-            "holds no tracker; expected repo.json, issues.jsonl or issues.raw.jsonl.gz", path=root
+            "no such file or folder; expected one with a saved tracker, see gis import --help", path=root
         )
+    folders = {path.parent for path in root.rglob("*") if _is_tracker_file(path)}
+    if not folders and saved_files(root):
+        return [SavedDump(root)]
+    if not folders:
+        raise DataError("holds no tracker; expected issues.jsonl, or what gis import --help lists", path=root)
     return [_open(folder) for folder in sorted(folders)]
 
 
@@ -187,8 +214,8 @@ def _check_comment(value: Object) -> tuple[str | None, int]:
 
 
 def _check_event(value: Object) -> tuple[str | None, int]:
-    if value.get("event") not in _EVENTS:
-        raise _MalformedError(f"event is {value.get('event')!r}; expected one of {', '.join(_EVENTS)}")
+    if value.get("event") not in KINDS:
+        raise _MalformedError(f"event is {value.get('event')!r}; expected one of {', '.join(KINDS)}")
     _need_time(value, "created_at")
     _need_account(value, "actor")
     if value.get("canonical") is not None:

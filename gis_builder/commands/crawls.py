@@ -87,15 +87,27 @@ def crawl(
         raise failed
 
 
-@app.command(name="import", epilog=examples("gis import saved-tracker --work gis.work"))
+@app.command(
+    name="import",
+    epilog=examples("gis import saved-tracker --work gis.work", "gis import archive.json --work gis.work"),
+)
 def import_(
-    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers; see `gis_builder/dump.py`.")],
+    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers, or one file of JSON.")],
     work: o.WorkOnly,
     *,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Fill WORK/store.sqlite from a saved tracker instead of a server."""
+    """Fill WORK/store.sqlite from a saved tracker instead of a server.
+
+    Read are folders with issues.jsonl, comments.jsonl and events.jsonl (REST objects, one a line; repo.json,
+    missing.jsonl besides, see `gis_builder/dump.py`). Where there are none, all files of JSON are read, each
+    recognised by what it holds: arrays of REST objects as of `gh api --paginate` (issues, comments, events,
+    timelines); `gh issue list --state all --json number,title,body,state,stateReason,author,createdAt,
+    updatedAt,closedAt,labels,comments,url`; folders of github-backup (issues/N.json with comment_data and
+    event_data) and of github-metadata-backup (issues/N.json and pulls/N.json with events); archive.json of
+    i-d-template. Each may be gzipped.
+    """
     from gis_builder.crawl import import_tracker
     from gis_builder.folders import STORE_FILE, working_folder
     from gis_builder.store import Store

@@ -121,7 +121,7 @@ def test_a_bad_repo_file_is_an_error(tmp_path: Path, text: str) -> None:
 def test_a_folder_without_a_tracker_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no tracker"):
         find_dumps(tmp_path)
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(DataError, match="no such file or folder"):
         find_dumps(tmp_path / "absent")
 
 

@@ -103,7 +103,7 @@ def test_clients_at_the_same_time(tiny_dump: Path) -> None:
 def test_bad_settings(tiny_dump: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="replicate is 0"):
         serve(tiny_dump, replicate=0)
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(DataError, match="no such file or folder"):
         serve(tmp_path / "none")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,0 +1,165 @@
+"""A tracker that any tool saved gives the verdicts of the tracker itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gis_builder.records import Outcome
+from gis_builder.settings import DetectSettings
+from gis_builder.sources.dump import import_dump
+from gis_builder.store import Store
+from gis_builder.verdicts import judge
+from pairkit.errors import DataError
+
+from .conftest import closed, comment, event, issue
+
+HOME = "acme/probe"
+ISSUES = [
+    issue(HOME, 1, title="It fails"),
+    issue(HOME, 2, title="It stops", **closed("max", 21, "duplicate")),
+    issue(HOME, 3, title="A change", pull_request={}, **closed("max", 9)),
+    issue(HOME, 4, title="It hangs", **closed("max", 22)),
+]
+COMMENTS = [comment(HOME, 2, 7, "Duplicate of #1", day=21), comment(HOME, 4, 8, "Dup of #3, closing", day=22)]
+EVENTS = [
+    event(HOME, 2, "closed", 21),
+    event(HOME, 2, "marked_as_duplicate", 21),
+    event(HOME, 4, "closed", 22),
+]
+
+
+def paginated(root: Path) -> None:
+    """Two pages of issues as `][`; comments in one; events with other kinds among them."""
+    pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
+    (root / "whatever.json").write_text(pages)
+    with gzip.open(root / "said.json.gz", "wt") as file:
+        json.dump(COMMENTS, file)
+    told = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
+    (root / "e.json").write_text(json.dumps([*told, {"event": "labeled", "id": 1}]))
+
+
+def listed(value: dict[str, Any], *, plain: bool) -> dict[str, Any]:
+    number = value["number"]
+    own = [c for c in COMMENTS if c["issue_url"].endswith(f"/{number}")]
+    login = value["user"]["login"]
+    return {
+        "number": number,
+        "title": value["title"],
+        "body": value["body"],
+        "state": value["state"].upper(),
+        "stateReason": (value["state_reason"] or "").upper(),
+        "author": login if plain else {"login": login, "is_bot": False},
+        "createdAt": value["created_at"],
+        "updatedAt": value["updated_at"],
+        "closedAt": value["closed_at"],
+        "labels": ["a bug"] if plain else [{"name": "a bug"}],
+        "url": f"https://github.com/{HOME}/issues/{number}",
+        "comments": [
+            {
+                "author": c["user"]["login"] if plain else {"login": c["user"]["login"]},
+                "authorAssociation": "MEMBER",
+                "body": c["body"],
+                "createdAt": c["created_at"],
+                **({} if plain else {"url": f"https://github.com/{HOME}/issues/2#issuecomment-{c['id']}"}),
+            }
+            for c in own
+        ],
+    }
+
+
+def gh_list(root: Path) -> None:
+    (root / "issues.json").write_text(
+        json.dumps([listed(i, plain=False) for i in ISSUES if i["number"] != 3])
+    )
+
+
+def id_template(root: Path) -> None:
+    issues = [listed(i, plain=True) for i in ISSUES if "pull_request" not in i]
+    pulls = [listed(ISSUES[2], plain=True) | {"state": "MERGED"}]
+    (root / "archive.json").write_text(json.dumps({"repo": HOME, "issues": issues, "pulls": pulls}))
+
+
+def own(rows: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    return [row for row in rows if row["issue_url"].endswith(f"/{number}")]
+
+
+def github_backup(root: Path) -> None:
+    folder = root / "repositories" / "probe" / "issues"
+    folder.mkdir(parents=True)
+    for value in ISSUES:
+        number = value["number"]
+        inside = {"comment_data": own(COMMENTS, number), "event_data": own(EVENTS, number)}
+        (folder / f"{number}.json").write_text(json.dumps(value | inside))
+
+
+def metadata_backup(root: Path) -> None:
+    for value in ISSUES:
+        number = value["number"]
+        kind = "pull" if "pull_request" in value else "issue"
+        said = [{"event": "commented"} | c for c in own(COMMENTS, number)]
+        told = [{k: v for k, v in e.items() if k != "issue_url"} for e in own(EVENTS, number)]
+        folder = root / f"{kind}s"
+        folder.mkdir(exist_ok=True)
+        url = f"https://api.github.com/repos/{HOME}/{kind}s/{number}"
+        whole = {"type": kind, kind: value | {"url": url}, "events": [*said, *told]}
+        (folder / f"{number}.json").write_text(json.dumps(whole))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("save", [paginated, gh_list, id_template, github_backup, metadata_backup])
+def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Path, store: Store) -> None:
+    root = tmp_path / "saved"
+    root.mkdir()
+    save(root)
+    (row,) = import_dump(root, store, lambda _words: None)
+    assert (row.full_name, row.issue_count) == (HOME, 3)
+    found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
+    assert sorted(found) == [1, 2, 4]
+    assert found[2].outcome is Outcome.DUPLICATE
+    assert [ref.number for ref in found[2].targets] == [1]
+    assert found[4].outcome is not Outcome.DUPLICATE  # of a pull request, or of what gh's list lacks
+    assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
+        "Duplicate of #1",
+        "Dup of #3, closing",
+    }
+
+
+def _thread(store: Store, number: int) -> Any:
+    from gis_builder.records import IssueRef
+
+    return store.thread(IssueRef(HOME, number))
+
+
+def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
+    id_template(tmp_path)
+    (row,) = import_dump(tmp_path / "archive.json", store, lambda _words: None)
+    assert row.issue_count == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: of no layout"),
+        ('[{"number": 1, "title": "x", "state": "odd"}]', "state is 'odd'"),
+        ("[1, 2]", "no layout"),
+        ('[{"a": 1}', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_faults_are_named_with_file_and_row(text: str, words: str, tmp_path: Path, store: Store) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(DataError, match=words) as caught:
+        import_dump(tmp_path / "x.json", store, lambda _words: None)
+    assert "x.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
