@@ -35,13 +35,13 @@ from aoe_train.trainer.average import WeightAverage
 from aoe_train.trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train.trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.trainer.gather import is_distributed
-from aoe_train.trainer.memory import peak_rss_mb
 from aoe_train.trainer.sharding import shard
 from aoe_train.trainer.trainer import PairTrainer
 from aoe_train.workplace import RUN_FILE, begin_or_go_on, clear, work_beside, working_folder
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
+from pairkit.memory import peak_rss_mb
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments

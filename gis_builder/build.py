@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from gis_builder.store import RepoRow, Store, Usage
 from gis_builder.verdicts import FILE, detect, judged_rows
 from pairkit.errors import LeakError
 from pairkit.folders import check_apart
+from pairkit.memory import peak_rss_mb
 from pairkit.reader import read_pairs
 
 Say = Callable[[str], None]
@@ -62,7 +61,7 @@ class Built:
             "points": self.usage.points,
             "requests": self.usage.requests,
             "seconds": round(self.seconds, 3),
-            "peak_rss_mb": round(peak_rss_mb(), 1),
+            "peak_rss_mb": peak_rss_mb(),
         }
 
 
@@ -148,9 +147,3 @@ def checked(out: Path) -> AuditReport:
 def total(usage: dict[str, Usage]) -> Usage:
     """What was spent on all repositories together."""
     return sum(usage.values(), Usage())
-
-
-def peak_rss_mb() -> float:
-    """The most memory that this process has held, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)

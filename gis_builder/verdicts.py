@@ -17,7 +17,7 @@ from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Relation, Thr
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, full_names
 from pairkit.errors import ConfigError, DataError
-from pairkit.parquet import write_parquet
+from pairkit.parquet import read_parquet, write_parquet
 
 FILE = "verdicts.parquet"
 _RECORD = "verdicts"
@@ -147,12 +147,14 @@ def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
 
 def _read(path: Path, columns: list[str]) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, columns=columns, glob=False)
+        rows = read_parquet(path, columns)
     except FileNotFoundError as error:
         raise DataError("no verdicts there; run `gis detect` first", path=path) from error
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).split("\n")[0]
-        raise DataError(f"not a file of verdicts ({reason}); run `gis detect` again", path=path) from error
+    except (DataError, OSError) as error:
+        raise DataError(f"not a file of verdicts ({error}); run `gis detect` again", path=path) from error
+    if any(rows.schema[name] != _SCHEMA[name] for name in columns):
+        raise DataError("not a file of verdicts (other types); run `gis detect` again", path=path)
+    return rows
 
 
 class _Context:

@@ -18,6 +18,7 @@ from llm_labeler.records import AskKey, Polarity, Text
 from llm_labeler.settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
+from pairkit.parquet import read_parquet
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
@@ -155,10 +156,10 @@ def read_private(path: Path) -> pl.DataFrame:
         DataError: damaged.
     """
     try:
-        return pl.read_parquet(path)
+        return read_parquet(path)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first") from error
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (DataError, OSError) as error:
         raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
 
 

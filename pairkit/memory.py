@@ -1,6 +1,11 @@
-"""Memory that the host or a device refused: how to tell."""
+"""Memory: how much this process took at most, and how to tell that the host or a device refused more."""
 
 from __future__ import annotations
+
+import sys
+from typing import Any, cast
+
+import psutil
 
 # What torch says in a RuntimeError: on devices, on the host, and for the libraries that it calls.
 _REFUSED = (
@@ -15,3 +20,14 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error).lower()
     return isinstance(error, RuntimeError) and any(words in text for words in _REFUSED)
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process ever held on the host, in MiB."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        peak = cast("Any", psutil.Process().memory_info()).peak_wset
+        return round(float(peak) / (1 << 20), 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

@@ -1,4 +1,4 @@
-"""Parquet that has equal bytes for equal rows."""
+"""Parquet that has equal bytes for equal rows, and is read once it is known what it would unpack to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from pairkit.errors import DataError
 from pairkit.files import write_bytes
+from pairkit.parquet_sizes import check_parquet
+from pairkit.printable import one_line
 
 _ROW_GROUP = 8192
 _COMPRESSION_LEVEL = 7  # fixed, so that the bytes do not depend on a library's default
@@ -30,3 +33,18 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
         statistics=True,
     )
     write_bytes(path, buffer.getvalue(), private=private)
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """Read a table, or some of its columns.
+
+    Raises:
+        FileNotFoundError: there is none; what to do about it, the caller knows.
+        DataError: it is damaged, or would unpack to far more than a file of its size may.
+    """
+    with path.open("rb") as file:
+        check_parquet(file, path)
+    try:
+        return pl.read_parquet(path, columns=columns, glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error

@@ -1,12 +1,10 @@
-"""Memory: how much a forward pass keeps, and how much was used at most."""
+"""How much memory a forward pass keeps."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import psutil
 import torch
 
 from aoe_train.trainer.pair_model import split_texts
@@ -43,14 +41,3 @@ def _saved(forward: Callable[[], object], without: set[int]) -> int:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         _ = forward()  # held, so that no address is given out twice
     return sum(sizes.values())
-
-
-def peak_rss_mb() -> float:
-    """The most memory that this process ever held on the host, in MiB."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        peak = cast("Any", psutil.Process().memory_info()).peak_wset
-        return round(float(peak) / (1 << 20), 1)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

@@ -48,9 +48,9 @@ assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
 np.save(sys.argv[2], vectors)
 """
 _TRAIN = """
-import aoe_train.train, aoe_train.trainer.sharding, aoe_train.trainer.memory
+import aoe_train.train, aoe_train.trainer.sharding, pairkit.memory
 from aoe_train.trainer.sharding import is_sharded
-assert aoe_train.trainer.memory.peak_rss_mb() > 0
+assert pairkit.memory.peak_rss_mb() > 0
 assert not is_sharded(torch.nn.Linear(2, 2))
 """
 

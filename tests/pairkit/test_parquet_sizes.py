@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pairkit import parquet_sizes, tables
 from pairkit.errors import DataError
+from pairkit.parquet import read_parquet
 from pairkit.parquet_sizes import check_parquet
 from pairkit.tables import read_table
 from tests.pairkit.peak import peak_mib
@@ -142,3 +143,18 @@ def test_damaged_headers_are_an_error_or_read(changes: list[Change], cut: int) -
 def test_what_is_no_parquet(make: Callable[[], bytes]) -> None:
     with pytest.raises(DataError, match="malformed headers"):
         check_parquet(io.BytesIO(make()), Path("a.parquet"))
+
+
+def test_a_table_of_ours_is_checked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    FRAME.write_parquet(path)
+    assert read_parquet(path).equals(FRAME)
+    assert read_parquet(path, ["label"]).equals(FRAME.select("label"))
+    with pytest.raises(FileNotFoundError):
+        read_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: not readable as parquet"):
+        read_parquet(path, ["nothing"])
+    monkeypatch.setattr(parquet_sizes, "FREE_VALUES", 10)
+    monkeypatch.setattr(parquet_sizes, "MAX_VALUES_PER_BYTE", 0)
+    with pytest.raises(DataError, match="claims more than 10 values"):
+        read_parquet(path)
