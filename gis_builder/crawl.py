@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.json import Decoder
+
 from gis_builder.detect import might_matter
 from gis_builder.github import GitHub
 from gis_builder.records import IssueRef, Outcome
@@ -20,6 +22,7 @@ from gis_builder.verdicts import judge_asking
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 _RECORD = "crawl"
+_DECODER = Decoder(dict[str, Any])
 _GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
 _CONTENT_SETTINGS = {
     "strategy",
@@ -116,7 +119,7 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
 
 def stored_record(store: Store) -> dict[str, Any]:
     """The record of the crawl that filled this store; empty where none has begun."""
-    return dict(json.loads(store.meta(_RECORD) or "{}"))
+    return store.meta_json(_RECORD, _DECODER) or {}
 
 
 def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:

@@ -110,4 +110,5 @@ def _explain(error: Exception) -> str:
     match = _PLACE.fullmatch(str(error))
     words, place = match.groups() if match else (str(error), "")
     words = words.replace("`", "")
-    return f"{place}: {words[:1].lower()}{words[1:]}" if place else words
+    words = words[:1].lower() + words[1:]
+    return f"{place}: {words}" if place else words

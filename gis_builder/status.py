@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+from msgspec.json import Decoder
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gis_builder.decoding import Malformed, decode
 from gis_builder.store import RepoRow, Store, Usage
 from pairkit.database import connect, database_errors
 
@@ -95,15 +97,14 @@ class Budget:
 
     limit: int
     remaining: int
-    reset: float  # epoch seconds, the server's clock
+    reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, the server's clock
 
     @classmethod
     def parse(cls, text: str | None) -> Budget | None:
         """Read the store's note; None where there is none, or none that can be read."""
         try:
-            note = json.loads(text or "")
-            return cls(int(note["limit"]), int(note["remaining"]), float(note["reset"]))
-        except (ValueError, KeyError, TypeError):
+            return decode((text or "").encode(), Decoder(cls))
+        except Malformed:
             return None
 
     def words(self, now: float) -> str:

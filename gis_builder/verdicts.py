@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec.json import Decoder
 
+from gis_builder.decoding import Node
 from gis_builder.detect import KindOf, Rules, decide, explain
 from gis_builder.records import Evidence, IssueRef, Kind, Outcome, Relation, Thread, Verdict
 from gis_builder.settings import DetectSettings
@@ -48,6 +50,17 @@ _SCHEMA = pl.Schema(
 )
 
 
+class _Basis(Node, frozen=True):
+    """What verdicts rest on."""
+
+    store: str
+    settings: Any
+    repositories: list[str]
+
+
+_DECODER = Decoder(_Basis)
+
+
 def detect(store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings) -> None:
     """Judge these repositories and write the verdicts; the store notes what they rest on."""
     write_verdicts(path, judge(store, full_names(rows), settings))
@@ -61,16 +74,16 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     Raises:
         DataError: none was, the crawl went on since, or they were judged by other settings.
     """
-    noted = json.loads(store.meta(_RECORD) or "{}")
+    noted = store.meta_json(_RECORD, _DECODER)
     if not noted:
         raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
     now = _basis(store, settings)
-    if noted["store"] != now["store"]:
+    if noted.store != now["store"]:
         raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
-    if noted["settings"] != now["settings"]:
-        words = f"judged with other settings ({noted['settings']}); give the same, or run `gis detect` again"
+    if noted.settings != now["settings"]:
+        words = f"judged with other settings ({noted.settings}); give the same, or run `gis detect` again"
         raise DataError(words, path=store.path)
-    return [row for row in store.repos() if row.name in noted["repositories"]]
+    return [row for row in store.repos() if row.name in noted.repositories]
 
 
 def judge(store: Store, repos: Iterable[str], settings: DetectSettings) -> Iterator[Verdict]:

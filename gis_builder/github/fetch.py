@@ -87,7 +87,7 @@ class Fetcher:
         """Give up on those that fail again and again: one bad issue must not stop its repository."""
         if not failed:
             return
-        failures.update(failed)
+        failures.update(list(failed))
         for ref, words in failed.items():
             if failures[ref] >= self._crawl.settings.attempts:
                 page.missing[ref] = (Absence.WITHHELD, "")

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Protocol
 
+from msgspec.json import Decoder
+
 from gis_builder.github import check, pool, search, sweep
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Client, Refused
@@ -63,6 +65,9 @@ class RouteFactory(Protocol):
         listener: Listener,
     ) -> Route:
         """Make it; nothing is asked of the server yet."""
+
+
+_SERVER = Decoder(Server)
 
 
 class GraphQLRoute:
@@ -132,13 +137,13 @@ class GraphQLRoute:
     def _server(self) -> Server:
         """What the server has, asked once for a store, so that all of a crawl is of one piece."""
         key = f"server {self._settings.api_url}"
-        known = self._store.meta(key)
+        known = self._store.meta_json(key, _SERVER)
         if known is None:
             server = _probe(self._client, self._settings.attempts)
             self._store.save(Page(usage={"": self._client.take_usage()}))
             self._store.set_meta(key, json.dumps(asdict(server)))
             return server
-        return Server(**json.loads(known))
+        return known
 
 
 def _probe(client: Client, attempts: int) -> Server:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.records import Issue, Kind, Thread
+from gis_builder.store.cells import Cells, KindRow
 from pairkit.database import connect, database_errors
+from pairkit.errors import DataError
 
 _ISSUE = (
     "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
@@ -35,6 +37,7 @@ def threads(
     only = " AND number = ?" if number is not None else ""
     key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
     kept = "" if pulls else " AND NOT is_pull"
+    cells = Cells(path)
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")  # one snapshot for the three cursors
         heads = connection.execute(
@@ -46,30 +49,29 @@ def threads(
                 "SELECT number, id, author, author_association, created_at, body, is_bot FROM comments "  # noqa: S608
                 f"WHERE repo = ?{only} ORDER BY number, id",
                 key,
-            )
+            ),
+            partial(cells.number, "comments"),
         )
         events = _Ahead(
             connection.execute(
                 "SELECT number, kind, actor, created_at, target_repo, target_number, target_is_pull, "  # noqa: S608
                 f"state_reason FROM events WHERE repo = ?{only} ORDER BY number, place",
                 key,
-            )
+            ),
+            partial(cells.number, "events"),
         )
         for head in heads:
-            issue = _issue(repo, head)
-            yield Thread(
-                issue,
-                tuple(_comment(row) for row in comments.take(issue.number)),
-                tuple(_event(row) for row in events.take(issue.number)),
-            )
+            issue = cells.issue(repo, head)
+            yield cells.thread(issue, comments.take(issue.number), events.take(issue.number))
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
     """Issues by ascending number; no pull requests."""
+    cells = Cells(path)
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
         for row in connection.execute(sql, (repo,)):
-            yield _issue(repo, row)
+            yield cells.issue(repo, row)
 
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
@@ -80,7 +82,8 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
             for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
         }
         rows = connection.execute("SELECT number, is_pull FROM issues WHERE repo = ?", (repo,))
-        found |= {number: Kind.PULL if is_pull else Kind.ISSUE for number, is_pull in rows}
+        for cells in (Cells(path).read("issues", row, KindRow) for row in rows):
+            found[cells.number] = Kind.PULL if cells.is_pull else Kind.ISSUE
         return found
 
 
@@ -92,15 +95,19 @@ def content_hash(path: Path) -> str:
         for table, sql in _CONTENT.items():
             digest.update(table.encode())
             for row in connection.execute(sql):
-                digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                try:
+                    digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                except TypeError:
+                    words = f"table {table}: holds bytes, which no crawl writes; choose another --work"
+                    raise DataError(words, path=path) from None
     return digest.hexdigest()
 
 
 class _Ahead:
     """Rows that begin with a number, taken group by group; groups nobody asks for are passed over."""
 
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._groups = groupby(rows, key=lambda row: row[0])
+    def __init__(self, rows: Iterable[Any], number: Callable[[Any], int]) -> None:
+        self._groups = groupby(rows, key=number)
         self._next = next(self._groups, None)
 
     def take(self, number: int) -> list[Any]:
@@ -111,20 +118,3 @@ class _Ahead:
         rows = list(self._next[1])
         self._next = next(self._groups, None)
         return rows
-
-
-def _issue(repo: str, row: sqlite3.Row | tuple[Any, ...]) -> Issue:
-    *plain, is_pull, is_bot, labels, duplicate_repo, duplicate_number = row
-    duplicate_of = None if duplicate_repo is None else IssueRef(duplicate_repo, duplicate_number)
-    return Issue(*(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), duplicate_of))
-
-
-def _comment(row: tuple[Any, ...]) -> Comment:
-    _, *plain, is_bot = row
-    return Comment(*(*plain, bool(is_bot)))
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    _, kind, actor, created_at, repo, number, is_pull, state_reason = row
-    target = None if repo is None else IssueRef(repo, number)
-    return Event(kind, actor, created_at, target, bool(is_pull), state_reason)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from msgspec.json import Decoder
+
+from gis_builder.decoding import Malformed
 from gis_builder.records import Issue, IssueRef, Kind, Thread
 from gis_builder.store import reading
-from gis_builder.store.rows import Absence, Page, RepoOutcome, RepoRow, Task, TopUp, Usage
+from gis_builder.store.cells import Cells
+from gis_builder.store.rows import Absence, Page, RepoRow, Task, TopUp, Usage
 from gis_builder.store.schema import SCHEMA
 from gis_builder.store.writing import REPO_COLUMNS, save_page
 from pairkit.database import database_errors, open_database, transaction
+from pairkit.errors import DataError
+
+T = TypeVar("T")
 
 
 class Store:
@@ -25,6 +31,7 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._cells = Cells(path)
         self._lock = threading.RLock()
         self._names: dict[str, str] | None = None
         self._kinds: dict[str, dict[int, Kind]] = {}
@@ -94,16 +101,17 @@ class Store:
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
         """The numbers that turned out to have no issue, and why."""
         rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
-        return {number: (Absence(status), detail) for number, status, detail in rows}
+        return dict(map(self._cells.absence, rows))
 
     def usage(self) -> dict[str, Usage]:
         """What was spent, by repository; under "" what was not for one alone."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
-        return {repo: Usage(points, requests, seconds) for repo, points, requests, seconds in rows}
+        return dict(map(self._cells.usage, rows))
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and words of all that a person should know about how complete the crawl is."""
-        return [(repo, words) for repo, words in self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")]
+        rows = self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
+        return [self._cells.read("warnings", row, tuple[str, str]) for row in rows]
 
     def content_hash(self) -> str:
         """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
@@ -136,7 +144,7 @@ class Store:
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
-        tasks = [Task(repo, kind, key, cursor, json.loads(state), bool(d)) for key, cursor, state, d in rows]
+        tasks = [self._cells.task(repo, kind, row) for row in rows]
         return [task for task in tasks if done is None or task.done == done]
 
     def wishes(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
@@ -148,7 +156,7 @@ class Store:
             int(with_thread),
             limit,
         )
-        return [IssueRef(home, number) for home, number in rows]
+        return [self._cells.wish(row) for row in rows]
 
     def has_thread(self, ref: IssueRef) -> bool:
         """Whether the issue's thread is stored, whole or in part, or can't be, since it is a pull request."""
@@ -171,12 +179,21 @@ class Store:
             repo,
             limit,
         )
-        return [TopUp(IssueRef(repo, number), part, before, have) for number, part, before, have in rows]
+        return [self._cells.top_up(repo, row) for row in rows]
 
     def meta(self, key: str) -> str | None:
         """A remembered fact about the server."""
         rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
+
+    def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
+        """The same where it was written as JSON.
+
+        Raises:
+            DataError: it is none, or not of that type.
+        """
+        text = self.meta(key)
+        return None if text is None else self._cells.json(key, text, decoder)
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a fact about the server."""
@@ -188,7 +205,10 @@ class Store:
     def save(self, page: Page) -> None:
         """Write a page in one transaction."""
         with self._transaction() as connection:
-            save_page(connection, page)
+            try:
+                save_page(connection, page)
+            except Malformed as error:
+                raise DataError(f"table issues: labels that are none ({error})", path=self.path) from None
         with self._lock:
             self._kinds.clear()
             self._content_hash = None
@@ -206,7 +226,4 @@ class Store:
 
     def _repo_rows(self) -> list[RepoRow]:
         rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        return [
-            RepoRow(*(name, RepoOutcome(outcome), *rest, tuple(json.loads(labels)), bool(listed)))
-            for name, outcome, *rest, labels, listed in rows
-        ]
+        return [self._cells.repo(row) for row in rows]

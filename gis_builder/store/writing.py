@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gis_builder.records import Comment, Event, Issue, IssueRef
+from gis_builder.store.cells import read_labels
 from gis_builder.store.rows import Page, RepoRow, Task, Usage
 
 REPO_COLUMNS = (
@@ -76,9 +77,10 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for ref, c in page.comments])
     connection.executemany(_INSERT_EVENT, [_event_values(ref, place, e) for ref, place, e in page.events])
     for ref, labels in page.labels:
-        (old,) = connection.execute("SELECT labels FROM issues WHERE repo = ? AND number = ?", ref).fetchone()
-        merged = json.dumps(sorted({*json.loads(old), *labels}))
-        connection.execute("UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref))
+        sql = "SELECT labels FROM issues WHERE repo = ? AND number = ?"
+        for (old,) in connection.execute(sql, ref).fetchall():
+            merged = json.dumps(sorted({*read_labels(old), *labels}))
+            connection.execute("UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref))
     connection.executemany(
         "DELETE FROM top_ups WHERE repo = ? AND number = ? AND part = ?",
         [(*top_up.ref, top_up.part) for top_up in page.topped_up],

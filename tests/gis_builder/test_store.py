@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,11 +136,72 @@ def test_usage_adds_up(store: Store) -> None:
 
 
 def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store) -> None:
-    store.save(Page(tasks=[Task(REPO, "search", "a"), Task(REPO, "search", "b", done=True)]))
-    store.save(Page(tasks=[Task(REPO, "search", "a", "cursor", {"got": 3})]))
-    assert store.tasks(REPO, "search", done=False) == [Task(REPO, "search", "a", "cursor", {"got": 3})]
-    store.save(Page(dropped=[(REPO, "search")]))
-    assert store.tasks(REPO, "search") == []
+    begun = Task(REPO, "sweep", "a", state={"got": 0})
+    store.save(Page(tasks=[begun, Task(REPO, "sweep", "b", state={"got": 9}, done=True)]))
+    store.save(Page(tasks=[replace(begun, cursor="cursor", state={"got": 3})]))
+    assert store.tasks(REPO, "sweep", done=False) == [Task(REPO, "sweep", "a", "cursor", {"got": 3})]
+    store.save(Page(dropped=[(REPO, "sweep")]))
+    assert store.tasks(REPO, "sweep") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("UPDATE issues SET title = x'ff'", "table issues, row .*: title: expected str, got bytes"),
+        ("UPDATE issues SET created_at = '2020-06-31T00:00:00Z'", "table issues, row .*: invalid"),
+        ("UPDATE issues SET created_at = 'yesterday'", "a time that is none"),
+        ("UPDATE issues SET labels = '[5]'", "expected str, got int"),
+        ("UPDATE issues SET labels = '[[[['", "table issues"),
+        ("UPDATE issues SET duplicate_of_repo = 'a/b'", "half a reference"),
+        ("UPDATE comments SET id = -5", "table comments, row .*: id: expected int >= 0"),
+        ("UPDATE comments SET author = x'00'", "table comments"),
+        ("UPDATE events SET kind = 'x'", "table events, row .*: kind: invalid enum value"),
+        ("UPDATE repos SET outcome = 'x'", "table repos, row .*: outcome: invalid enum value"),
+        (
+            "UPDATE repos SET max_number = 99999999999",
+            "table repos, row .*: max_number: expected int <= 10000000",
+        ),
+        ("UPDATE tasks SET state = 'x'", "table tasks"),
+        ("UPDATE tasks SET state = '{}'", "table tasks, row .*: object missing required field got"),
+        ("UPDATE missing SET status = 'x'", "table missing"),
+        ("UPDATE usage SET points = 'x'", "table usage"),
+        ("UPDATE wishes SET number = -1", "table wishes, row .*: number"),
+        ("UPDATE top_ups SET part = '__class__'", "table top_ups"),
+    ],
+)
+def test_a_cell_that_holds_what_it_can_not_is_named(tmp_path: Path, sql: str, words: str) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(path, create=True) as store:
+        store.save(
+            Page(
+                repos=[RepoRow(REPO, RepoOutcome.OK, REPO)],
+                threads=[
+                    Thread(an_issue(1), (a_comment(1),), (Event("closed", "max", an_issue(1).created_at),))
+                ],
+                tasks=[Task(REPO, "sweep", state={"got": 0})],
+                missing={IssueRef(REPO, 9): (Absence.DELETED, "")},
+                usage={REPO: Usage(1, 1)},
+                wishes=[Wish(IssueRef(REPO, 8), with_thread=True)],
+                top_ups=[TopUp(IssueRef(REPO, 1), "comments", "", 0)],
+            )
+        )
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(sql)
+        connection.commit()
+
+    def read() -> None:
+        with Store.open(path) as store:
+            store.all_repos()
+            store.tasks(REPO, "sweep")
+            store.absences(REPO)
+            store.usage()
+            store.wishes(REPO, with_thread=True, limit=9)
+            store.top_ups(REPO, 9)
+            list(store.threads(REPO, only_complete=False))
+
+    with pytest.raises(DataError, match=f"store\\.sqlite: .*{words}") as caught:
+        read()
+    assert "\n" not in str(caught.value)
 
 
 def test_a_page_is_written_whole_or_not_at_all(store: Store) -> None:

@@ -1,0 +1,459 @@
+"""Whole crawls against a server that lies: true answers of the emulator, changed at random, without sockets.
+
+A seed decides everything: route and strategy, which answers are changed, and how. Each crawl must end well or
+with an error of ours and its right exit code, within a bound on the number of requests.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import urlsplit
+
+from gis_builder import crawl as use_case
+from gis_builder.emulator.faults import FaultPlan
+from gis_builder.emulator.load import load_trackers
+from gis_builder.emulator.service import Options, Request, Service
+from gis_builder.emulator.tracker import Catalogue
+from gis_builder.github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder.github.exchange import Exchange, Raw
+from gis_builder.settings import BuildSettings, PoolSettings
+from gis_builder.status import read_status
+from gis_builder.store import Store
+from pairkit.errors import PairkitError, RemoteError
+
+from .conftest import closed, comment, event, issue, write_tracker
+
+URL = "http://127.0.0.1:9"  # nobody is there, and nobody is asked
+ROCKET, FUEL = "acme/rocket", "acme/fuel"
+MOST_REQUESTS = 4000
+_RIGHT_CODES = {3, 4}  # of what a server can bring about: data that can't be crawled, a remote that failed
+
+PLANS = ("graphql search", "graphql sweep", "graphql update", "rest sweep", "rest update")
+
+
+class Wrong(AssertionError):  # noqa: N818 - what it finds
+    """A crawl ended as none may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a crawl ended: `ok`, or the name of the error."""
+
+    how: str
+    requests: int
+
+
+def write_world(root: Path) -> Path:
+    """A tracker in which a crawl meets all that there is, on few pages."""
+    write_tracker(
+        root,
+        ROCKET,
+        {"previous_names": ["acme/missile"]},
+        issues=[
+            issue(ROCKET, 1, title="Crash on start", labels=[{"name": f"l{n}"} for n in range(3)]),
+            issue(ROCKET, 2, labels=[{"name": "duplicate"}], **closed("max", 21, "duplicate")),
+            issue(ROCKET, 3, pull_request={}, **closed("max", 22)),
+            issue(ROCKET, 4, body=None, comments=5, **closed("max", 23)),
+            issue(ROCKET, 5, state_reason="reopened"),
+            issue(ROCKET, 6, user={"login": "helper[bot]", "type": "Bot"}, **closed("max", 25)),
+            issue(ROCKET, 9, user=None, **closed("ann", 26, "not_planned")),
+        ],
+        comments=[
+            comment(ROCKET, 2, 11, "Duplicate of #1, closing.", day=21),
+            comment(ROCKET, 6, 13, "Duplicate of acme/fuel#1", day=25),
+            comment(ROCKET, 9, 14, "dup of #8", day=26),
+            *(comment(ROCKET, 4, 100 + n, f"remark {n}", day=10) for n in range(5)),
+        ],
+        events=[
+            event(ROCKET, 2, "marked_as_duplicate", 21, canonical="acme/rocket#1"),
+            event(ROCKET, 2, "closed", 21, state_reason="duplicate"),
+            event(ROCKET, 4, "closed", 23),
+            event(ROCKET, 5, "closed", 12),
+            event(ROCKET, 5, "reopened", 24),
+            event(ROCKET, 6, "closed", 25),
+            event(ROCKET, 9, "closed", 26),
+        ],
+        missing=[{"number": 8, "status": "transferred", "to": "acme/fuel#2"}],
+    )
+    write_tracker(root, FUEL, issues=[issue(FUEL, 1, title="Leak"), issue(FUEL, 2)])
+    return root
+
+
+class World:
+    """The emulator's true answers, each made once."""
+
+    def __init__(self, dump: Path) -> None:
+        options = Options(points=10**9, window_s=10**6, search_requests=10**9)
+        self._service = Service(
+            Catalogue(load_trackers([dump])),
+            URL,
+            options=options,
+            faults=FaultPlan(),
+            clock=lambda: 1_700_000_000.0,
+        )
+        self._known: dict[tuple[str, str, bytes], tuple[int, dict[str, str], bytes]] = {}
+
+    def answer(self, method: str, url: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body, as they were the first time."""
+        key = (method, url, body)
+        if key not in self._known:
+            parts = urlsplit(url)
+            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            reply = self._service.handle(Request(method, target, {"authorization": "bearer one"}, body))
+            headers = {name.lower(): str(value) for name, value in reply.headers.items()}
+            self._known[key] = (reply.status, headers, reply.body())
+        return self._known[key]
+
+
+def settings_of(draw: random.Random, plan: str) -> BuildSettings:
+    """Settings that make pages small and waits none."""
+    crawl = CrawlSettings(
+        api_url=URL,
+        strategy="search" if "search" in plan else "sweep",
+        sweep_small=False,
+        thread_batch=draw.choice((2, 4)),
+        issue_batch=3,
+        comments_inline=2,
+        events_inline=1,
+        labels_inline=1,
+        phrases=("duplicate", "dup of"),
+        title_words=(),
+        body_phrases=(),
+        search_batch=2,
+        backoff_s=0.0,
+        secondary_wait_s=0.0,
+        max_wait_s=0.0,
+        attempts=3,
+        first_attempts=2,
+    )
+    pool = PoolSettings(at_least=2)
+    return BuildSettings(api="rest" if "rest" in plan else "graphql", crawl=crawl, pool=pool)
+
+
+def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
+    """One crawl whose answers are changed.
+
+    Raises:
+        Wrong: it ended as none may.
+    """
+    draw = random.Random(seed)
+    plan = draw.choice(PLANS)
+    settings = settings_of(draw, plan)
+    share, calm = draw.choice((0.02, 0.1, 0.3, 1.0)), draw.randrange(12)
+    changer = Changer(draw)
+    count = 0
+
+    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        nonlocal count
+        count += 1
+        if count > MOST_REQUESTS:
+            raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
+        status, headers, content = world.answer(method, url, body or b"")
+        if count > calm and draw.random() < share:
+            status, headers, content = changer.change(status, headers, content)
+        return Raw(status, headers, content)
+
+    with patch.object(Exchange, "_once", once):
+        how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, _RIGHT_CODES)
+    return Ended(how, count)
+
+
+def fuzz_store(world: World, folder: Path, seed: int, plan: str, store: Path) -> Ended:
+    """One crawl that goes on with a store whose rows were changed; what reads stores is run over it too.
+
+    Raises:
+        Wrong: it ended as none may.
+    """
+    draw = random.Random(seed)
+    settings = settings_of(draw, plan)
+    shutil.copyfile(store, folder / "store.sqlite")
+    spoil_store(folder / "store.sqlite", draw)
+    count = 0
+
+    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        nonlocal count
+        count += 1
+        if count > MOST_REQUESTS:
+            raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
+        return Raw(*world.answer(method, url, body or b""))
+
+    with patch.object(Exchange, "_once", once):
+        how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, {2, *_RIGHT_CODES})
+        _ended(lambda: _read(folder), seed, plan, {2, 3})
+    return Ended(how, count)
+
+
+def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> str:
+    try:
+        run()
+    except PairkitError as error:
+        if error.exit_code not in codes or "\n" in str(error):
+            raise Wrong(f"seed {seed} ({plan}): exit code {error.exit_code}: {error}") from error
+        return type(error).__name__
+    except Wrong:
+        raise
+    except BaseException as error:
+        raise Wrong(f"seed {seed} ({plan}): {type(error).__name__}: {str(error)[:200]}") from error
+    return "ok"
+
+
+def crawl_into(plan: str, settings: BuildSettings, folder: Path) -> None:
+    route = RestRoute if settings.api == "rest" else GraphQLRoute
+    with (
+        Store.open(folder / "store.sqlite", create=True) as store,
+        GitHub(settings.crawl, [Token("one", URL)], store, route=route) as github,
+    ):
+        rows = use_case.crawl(github, store, [ROCKET], settings)
+        if plan.endswith("update"):
+            rows = use_case.update(github, store, [ROCKET], settings)
+        if failed := use_case.failures(rows):
+            raise failed
+        # What came in must come out again.
+        store.content_hash()
+        list(store.threads(ROCKET))
+
+
+def _read(folder: Path) -> None:
+    with Store.open(folder / "store.sqlite") as store:
+        store.content_hash()
+        read_status(store)
+        for row in store.all_repos():
+            list(store.threads(row.name, only_complete=False))
+            list(store.issues(row.name))
+            store.absences(row.name)
+        store.usage()
+        store.warnings()
+
+
+_ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**400, 0.5, 1e308, -(2**63) - 1),
+    *("", "x", " ", "\x00", "\ud800", "a\udc00b", "\u202e\x1b[31m\r\n", "x" * 70_000, "9" * 400, "@evil/x"),
+    *("2020-13-45T99:99:99Z", "0000-00-00T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"),
+    *("2020-01-01", "2020-01-01T00:00:00", "2020-01-01T00:00:00+14:00", "now", "http://[", "//evil", "a/b"),
+    *("CLOSED", "open", "Issue", "PullRequest", "ghost", "../..", "NOT_FOUND", "RATE_LIMITED", "INTERNAL"),
+    *([], {}, [None], [[]], {"": None}, [5], {"path": 5}, {"nodes": None}, {"nodes": [None]}),
+)
+_ODD_ERRORS: tuple[Any, ...] = (
+    *(5, {}, [], [5], [None], [{}], [{"path": 5}], [{"path": [None]}], [{"path": [[]]}], [{"message": 5}]),
+    *([{"type": 5}], [{"extensions": 5}], [{"extensions": {"code": []}}], [{"message": "\ud800"}]),
+    *([{"type": kind, "message": "m", "path": ["r0"]}] for kind in ("NOT_FOUND", "FORBIDDEN", "INTERNAL")),
+    *([{"type": kind, "message": "m"}] for kind in ("RATE_LIMITED", "TIMEOUT", "X")),
+)
+_ODD_HEADERS: tuple[tuple[str, str], ...] = tuple(
+    (name, value)
+    for name, values in {
+        "link": (
+            '<@evil/x>; rel="next"',
+            '<http://[>; rel="next"',
+            f'<{URL}/x>; rel="next"',
+            "<>",
+            ";" * 999,
+        ),
+        "location": (
+            "@evil/x",
+            "http://[",
+            "//evil",
+            "",
+            "http://evil/x",
+            "/repos/acme/fuel",
+            f"{URL}/\ud7ff",
+        ),
+        "retry-after": ("9" * 400, "-1", "nan", "Mon, 99 Foo 99999 99:99:99 GMT", "", "1e9", "\u0663"),
+        "x-ratelimit-reset": ("9" * 400, "-5", "x", "\u00b2"),
+        "x-ratelimit-remaining": ("0", "-1", "9" * 30, ""),
+        "x-ratelimit-limit": ("9" * 5000, "x"),
+        "date": ("Mon, 00 Jan 0000 00:00:00 GMT", "x", "", "Tue, 03 Nov 99999999999 12:00:00 GMT"),
+        "content-encoding": ("gzip", "br"),
+    }.items()
+    for value in values
+)
+_STATUS = (200, 201, 202, 204, 206, 301, 302, 304, 307, 308, 400, 401, 403, 404, 410, 418, 422, 429, 451)
+_STATUS += (500, 502, 503, 504, 599, 999)
+
+
+class Changer:
+    """Changes answers; remembers what it saw, to give it again out of place."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw = draw
+        self._seen: list[Any] = []
+        self._bodies: list[bytes] = []
+
+    def change(self, status: int, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """An answer that is wrong somewhere."""
+        draw = self._draw
+        match draw.randrange(10):
+            case 0:
+                return draw.choice(_STATUS), headers | dict([draw.choice(_ODD_HEADERS)]), body
+            case 1:
+                return status, headers | dict(draw.sample(_ODD_HEADERS, 2)), body
+            case 2:
+                return status, headers, self._bytes(body)
+            case _:
+                return status, headers, self._json(body)
+
+    def _bytes(self, body: bytes) -> bytes:
+        draw, place = self._draw, self._draw.randrange(len(body) + 1)
+        self._bodies = [*self._bodies[-20:], body]
+        match draw.randrange(10):
+            case 0:
+                return body[:place]
+            case 1:
+                return body[:place] + b"[" * 200_000 + body[place:]
+            case 2:
+                return b'{"data":' + b'{"a":' * 100_000
+            case 3:
+                return bytes(draw.randrange(256) for _ in range(20))
+            case 4:
+                return body.replace(b"null", b"NaN", 3)
+            case 5:
+                return body[:place] + b"\xff\xfe" + body[place:]
+            case 6:
+                return draw.choice(self._bodies)
+            case 7:
+                return draw.choice((b"", b"null", b"[]", b"{}", b'""', b"0", b"\xef\xbb\xbf{}", b"<html>"))
+            case 8:
+                return body.replace(b":1", b":1" + b"0" * 5000, 1)
+            case _:
+                return body[:place] + bytes([draw.randrange(256)]) + body[place + 1 :]
+
+    def _json(self, body: bytes) -> bytes:
+        try:
+            value = json.loads(body)
+        except ValueError:
+            return self._bytes(body)
+        for _ in range(self._draw.choice((1, 1, 1, 2, 5))):
+            value = self._turned(value)
+        return json.dumps(value).encode()
+
+    def _turned(self, value: Any) -> Any:
+        draw = self._draw
+        found = list(places(value))
+        if not found:
+            return self._odd(_ODD)
+        box, key = draw.choice(found)
+        old = box[key]
+        if isinstance(old, dict | list):
+            self._seen = [*self._seen[-30:], json.loads(json.dumps(old))]
+        match draw.randrange(9):
+            case 0 | 1 | 2:
+                box[key] = self._odd(_ODD)
+            case 3:
+                del box[key]
+            case 4 if self._seen:
+                box[key] = self._odd(self._seen)
+            case 5 if isinstance(old, list) and old:
+                box[key] = draw.choice((old * 2, old[:1], old[::-1], old * 30))
+            case 6:
+                self._never_ending(value)
+            case 7 if isinstance(value, dict):
+                value["errors"] = self._odd(_ODD_ERRORS)
+            case _:
+                box[key] = self._near(old)
+        return value
+
+    def _odd(self, values: Sequence[Any]) -> Any:
+        """One of them, a copy: what is put in is changed again."""
+        return copy.deepcopy(self._draw.choice(values))
+
+    def _never_ending(self, value: Any) -> None:
+        """Let every list say that it goes on, and count more than it has."""
+        cursor = self._draw.choice((None, "", "same", f"c{self._draw.random()}"))
+        for box, key in list(places(value)):
+            if key in ("hasNextPage", "hasPreviousPage"):
+                box[key] = True
+            elif key in ("endCursor", "startCursor"):
+                box[key] = cursor
+            elif key in ("totalCount", "issueCount"):
+                box[key] = self._draw.choice((2**31 - 1, 10**6, 0, 10**400))
+
+    def _near(self, old: Any) -> Any:
+        """A value of the same kind."""
+        if isinstance(old, bool):
+            return not old
+        if isinstance(old, int):
+            return old + self._draw.choice((-1, 1, 10**6))
+        if isinstance(old, str):
+            return self._draw.choice((old[::-1], old * 2, old.upper(), old + "\ud800"))
+        return [old]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key of every object and list."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(inner):
+        yield value, key
+        yield from places(item)
+
+
+_ODD_CELLS: tuple[Any, ...] = (
+    *(None, 0, -1, 1, 2**31, 2**63 - 1, -(2**63), 0.5, float("inf"), b"", b"\xff\xfe", "", "x", "\x00"),
+    *(
+        "@evil/x",
+        "//evil",
+        "{}",
+        "[]",
+        "[5]",
+        '{"a":',
+        "null",
+        "[" * 5000,
+        '{"got": "x"}',
+        '{"max_number": 1e9}',
+    ),
+    *("2020-13-45T99:99:99Z", "0001-01-01T00:00:00Z", "closed", "PullRequest", "../..", "a/b", "x" * 70_000),
+    *(
+        '{"max_number": 1e9}',
+        '{"got": 1, "run": 1, "since": 5}',
+        '{"max_number": 99999999999}',
+        '["\\ud800"]',
+        "ok",
+        "renamed",
+    ),
+)
+
+
+def spoil_store(path: Path, draw: random.Random) -> None:
+    """Write odd values into some cells of a store, as its own schema lets anybody."""
+    with closing(sqlite3.connect(path)) as connection:
+        for _ in range(draw.choice((1, 1, 2, 5, 30))):
+            tables = [
+                name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            ]
+            table = draw.choice(tables)
+            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            chosen = draw.choice(columns)
+            keys = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5]]
+            rows = connection.execute(f"SELECT {', '.join(keys)} FROM {table}").fetchall()
+            if not rows:
+                continue
+            where = " AND ".join(f"{key} IS ?" for key in keys)
+            sql = f"UPDATE OR IGNORE {table} SET {chosen} = ? WHERE {where}"
+            try:
+                connection.execute(sql, (draw.choice(_ODD_CELLS), *draw.choice(rows)))
+            except sqlite3.IntegrityError:  # not null
+                continue
+        connection.commit()
+
+
+def begun_store(world: World, folder: Path, plan: str, stop: int) -> Path:
+    """The store of a crawl whose server failed after so many requests."""
+    count = 0
+
+    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        nonlocal count
+        count += 1
+        return Raw(500, {}, b"") if count > stop else Raw(*world.answer(method, url, body or b""))
+
+    with patch.object(Exchange, "_once", once), suppress(RemoteError):
+        crawl_into(plan, settings_of(random.Random(0), plan), folder)
+    return folder / "store.sqlite"
