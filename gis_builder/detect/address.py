@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 _LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
 _YOURS = re.compile(
-    r"\byours?\b(?: [\w-]+){0,2} (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
+    r"\byours?\b(?: (?!this\b|it\b)[\w-]+){0,2}"
+    r" (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
     r"|\bwhat you(?:'re|'ve)?(?: \w+){1,3} (?:is|looks|seems|sounds)\b"
 )
 _THEIRS = re.compile(

@@ -219,13 +219,14 @@ class Ledger:
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2".
 
-        Said to nobody by name, it is said to whoever spoke last. After the closing, what is said to somebody
-        who spoke up only then is about what that person told.
+        Said to nobody by name, it is said to the bystander who spoke last, or else to the author. After the
+        closing, what is said to somebody who spoke up only then is about what that person told.
         """
         others = [
             heard for heard in self.heard if heard.who not in (None, statement.who) and not heard.is_note
         ]
-        spoke_last = others[-1].who if claim.is_theirs and others else None
+        is_to_last = claim.is_theirs and others and others[-1].role is Role.OTHER
+        spoke_last = others[-1].who if is_to_last else None
         to = claim.addressee or spoke_last
         if to is None or claim.is_closing or _is_same(to, self.author):
             return False

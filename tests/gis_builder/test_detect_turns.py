@@ -106,6 +106,11 @@ def test_what_is_said_of_another_persons_problem_is_no_claim(aside: str) -> None
 def test_what_is_said_to_the_author_is_a_claim() -> None:
     assert call(said("mia", "@Ann your problem is a dup of #1")) == (DUPLICATE, [1])
     assert call(said("bob", "+1", 5), said("mia", "@ann yours is a dup of #1")) == (DUPLICATE, [1])
+    assert call(said("max", "I see it too.", 5), said("mia", "Your bug is a dup of #1")) == (DUPLICATE, [1])
+    assert call(said("bob", "+1", 5), said("mia", "Thanks for your report this is a dup of #1")) == (
+        DUPLICATE,
+        [1],
+    )
     assert call(said("bob", "+1", 5), said("mia", "Your bug is a dup of #1, closing")) == (DUPLICATE, [1])
 
 
