@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
+from gis_builder.emulator.schema import build_schema as build_own
 from gis_builder.github.queries import INTROSPECTION, Queries, Search, Server
 from gis_builder.github.query import Query
 from gis_builder.github.settings import CrawlSettings
@@ -19,14 +20,15 @@ HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
 
 
-@pytest.fixture(scope="module")
-def plain() -> GraphQLSchema:
-    return official()
+# Our own is the emulator's, written by hand; test_emulator_schema.py compares it with the published one.
+@pytest.fixture(scope="module", params=["own", "published"])
+def plain(request: pytest.FixtureRequest) -> GraphQLSchema:
+    return official() if request.param == "published" else build_own(without_duplicate_of=True)
 
 
-@pytest.fixture(scope="module")
-def extended() -> GraphQLSchema:
-    return official("schema-extensions.graphql")
+@pytest.fixture(scope="module", params=["own", "published"])
+def extended(request: pytest.FixtureRequest) -> GraphQLSchema:
+    return official("schema-extensions.graphql") if request.param == "published" else build_own()
 
 
 def official(*extensions: str) -> GraphQLSchema:
