@@ -13,7 +13,7 @@ MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
 LOWEST := .venv-lowest
-NEED_TORCH := tests/pairkit/test_memory.py tests/llm_labeler/test_providers_local.py
+NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
 
 .PHONY: demo domain-demo wordnet test check lowest slow clean
 
@@ -49,7 +49,7 @@ lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
-	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TORCH))
+	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
