@@ -100,3 +100,12 @@ def test_presets_are_the_papers():
 def test_settings_and_checks_load_no_torch():
     code = "import sys, aoe_train.objectives.kinds; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_highest_label_may_be_the_only_positive() -> None:
+    wanted = ObjectiveSettings(positive_from=5)
+    assert positive_threshold(wanted, "graded", (0.0, 5.0)) == 5
+    with pytest.raises(ConfigError, match=r"^positive_from: found labels from 5 to 5, expected"):
+        positive_threshold(wanted, "graded", (5.0, 5.0))
+    with pytest.raises(ConfigError, match=r"^positive_from: the range of graded labels"):
+        positive_threshold(ObjectiveSettings(), "graded", None)
