@@ -27,6 +27,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gis_builder.decoding import Malformed, RepoName, convert
+from gis_builder.rest_records import comment_record, event_record, issue_record
 from gis_builder.saved import KINDS, read_saved, saved_files
 from pairkit.errors import DataError
 from pairkit.lines import read_objects
@@ -90,7 +92,7 @@ class Dump:
             try:
                 repo, number = check(value)
                 yield Row(_same_repo(self.repo, repo), number, value)
-            except _MalformedError as error:
+            except Malformed as error:
                 raise DataError(str(error), path=path, row=row) from None
 
 
@@ -110,7 +112,7 @@ class SavedDump(Dump):
                 try:
                     repo, number = check(value)
                     yield Row(_same_repo(None, repo), number, value)
-                except _MalformedError as error:
+                except Malformed as error:
                     raise DataError(str(error), path=path, row=row) from None
 
 
@@ -175,16 +177,12 @@ def _file(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
-class _MalformedError(ValueError):
-    """What is wrong with an object; the reader adds file and row."""
-
-
 def _same_repo(expected: str | None, found: str | None) -> str:
     if expected is None and found is None:
-        raise _MalformedError("names no repository, and the folder has no repo.json")
+        raise Malformed("names no repository, and the folder has no repo.json")
     if expected is not None and found is not None and expected.lower() != found.lower():
-        raise _MalformedError(f"belongs to {found}, but repo.json says {expected}")
-    return expected or found or ""
+        raise Malformed(f"belongs to {found}, but repo.json says {expected}")
+    return convert(expected or found, RepoName)
 
 
 def _check_issue(value: Object) -> tuple[str | None, int]:
@@ -192,7 +190,7 @@ def _check_issue(value: Object) -> tuple[str | None, int]:
     _need_text(value, "title")
     _need_body(value)
     if value.get("state") not in {"open", "closed"}:
-        raise _MalformedError(f"state is {value.get('state')!r}; expected open or closed")
+        raise Malformed(f"state is {value.get('state')!r}; expected open or closed")
     for key in ("created_at", "updated_at"):
         _need_time(value, key)
     if value.get("closed_at") is not None:
@@ -202,6 +200,7 @@ def _check_issue(value: Object) -> tuple[str | None, int]:
     _need_labels(value)
     url = value.get("repository_url")
     match = _REPOSITORY.search(url) if isinstance(url, str) else None
+    issue_record("", value)
     return (match[1] if match else None), number
 
 
@@ -210,23 +209,25 @@ def _check_comment(value: Object) -> tuple[str | None, int]:
     _need_body(value)
     _need_time(value, "created_at")
     _need_account(value, "user")
+    comment_record(value)
     return _issue_of(value)
 
 
 def _check_event(value: Object) -> tuple[str | None, int]:
     if value.get("event") not in KINDS:
-        raise _MalformedError(f"event is {value.get('event')!r}; expected one of {', '.join(KINDS)}")
+        raise Malformed(f"event is {value.get('event')!r}; expected one of {', '.join(KINDS)}")
     _need_time(value, "created_at")
     _need_account(value, "actor")
     if value.get("canonical") is not None:
         _need_reference(value, "canonical")
+    event_record(value)
     return _issue_of(value)
 
 
 def _check_missing(value: Object) -> tuple[str | None, int]:
     number, status = _need_number(value), value.get("status")
     if status not in {"deleted", "transferred"}:
-        raise _MalformedError(f"status is {status!r}; expected deleted or transferred")
+        raise Malformed(f"status is {status!r}; expected deleted or transferred")
     if status == "transferred":
         _need_reference(value, "to")
     return None, number
@@ -236,31 +237,31 @@ def _issue_of(value: Object) -> tuple[str, int]:
     url = value.get("issue_url")
     match = _ISSUE.search(url) if isinstance(url, str) else None
     if match is None:
-        raise _MalformedError(f"issue_url is {url!r}; expected …/repos/owner/name/issues/N")
+        raise Malformed(f"issue_url is {url!r}; expected …/repos/owner/name/issues/N")
     return match[1], int(match[2])
 
 
 def _need_number(value: Object, key: str = "number", most: int = _MOST_NUMBER) -> int:
     number = value.get(key)
     if type(number) is not int or not 1 <= number <= most:
-        raise _MalformedError(f"{key} is {number!r}; expected a whole number from 1 to {most}")
+        raise Malformed(f"{key} is {number!r}; expected a whole number from 1 to {most}")
     return number
 
 
 def _need_text(value: Object, key: str) -> None:
     if not isinstance(value.get(key), str):
-        raise _MalformedError(f"{key} is {value.get(key)!r}; expected text")
+        raise Malformed(f"{key} is {value.get(key)!r}; expected text")
 
 
 def _need_body(value: Object) -> None:
     if not isinstance(value.get("body"), str | None):
-        raise _MalformedError(f"body is {value['body']!r}; expected text or null")
+        raise Malformed(f"body is {value['body']!r}; expected text or null")
 
 
 def _need_time(value: Object, key: str) -> None:
     text = value.get(key)
     if not isinstance(text, str) or not _is_time(text):
-        raise _MalformedError(f"{key} is {text!r}; expected a time such as 2015-01-31T23:59:59Z")
+        raise Malformed(f"{key} is {text!r}; expected a time such as 2015-01-31T23:59:59Z")
 
 
 def _is_time(text: str) -> bool:
@@ -274,7 +275,7 @@ def _need_account(value: Object, key: str) -> None:
     account = value.get(key)
     login = account.get("login") if isinstance(account, dict) else None
     if account is not None and not (isinstance(login, str) and login.isprintable()):
-        raise _MalformedError(f'{key} is {account!r}; expected null or an object with "login"')
+        raise Malformed(f'{key} is {account!r}; expected null or an object with "login"')
 
 
 def _need_labels(value: Object) -> None:
@@ -283,10 +284,10 @@ def _need_labels(value: Object) -> None:
         isinstance(label, dict) and isinstance(label.get("name"), str) for label in labels
     )
     if not named:
-        raise _MalformedError('labels: expected a list of objects with "name"')
+        raise Malformed('labels: expected a list of objects with "name"')
 
 
 def _need_reference(value: Object, key: str) -> None:
     text = value.get(key)
     if not isinstance(text, str) or not _REFERENCE.fullmatch(text):
-        raise _MalformedError(f"{key} is {text!r}; expected owner/name#number")
+        raise Malformed(f"{key} is {text!r}; expected owner/name#number")

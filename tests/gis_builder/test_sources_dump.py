@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,4 +112,23 @@ def test_without_events_the_issue_tells_of_its_closing(tmp_path: Path, store: St
 
 def test_no_dump(tmp_path: Path, store: Store) -> None:
     with pytest.raises(DataError, match="holds no tracker"):
+        import_dump(tmp_path, store, ignore)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"state_reason": 5}, "state_reason: expected str"),
+        ({"author_association": ["OWNER"]}, "author_association: expected str"),
+        ({"created_at": "0001-01-01T00:00:00Z"}, "a year that no tracker has seen"),
+        ({"user": {"login": "a b"}}, r"user\.login: expected str"),
+        ({"comments": -1}, "comments: expected int >= 0"),
+        ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected str matching"),
+    ],
+)
+def test_a_line_that_is_no_issue_is_named(
+    tmp_path: Path, store: Store, fields: dict[str, object], words: str
+) -> None:
+    (tmp_path / "issues.jsonl").write_text(json.dumps(issue(ROCKET, 1) | fields) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"issues\.jsonl:1: .*{words}"):
         import_dump(tmp_path, store, ignore)
