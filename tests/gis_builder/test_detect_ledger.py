@@ -147,3 +147,12 @@ def test_a_second_voice_makes_a_guess_firm_the_same_voice_does_not() -> None:
 def test_a_part_of_another_is_the_closers_to_say() -> None:
     assert call(said("mia", "This is part of #1.", 0)) == (DUPLICATE, [1])
     assert call(said("max", "This is part of #1.", 0))[0] is not DUPLICATE
+
+
+def test_a_bot_answers_nobody() -> None:
+    assert call(ASKED, said("bot", "Yes.", is_bot=True))[0] is not DUPLICATE
+
+
+def test_who_asked_and_then_supposes_it_supposes_it() -> None:
+    verdict = decide(thread(ASKED, said("bob", "It seems to be a dup.", 1)), kind_of)
+    assert verdict.confidence == 0.757  # 0.88 x 0.86
