@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dispatch.breaker import Breaker
-from llm_labeler.dispatch.gate import Gate
+from llm_labeler.dispatch.gate import PATIENCE_S, Gate
 from llm_labeler.dispatch.pace import Pace
 from llm_labeler.provider import CallFailed
 from llm_labeler.records import Ask, Reply, Usage
@@ -244,6 +244,21 @@ def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() 
         return allowed
 
     assert run(main()) == [8, 4, 5, 6, 7, 8, 8]
+
+
+def test_an_answer_ends_a_spell_of_429s() -> None:
+    async def main() -> None:
+        gate = Gate("tester", 1, None, None)
+        for pause_s, answers in ((0.0, False), (0.0, True), (PATIENCE_S + 1, False)):
+            await asyncio.sleep(pause_s)
+            entered = await gate.enter(1)
+            gate.leave()
+            if answers:
+                gate.answered(entered, 1)
+            else:
+                gate.refused(entered, 0.1)
+
+    run(main())
 
 
 def test_the_gate_never_closes_for_good() -> None:
