@@ -183,7 +183,7 @@ def test_mutated_values_are_refused_in_one_line(name: str, seed: int) -> None:
     FUZZES[name](seed)
 
 
-@pytest.mark.parametrize(("name", "content", "read"), READERS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("name", "content", "read"), READERS, ids=[name for name, _, _ in READERS])
 def test_what_is_not_mutated_is_read(
     tmp_path: Path, name: str, content: Any, read: Callable[[Path], object]
 ) -> None:
