@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from gis_builder.decoding import Malformed, RepoName, convert
 from gis_builder.rest_records import comment_record, event_record, issue_record
-from gis_builder.saved import KINDS, read_saved, saved_files
+from gis_builder.saved import KINDS, is_saved, read_saved, saved_files
 from pairkit.errors import DataError
 from pairkit.lines import read_objects
 
@@ -58,6 +58,11 @@ class Dump:
     folder: Path
     repo: str | None = None  # None: each line names its own repository
     info: Mapping[str, Any] = field(default_factory=dict)  # repo.json, empty where there is none
+
+    @property
+    def passed_over(self) -> tuple[Path, ...]:
+        """Files of the folder that hold nothing of a tracker's issues."""
+        return ()
 
     @property
     def has_events(self) -> bool:
@@ -104,8 +109,17 @@ class SavedDump(Dump):
         """Whether any event was saved."""
         return any(True for _ in self.events())
 
+    @cached_property
+    def passed_over(self) -> tuple[Path, ...]:
+        """The files that hold something else, such as a backup's labels; none where no file is known."""
+        files = saved_files(self.folder)
+        others = tuple(path for path in files if not is_saved(path))
+        return others if len(others) < len(files) else ()
+
     def _rows(self, stem: str, check: Callable[[Object], tuple[str | None, int]]) -> Iterator[Row]:
         for path in saved_files(self.folder):
+            if path in self.passed_over:
+                continue
             for row, kind, value in read_saved(path):
                 if kind != stem:
                     continue

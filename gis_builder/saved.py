@@ -9,6 +9,9 @@ Every JSON file of a folder is read, and each value recognised by its content, w
 * github-backup: `issues/12.json`, a REST issue with `comment_data` and `event_data`;
 * github-metadata-backup: `issues/12.json`, `pulls/13.json`, an `issue` or `pull` beside its `events`;
 * i-d-template: `archive.json`, a `repo` with `issues` and `pulls`, authors and labels by name.
+
+A backup also holds labels, milestones and notes of its own: a file of a folder whose first value is none of
+these is passed over as a whole, and told of.
 """
 
 from __future__ import annotations
@@ -37,6 +40,16 @@ def saved_files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
     return sorted(path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")))
+
+
+def is_saved(path: Path) -> bool:
+    """Whether the first value of a file is of a known layout; a file without a value holds nothing to lose.
+
+    Raises:
+        DataError: the file is no JSON.
+    """
+    _, first = next(_values(path), (0, {"event": ""}))
+    return isinstance(first, dict) and _parts(first) is not None
 
 
 def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
@@ -85,7 +98,7 @@ def _parts(value: Object) -> Iterator[Part] | None:
         return _listed(value, _repo_of(value), is_pull=False)
     if "event" in value:
         return _event(value, value.get("issue"))
-    if "number" in value and "title" in value:
+    if "number" in value and "title" in value and _repo_of(value):
         return _issue(value)
     if "body" in value and "issue_url" in value:
         return iter([("comments", value)])

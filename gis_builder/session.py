@@ -30,7 +30,7 @@ class Crawler:
     ) -> None:
         self._settings, self._quiet = settings, quiet
         self._tokens = find_tokens(
-            settings.crawl.api_url, file=token_file, allow_plain_http=settings.crawl.allow_plain_http
+            settings.crawl.api_url, file=token_file, plain_http=settings.crawl.plain_http
         )
         self._watch = CrawlWatch(quiet=quiet)
 

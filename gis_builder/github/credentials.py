@@ -24,7 +24,7 @@ def find_tokens(
     *,
     file: Path | None = None,
     environ: Mapping[str, str] = os.environ,
-    allow_plain_http: bool = False,
+    plain_http: bool = False,
 ) -> tuple[Token, ...]:
     """Find the tokens to crawl with: a file, else the environment, else a GitHub App, else the `gh` tool.
 
@@ -32,13 +32,13 @@ def find_tokens(
         api_url: The server's root, the only one that a token is ever sent to.
         file: One token a line; blank lines and lines that begin with `#` are skipped.
         environ: `GITHUB_TOKEN` and `GITHUB_TOKENS` (each may hold several, with commas) or `GITHUB_APP_*`.
-        allow_plain_http: Whether tokens may cross a network in clear.
+        plain_http: Whether tokens may cross a network in clear.
 
     Raises:
         ConfigError: there is none, and the message says how to give one; or it would be sent in clear.
     """
-    if not allow_plain_http:
-        read_root(api_url).guard("the token", "say --set crawl.allow_plain_http=true")
+    if not plain_http:
+        read_root(api_url).guard("the token", "say --set crawl.plain_http=true")
     secrets = (
         _from_file(file) if file else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
     )

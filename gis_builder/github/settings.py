@@ -134,7 +134,7 @@ class CrawlSettings(Settings):
     """The crawl: where, how, how much at once and how patiently."""
 
     api_url: str = "https://api.github.com"
-    allow_plain_http: bool = False  # send the token over http to another machine, where anybody can read it
+    plain_http: bool = False  # send the token over http to another machine, where anybody can read it
     strategy: Literal["search", "sweep"] = "search"
     # A repository that takes fewer queries to sweep than to search is swept: nothing can be missed there.
     sweep_small: bool = True

@@ -42,6 +42,8 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
         ConfigError: the store can't be written.
     """
     dumps = find_dumps(folder)
+    for path in (path for dump in dumps for path in dump.passed_over):
+        say(f"{path}: holds no issues, comments or events; passed over")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _read_missing(dumps, trackers, store)

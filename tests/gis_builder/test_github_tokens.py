@@ -208,14 +208,14 @@ def test_it_signs_for_its_own_origin_only() -> None:
 
 def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
     environ = {"GITHUB_TOKEN": SECRET}
-    with pytest.raises(ConfigError, match=r"over plain http .* --set crawl\.allow_plain_http=true"):
+    with pytest.raises(ConfigError, match=r"over plain http .* --set crawl\.plain_http=true"):
         find_tokens("http://git.example", environ=environ)
     for url, allowed in (
         ("http://git.example", True),
         ("http://127.0.0.1:8", False),
         ("http://[::1]", False),
     ):
-        assert find_tokens(url, environ=environ, allow_plain_http=allowed)
+        assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
 def test_what_is_for_this_machine_goes_through_no_proxy(

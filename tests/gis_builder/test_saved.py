@@ -111,6 +111,19 @@ def metadata_backup(root: Path) -> None:
         (folder / f"{number}.json").write_text(json.dumps(whole))
 
 
+# What backups hold beside issues: a tool's own notes, labels, milestones.
+OTHERS = {
+    "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
+    "milestone.json": {
+        "number": 1,
+        "title": "Soon",
+        "url": f"https://api.github.com/repos/{HOME}/milestones/1",
+        "state": "open",
+    },
+    "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
+}
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "store.sqlite", create=True) as opened:
@@ -122,7 +135,11 @@ def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Pat
     root = tmp_path / "saved"
     root.mkdir()
     save(root)
-    (row,) = import_dump(root, store, lambda _words: None)
+    for name, other in OTHERS.items():
+        (root / name).write_text(json.dumps(other))
+    said: list[str] = []
+    (row,) = import_dump(root, store, said.append)
+    assert [Path(words.partition(":")[0]).name for words in said if "passed over" in words] == sorted(OTHERS)
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
     assert sorted(found) == [1, 2, 4]
@@ -151,7 +168,10 @@ def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
     ("text", "words"),
     [
         ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: of no layout"),
-        ('[{"number": 1, "title": "x", "state": "odd"}]', "state is 'odd'"),
+        (
+            '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
+            "state is 'odd'",
+        ),
         ("[1, 2]", "no layout"),
         ('[{"a": 1}', "not JSON"),
         ("[" * 100_000, "not JSON"),
