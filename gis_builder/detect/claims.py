@@ -61,6 +61,8 @@ class Reading:
     disagrees: bool = False  # begins with "no,"
     says_different: bool = False  # "this is not the same", "different cause"
     says_otherwise: bool = False  # gives another reason to close: fixed, works now, expected
+    explains: bool = False  # gives another reason for what was reported: by design, another's bug, a mistake
+    accepts_explanation: bool = False  # "makes sense", "thanks for explaining"
     speaks_of_duplicates: bool = False
     reopens: bool = False
     is_closing: bool = False

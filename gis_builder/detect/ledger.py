@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gis_builder.detect.claims import Claim, ClaimKind, Stance
-from gis_builder.detect.evidence import Role, Statement
+from gis_builder.detect.evidence import ONE_CLICK, Role, Statement, instant
 from gis_builder.detect.targets import KindOf, could_be_meant
 from gis_builder.records import IssueRef
 
@@ -23,6 +23,10 @@ class Fate(StrEnum):
     REOPENED = "reopened"
     UNMARKED = "unmarked"  # the mark was taken back
     FIXED = "fixed"  # the issue was then closed as fixed, or as no bug
+    EXPLAINED = "explained"  # it was only supposed, and then the issue was explained otherwise
+
+
+_REVIVABLE = (Fate.DISPUTED, Fate.FIXED, Fate.EXPLAINED)
 
 
 @dataclass(slots=True)
@@ -112,11 +116,11 @@ class Ledger:
         )
 
     def _revived(self, statement: Statement) -> Standing | None:
-        """The last claim that was disputed or overtaken by a fix, when the closer takes it up again."""
+        """The last claim that was disputed or gave way to another reason, when the closer takes it up."""
         if statement.role not in (Role.CLOSER, Role.MAINTAINER):
             return None
         for standing in reversed(self.standings):
-            if standing.fate in (Fate.DISPUTED, Fate.FIXED) and standing.targets:
+            if standing.fate in _REVIVABLE and standing.targets:
                 standing.fate = Fate.STANDS
                 return standing
         return None
@@ -156,7 +160,7 @@ class Ledger:
     def _answer(self, statement: Statement) -> None:
         """Hear a statement that claims nothing: it may answer the last claim or give another reason."""
         reading = statement.reading
-        last = self.last_standing()
+        last = self._named_again(statement) or self.last_standing()
         if last is None:
             return
         is_near = self._is_near(last)
@@ -164,13 +168,60 @@ class Ledger:
         differs = reading.says_different and (is_near or named)
         if ((reading.disagrees and is_near) or differs) and not reading.agrees:
             self._dispute(statement, named)
+        elif self._takes_explanation(statement, last):
+            self._explain_away()
         elif reading.agrees and self._is_answer(statement, last):
             last.confirm(statement)
-        elif reading.says_otherwise:
-            if statement.role is Role.CLOSER and statement.when <= self.closed_at:
-                self.void(Fate.FIXED)
+        elif reading.says_otherwise or reading.explains:
+            self._hear_reason(statement)
         elif self._accepts(statement, last, is_named=bool(named)):
             last.confirm(statement)
+
+    def _hear_reason(self, statement: Statement) -> None:
+        """Hear another reason to close: the closer's voids every claim, that of others what was supposed."""
+        is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
+        if statement.reading.says_otherwise and is_closers:
+            self.void(Fate.FIXED)
+        elif statement.reading.explains and _is_principal(statement) and self._is_by_closing(statement):
+            self._explain_away()
+
+    def _explain_away(self) -> None:
+        """Void what was only supposed or asked: the issue was explained otherwise."""
+        for standing in self.standings:
+            if standing.stands and standing.stance in (Stance.HEDGED, Stance.ASKED):
+                standing.fate = Fate.EXPLAINED
+
+    def _takes_explanation(self, statement: Statement, last: Standing) -> bool:
+        """Whether somebody with a say takes what another explained since the claim: "makes sense, thanks"."""
+        reading = statement.reading
+        takes = reading.agrees or reading.thanks or reading.accepts_explanation
+        if not takes or not _is_principal(statement) or not self._is_by_closing(statement):
+            return False
+        if not set(last.targets).isdisjoint(reading.mentions):
+            return False
+        since = [heard for heard in self.heard[last.place + 1 :] if heard.who != statement.who]
+        if any(heard.reading.explains for heard in since):
+            return True
+        return reading.accepts_explanation and any(
+            heard.reading.words > _FEW_WORDS
+            and not heard.reading.speaks_of_duplicates
+            and set(last.targets).isdisjoint(heard.reading.mentions)
+            for heard in since[-1:]
+        )
+
+    def _is_by_closing(self, statement: Statement) -> bool:
+        return instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+
+    def _named_again(self, statement: Statement) -> Standing | None:
+        """The last claim that was explained otherwise, when it is named again with a "yes" or "thanks"."""
+        reading = statement.reading
+        if not _is_principal(statement) or not (reading.agrees or reading.thanks) or reading.explains:
+            return None
+        for standing in reversed(self.standings):
+            if standing.fate is Fate.EXPLAINED and not set(standing.targets).isdisjoint(reading.mentions):
+                standing.fate = Fate.STANDS
+                return standing
+        return None
 
     def _accepts(self, statement: Statement, last: Standing, *, is_named: bool) -> bool:
         """Whether a statement takes the last claim for true without saying so.
@@ -191,8 +242,11 @@ class Ledger:
 
     def _is_answer(self, statement: Statement, last: Standing) -> bool:
         """Whether a "yes" answers the claim; a bystander's does so at once, and is short."""
-        if statement.reading.says_otherwise and last.claim.kind is not ClaimKind.DUPLICATE:
-            return False  # "yes, it works now"
+        if statement.reading.says_otherwise:  # "yes, it works now"
+            before = self.heard[-1]
+            is_of_that = before is not last.statement and before.reading.says_otherwise
+            if is_of_that or last.claim.kind is not ClaimKind.DUPLICATE:
+                return False
         if _is_principal(statement):
             return self._is_near(last)
         return len(self.heard) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS

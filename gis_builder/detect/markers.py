@@ -8,6 +8,7 @@ from itertools import islice
 
 from gis_builder.detect import grammar
 from gis_builder.detect.claims import Claim, ClaimKind, Reading, Stance
+from gis_builder.detect.explanations import accepts_explanation, explains
 from gis_builder.detect.masking import mask
 from gis_builder.detect.page import Page
 from gis_builder.detect.prefilter import might_guess
@@ -45,6 +46,8 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Read
         disagrees=grammar.begins_with_no(opening),
         says_different=any(grammar.says_different(sentence.codes) for sentence in sentences),
         says_otherwise=any(grammar.says_fixed(sentence.codes) for sentence in sentences),
+        explains=explains(page),
+        accepts_explanation=accepts_explanation(page),
         speaks_of_duplicates=any("D" in sentence.codes for sentence in sentences),
         reopens=any(grammar.is_reopening(sentence.codes) for sentence in sentences),
         is_closing=any("C" in sentence.codes for sentence in sentences),

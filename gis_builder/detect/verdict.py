@@ -149,7 +149,9 @@ def _without_claim(issue: Issue, ledger: Ledger, tracker: Marks) -> Verdict:
 
 def _from_label(issue: Issue, ledger: Ledger, evidence: tuple[Evidence, ...]) -> Verdict:
     """The tracker calls it a duplicate: of what a claim names, else of what was named at the closing."""
-    claimed = next((s.targets for s in reversed(ledger.standings) if s.stands and s.targets), ())
+    # The mark is firmer than any talk about the issue's cause.
+    fates = (Fate.STANDS, Fate.EXPLAINED)
+    claimed = next((s.targets for s in reversed(ledger.standings) if s.fate in fates and s.targets), ())
     if claimed:
         return Verdict(issue.ref, Outcome.DUPLICATE, claimed, _LABELLED, "label_and_claim", evidence)
     named = _named_at_closing(issue, ledger)
