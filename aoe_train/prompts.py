@@ -37,10 +37,15 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, prompt: str) -> PreTrainedTo
             prompt.
 
     Raises:
-        ConfigError: `{text}` is not there once, or the prompt leaves no room in `model_max_length` tokens.
+        ConfigError: `{text}` is not there once, the prompt is no valid Unicode, or it leaves no room in
+            `model_max_length` tokens.
     """
     if prompt.count(PLACE) != 1:
         raise ConfigError(f"prompt {prompt!r}: expected {PLACE} in it once, found {prompt.count(PLACE)}")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"prompt {prompt!r} holds half a surrogate pair; expected valid Unicode") from error
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     special = _without_prompt(frame_of(raw), _post_processor(raw))
     halves = _halves(raw, prompt)

@@ -3,10 +3,10 @@
     python benchmarks/hostile_texts.py [--parsers verdict,rendering] [--units 10000] [--seed 0] [--worst 20]
 
 Units are the words and turns of the detector's lexicon, what its rules are made of, the openers of Markdown
-and HTML, signs, numbers, and pairs and triples of all these. Each is repeated to 8 kB; the slowest (and a
-sample of the others) are then repeated to 16 kB and to 65,536 characters, GitHub's limit. Prints a Markdown
-table for each parser. The exit code is 1 if 65,536 characters took over a second, or over five times as long
-as 16 kB.
+and HTML, signs, numbers, what tokenizers and models' names are made of, and pairs and triples of all these.
+Each is repeated to 8 kB; the slowest (and a sample of the others) are then repeated to 16 kB and to 65,536
+characters, GitHub's limit. Prints a Markdown table for each parser. The exit code is 1 if 65,536 characters
+took over a second, or over five times as long as 16 kB.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.aoe_parsers import AOE, SIGNS, Parser
 
 SCREENED, SMALL, LARGE = 8_192, 16_384, 65_536  # characters
 MOST_SECONDS, MOST_GROWTH = 1.0, 5.0
 ONCE = "\x1f"
 _WORTH_TIMING = 0.02  # seconds: below them growth is noise
-
-Parser = Callable[[str], object]
 
 MARKUP = (
     *(
@@ -227,6 +230,7 @@ def parsers() -> dict[str, Callable[[], Parser]]:
         "answer": _answer,
         "filters": _filters,
         "judge": _judge,
+        **AOE,
     }
 
 
@@ -290,7 +294,9 @@ def units(count: int, seed: int) -> list[str]:
     """So many distinct units: all single ones, then pairs and triples of them, drawn at random."""
     from gis_builder.detect.rules import RULES
 
-    single = dict.fromkeys([*LINES, *MARKUP, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()])
+    single = dict.fromkeys(
+        [*LINES, *MARKUP, *SIGNS, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()]
+    )
     single |= dict.fromkeys(f"{rule.example} " for rule in RULES)
     chosen = random.Random(seed)  # noqa: S311
     found = dict.fromkeys(text for rule in RULES for text in _of_rule(rule.pattern, chosen)) | single

@@ -145,6 +145,11 @@ def test_a_prompt_has_the_text_once(prompt: str) -> None:
         with_prompt(wordpiece(), prompt)
 
 
+def test_a_prompt_is_valid_unicode() -> None:
+    with pytest.raises(ConfigError, match="half a surrogate pair"):
+        with_prompt(wordpiece(), "find \ud800: {text}")
+
+
 def test_a_prompt_leaves_room_for_a_text() -> None:
     words = " ".join(["the"] * 61)
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
