@@ -17,7 +17,7 @@ def pieces(ids: list[int], room: int, mode: LongText = "truncate", overlap: int 
         room: At least 1.
         mode: `truncate` keeps the head; `head-tail` keeps head and tail, see `head_tail`; `chunks` keeps
             everything, see `windows`.
-        overlap: Tokens that neighbouring chunks share at least; less than `room`.
+        overlap: Tokens that neighbouring chunks share at least; half of `room` at most.
 
     Raises:
         ConfigError: `overlap` without chunks, or out of range.
@@ -34,7 +34,10 @@ def pieces(ids: list[int], room: int, mode: LongText = "truncate", overlap: int 
 
 
 def check_overlap(room: int, mode: LongText, overlap: int) -> None:
-    """Refuse an overlap that means nothing.
+    """Refuse an overlap that means nothing, or by which a text would be many times as much work.
+
+    Half a chunk encodes each token twice at most; a chunk less one token would encode it `room` times, and a
+    model's folder, which may be a stranger's, says how large the overlap is.
 
     Raises:
         ConfigError: See `pieces`.
@@ -43,9 +46,9 @@ def check_overlap(room: int, mode: LongText, overlap: int) -> None:
         raise ConfigError(
             f"overlap {overlap} with long_text {mode!r}: only chunks overlap; use long_text chunks"
         )
-    if not 0 <= overlap < room:
+    if not 0 <= overlap <= room // 2:
         raise ConfigError(
-            f"overlap {overlap}: expected 0 to {room - 1}, less than a chunk's own {room} tokens"
+            f"overlap {overlap}: expected 0 to {room // 2}, at most half of a chunk's own {room} tokens"
         )
 
 

@@ -26,7 +26,7 @@ class EncoderSettings(Settings):
     pooling: Pooling = "auto"  # as the backbone's folder says, else `cls` for encoders, `last` for decoders
     max_length: int | None = Field(default=None, ge=4)  # prompt included; None: what the backbone reads
     long_text: LongText = "truncate"
-    overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share
+    overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share, half of one at most
     prompt: str | None = None  # such as "Summarize sentence {text} in one word:"
     normalize: bool = False
     bidirectional: bool = False  # decoders: every token sees the whole text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import remove, write_json
-from pairkit.folders import LOCK_FILE, check_place, held_folder
+from pairkit.folders import LOCK_FILE, check_place, held_folder, read_own
 from pairkit.printable import one_line
 
 RUN_FILE = "run.json"
@@ -48,16 +47,10 @@ def working_folder(work: Path) -> Iterator[None]:
 
 def read_run(folder: Path) -> dict[str, Any] | None:
     """The run.json in a folder; None where there is none of ours."""
-    try:
-        run = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    run = read_own(folder / RUN_FILE)
+    if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
         return None
-    is_ours = (
-        isinstance(run, dict)
-        and str(run.get("made_by", "")).startswith(_MADE_BY)
-        and isinstance(run.get("origin"), dict)
-    )
-    return run if is_ours else None
+    return run if isinstance(run.get("origin"), dict) else None
 
 
 def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:

@@ -168,7 +168,7 @@ def _open(folder: Path) -> Dump:
         return Dump(folder)
     try:
         info = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"not readable as JSON ({error})", path=path) from error
     name = info.get("full_name") if isinstance(info, dict) else None
     if not isinstance(name, str) or name.count("/") != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from pairkit.errors import ConfigError
 from pairkit.files import open_own, write_errors
+from pairkit.printable import one_line
 
 LOCK_FILE = "lock"
 
@@ -47,16 +49,30 @@ def check_only(out: Path, ours: Collection[str], what: str) -> None:
 
     Args:
         out: The folder, which may be absent.
-        ours: Names of the files that may go.
+        ours: The files that may go, as paths below the folder, such as "data/test.parquet".
         what: They are part of, such as "a report".
 
     Raises:
         ConfigError: names the first of the others.
     """
-    if out.is_dir() and (others := sorted({path.name for path in out.iterdir()}.difference(ours))):
-        raise ConfigError(
-            f"{out}: holds {others[0]}, which is no part of {what} and would be lost; choose another --out"
-        )
+    for home, folders, files in os.walk(out):
+        folders.sort()
+        links = (name for name in folders if Path(home, name).is_symlink())
+        found = {Path(home, name).relative_to(out).as_posix() for name in (*files, *links)}
+        if others := sorted(found.difference(ours)):
+            raise ConfigError(
+                f"{out}: holds {one_line(others[0])}, which is no part of {what} and would be lost;"
+                " choose another --out"
+            )
+
+
+def read_own(path: Path) -> dict[str, Any] | None:
+    """The JSON object of a file that a run of ours may have written; None where no object can be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
@@ -68,7 +84,8 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         tables: Keys under which every run.json of that command has a table.
 
     Raises:
-        ConfigError: `out` has no name of its own, can't be made, is a file, or holds something else.
+        ConfigError: `out` has no name of its own, can't be made, is a file, or holds something else, be it
+            beside a dataset.
     """
     check_place(out)
     if not out.exists():
@@ -77,18 +94,16 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         return None
     if not any(out.iterdir()):
         return None
-    run: dict[str, Any] | None
-    try:
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        run = None
+    run = read_own(out / "run.json")
     is_ours = (
-        isinstance(run, dict)
+        run is not None
         and str(run.get("made_by", "")).startswith(f"{command} ")
         and all(isinstance(run.get(name), dict) for name in tables)
     )
     if not is_ours:
         raise ConfigError(f"{out}: holds files that are no dataset of `{command}`; choose another --out")
+    shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
+    check_only(out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`")
     return run
 
 

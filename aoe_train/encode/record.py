@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from aoe_train.workplace import differing
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import write_json
+from pairkit.folders import read_own
 
 _MADE_BY = "aoe encode"
 
@@ -45,13 +45,11 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(out: Path) -> dict[str, Any] | None:
     """The record; None if it is not ours, or another file has taken the output's place."""
-    try:
-        record = json.loads(record_path(out).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    record = read_own(record_path(out))
+    if record is None:
         return None
     ours = (
-        isinstance(record, dict)
-        and record.get("made_by") == _MADE_BY
+        record.get("made_by") == _MADE_BY
         and isinstance(record.get("made_of"), dict)
         and all(type(record.get(name)) is int for name in ("texts", "dim", "bytes"))
     )

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pairkit.folders import check_only, check_place
+from pairkit.folders import check_only, check_place, read_own
 
 RECORD_FILE = "figures.json"
+_FIGURE = re.compile(r"(curves|densities|halves[A-Za-z0-9._-]*)\.(png|svg)")
 
 
 def check_folder(out: Path) -> None:
     """Refuse a folder that a new one may not replace: figures of ours and nothing else, or nothing at all.
 
+    A figures.json may be a stranger's and name any file, so a file has to bear a figure's name, too.
+
     Raises:
         ConfigError: `out` has no name of its own, is a file, or holds other files.
     """
     check_place(out, "a set of figures", "figures")
-    check_only(out, _ours(out), "a set of figures")
-
-
-def _ours(out: Path) -> set[str]:
-    try:
-        record = json.loads((out / RECORD_FILE).read_text(encoding="utf-8"))
-        return {RECORD_FILE, *record["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    record = read_own(out / RECORD_FILE) or {}
+    named = record.get("files")
+    figures = {str(name) for name in named if _FIGURE.fullmatch(str(name))} if isinstance(named, list) else {}
+    check_only(out, {RECORD_FILE, *figures} if figures else (), "a set of figures")
 
 
 def plain(value: Any) -> Any:

@@ -39,7 +39,7 @@ def drop_reasons(source: str) -> dict[str, dict[str, int]]:
         return {}
     try:
         statistics = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"not readable as JSON ({error}); make the dataset again", path=path) from error
     if not isinstance(statistics, dict):
         raise DataError("expected one JSON object; make the dataset again", path=path)

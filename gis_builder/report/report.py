@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from gis_builder.report.samples import choose_samples
 from gis_builder.report.shared_words import common_words
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
-from pairkit.folders import check_only, check_place
+from pairkit.folders import check_only, check_place, read_own
 from pairkit.records import PairDataset
 from pairkit.terminal import progress
 
@@ -116,11 +115,7 @@ def check_out(out: Path, source: str) -> None:
 
 
 def _is_report(counts: Path) -> bool:
-    try:
-        found = json.loads(counts.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.keys() >= _KEYS
+    return (read_own(counts) or {}).keys() >= _KEYS
 
 
 def _counts(rows: Rows, dataset: PairDataset, rule: TokenRule, seed: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from aoe_train.commands.app import app
 from aoe_train.encoder import Encoder
 from aoe_train.evaluate.correlation import spearman
 from aoe_train.evaluate.vectors import pair_cosines
+from aoe_train.figures.folder import check_folder
 from aoe_train.figures.make import Request
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_figures_curves import write as write_run
@@ -119,6 +120,21 @@ def test_curves_need_no_pairs_and_a_folder_of_other_things_is_kept(tmp_path: Pat
         aoe(*flags, "..")
     with pytest.raises(ConfigError, match="is a file"):
         aoe(*flags, out / "notes.txt")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "halves-.txt", "halves-a.png.bak", "densities", "Curves.png"])
+def test_a_strangers_record_makes_no_figure_of_a_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "curves.png").touch()
+    record = {"files": ["curves.png", name, "../secret", {"a": 1}, None]}
+    (tmp_path / "figures.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=f"holds {name}, which is no part of a set of figures"):
+        check_folder(tmp_path)
+    (tmp_path / name).unlink()
+    check_folder(tmp_path)
+    (tmp_path / "halves-mine.png").touch()  # which the record does not name
+    with pytest.raises(ConfigError, match=r"holds halves-mine\.png"):
+        check_folder(tmp_path)
 
 
 def test_models_of_one_name_are_told_apart_by_their_folders() -> None:

@@ -17,7 +17,7 @@ def test_each_mode_by_hand() -> None:
     assert pieces(IDS, 4, "head-tail") == [[0, 7, 8, 9]]
     assert pieces(IDS, 4, "chunks") == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
     assert pieces(IDS, 4, "chunks", 1) == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
-    assert pieces(IDS, 10, "chunks", 9) == [IDS]
+    assert pieces(IDS, 10, "chunks", 5) == [IDS]
     assert pieces([], 4, "chunks", 2) == [[]]
 
 
@@ -55,6 +55,15 @@ def test_a_text_that_fits_is_left_alone(ids: list[int], room: int, mode: str) ->
 def test_an_overlap_that_means_nothing() -> None:
     with pytest.raises(ConfigError, match="only chunks overlap"):
         pieces(IDS, 4, "truncate", 1)
-    for overlap in (-1, 4):
-        with pytest.raises(ConfigError, match="expected 0 to 3"):
+    for overlap in (-1, 3, 4):
+        with pytest.raises(ConfigError, match="expected 0 to 2, at most half"):
             pieces(IDS, 4, "chunks", overlap)
+
+
+@given(st.integers(1, 2000), st.integers(1, 600), st.data())
+def test_no_overlap_makes_a_text_more_than_twice_the_work(
+    length: int, room: int, data: st.DataObject
+) -> None:
+    overlap = data.draw(st.integers(0, room // 2))
+    cut = pieces(list(range(length)), room, "chunks", overlap)
+    assert sum(map(len, cut)) <= 2 * length

@@ -111,7 +111,7 @@ def test_a_cut_gzip_is_an_error_with_file(tmp_path: Path) -> None:
         load_trackers([tmp_path])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"full_name": "rocket"}'])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"full_name": "rocket"}', "[" * 100_000], ids=range(5))
 def test_a_bad_repo_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "repo.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"repo\.json"):

@@ -55,9 +55,10 @@ def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
     (tmp_path / TEXTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match="damaged"):
         recall(tmp_path)
-    (tmp_path / RUN_FILE).write_text('{"settings": {"size": 0}}')
-    with pytest.raises(DataError, match="damaged"):
-        recall(tmp_path)
+    for text in ('{"settings": {"size": 0}}', "[" * 100_000):
+        (tmp_path / RUN_FILE).write_text(text)
+        with pytest.raises(DataError, match="damaged"):
+            recall(tmp_path)
 
 
 def test_private_tables(tmp_path: Path) -> None:

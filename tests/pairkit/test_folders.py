@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from pairkit.errors import ConfigError
-from pairkit.folders import check_apart, check_only, check_place, held_folder, work_beside
+from pairkit.folders import (
+    check_apart,
+    check_only,
+    check_place,
+    held_folder,
+    made_there,
+    read_own,
+    work_beside,
+)
 
 
 def test_the_working_folder_stands_beside_the_dataset() -> None:
@@ -36,6 +45,43 @@ def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "c").touch()
     with pytest.raises(ConfigError, match=r"holds c, which is no part of a report and would be lost"):
         check_only(tmp_path, {"a", "b"}, "a report")
+
+
+def test_folders_and_links_are_looked_into_by_name(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").touch()
+    check_only(tmp_path, {"data/a"}, "a report")
+    with pytest.raises(ConfigError, match="holds data/a,"):
+        check_only(tmp_path, {"a", "data"}, "a report")
+    (tmp_path / "b").symlink_to(tmp_path / "data")
+    with pytest.raises(ConfigError, match="holds b,"):
+        check_only(tmp_path, {"data/a"}, "a report")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", ""], ids=range(6))
+def test_what_no_run_of_ours_wrote(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.json"
+    assert read_own(path) is None
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    assert read_own(path) is None
+    with pytest.raises(ConfigError, match="no dataset of `gis`"):
+        made_there(tmp_path, "gis")
+    path.write_text("{}")
+    assert read_own(path) == {}
+
+
+def test_a_file_of_mine_beside_a_dataset_is_kept(tmp_path: Path) -> None:
+    names = ("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
+    for name in (*names, "triplet/test-00000-of-00001.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps({"made_by": "gis 0.1"}))
+    assert made_there(tmp_path, "gis") == {"made_by": "gis 0.1"}
+    for name in (".git/config", "data/notes.txt", "labels.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        with pytest.raises(ConfigError, match=f"holds {name}, which is no part of a dataset of `gis`"):
+            made_there(tmp_path, "gis")
+        (tmp_path / name).unlink()
 
 
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
