@@ -18,10 +18,12 @@ from pairkit.errors import ConfigError
 if TYPE_CHECKING:
     from aoe_train.reproduce.recipe import AtScale, Recipe, Scale
 
-_COMMANDS = {
+ALLOWED = {
     ("gis", "import"): {"--work", "--quiet"},
-    ("gis", "detect"): {"--work", "--quiet"},
-    ("gis", "pair"): {"--work", "--out", "--negatives", "--ratio", "--seed", "--quiet"},
+    ("gis", "detect"): {"--work"},
+    ("gis", "pair"): {
+        *("--work", "--out", "--relations", "--match", "--negatives", "--ratio", "--seed", "--quiet"),
+    },
     ("label", "generate"): {
         *("--llm", "--input", "--text-column", "--out", "--limit", "--size", "--polarity", "--strategy"),
         *(
@@ -35,6 +37,8 @@ _COMMANDS = {
         ),
     },
 }
+"""The commands that a recipe may run, and the flags that it may give them."""
+
 _WRITTEN = {"--out", "--work"}
 _DATA, _WORK = "{data}/", "{work}/"
 _PLAIN = re.compile(r"[\w.,=+-]*")  # a number, a column, a list of names; no path and no address
@@ -48,17 +52,17 @@ def check_command(command: Sequence[str]) -> None:
             to, {work}.
     """
     name = tuple(command[:2])
-    if name not in _COMMANDS:
-        known = ", ".join(" ".join(words) for words in _COMMANDS)
+    if name not in ALLOWED:
+        known = ", ".join(" ".join(words) for words in ALLOWED)
         raise ConfigError(f"prepare: `{' '.join(command)}` is none of {known}; run it yourself first")
     flag = ""
     for word in command[2:]:
         if word.startswith("-"):
             flag, equals, word = word.partition("=")
-            if flag not in _COMMANDS[name]:
+            if flag not in ALLOWED[name]:
                 raise ConfigError(
                     f"prepare: `{' '.join(command)}` gives {flag}; a recipe may give"
-                    f" {', '.join(sorted(_COMMANDS[name]))}"
+                    f" {', '.join(sorted(ALLOWED[name]))}"
                 )
             if not equals:
                 continue

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+import typer
 
 from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
-from aoe_train.reproduce.stranger import asks, check_command
+from aoe_train.reproduce.stranger import ALLOWED, asks, check_command
+from gis_builder import cli as gis_cli
+from llm_labeler import cli as label_cli
 from pairkit.errors import ConfigError
 from tests.aoe_train.test_reproduce import RECIPE
 from tests.aoe_train.test_reproduce_command import aoe
@@ -24,6 +28,10 @@ PREPARE = 'train = "{data}/train.tsv"\nprepare = [["gis", "detect", "--work", "{
         ("rm -rf {work}", "is none of gis import"),
         ("gis", "is none of gis import"),
         ("gis pair --api-url http://evil", "gives --api-url"),
+        ("gis pair --relations /etc/passwd", "names /etc/passwd"),
+        ("gis pair --fresh --work {work}/x", "gives --fresh"),
+        ("label generate --yes --llm chatgpt", "gives --yes"),
+        ("gis export {work}/x --raw", "is none of gis import"),
         ("gis pair --work={work}/x --token-file=/home/me/token", "gives --token-file"),
         ("gis detect -w {work}/x", "gives -w"),
         ("label generate --llm chatgpt --set llm.chatgpt.base_url=http://evil", "gives --set"),
@@ -44,6 +52,33 @@ def test_what_no_recipe_may_run(command: str, says: str) -> None:
         check_command(command.split())
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gis import {data}/rust-issues --work {work}/x",
+        "gis pair --work {work}/x --out {work}/y --relations duplicate,same --match none --seed=7",
+        "label generate --llm wordnet --input {data}/texts.txt --out {work}/y --limit 2000",
+    ],
+)
+def test_what_a_recipe_may_run(command: str) -> None:
+    check_command(command.split())
+
+
+@pytest.mark.parametrize(("command", "flags"), ALLOWED.items(), ids=" ".join)
+def test_what_a_recipe_may_give_is_there_to_be_given(command: tuple[str, str], flags: set[str]) -> None:
+    app = {"gis": gis_cli.app, "label": label_cli.app}[command[0]]
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    assert flags <= {name for option in group.commands[command[1]].params for name in option.opts}
+
+
+def test_the_dataset_of_duplicates_is_made_as_the_papers_made_theirs() -> None:
+    (*_, pair) = read_recipe("gis").at("small").source.prepare
+    assert pair[:2] == ("gis", "pair")
+    flags = dict(itertools.pairwise(pair[2:]))
+    assert (flags["--relations"], flags["--match"]) == ("all", "none")
 
 
 @pytest.mark.parametrize("name", recipe_names())
