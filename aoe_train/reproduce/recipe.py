@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from aoe_train.settings import Precision
 from pairkit.config import Settings, load_settings
 from pairkit.errors import ConfigError
+from pairkit.printable import printable
 
 Scale = Literal["smoke", "small", "full"]
 Tree = dict[str, Any]
@@ -21,24 +22,34 @@ SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 
 
+def _line(text: str) -> str:
+    """A recipe may be a stranger's: what a person agrees to must not look like something else."""
+    if printable(text) != text or "\n" in text or "\t" in text:
+        raise ValueError("expected one line, without control characters")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_line)]
+
+
 class Source(Settings):
     """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
 
-    train: str
-    dev: str | None = None  # chooses the best weights; by default the validation split, if any; or "none"
+    train: Line
+    dev: Line | None = None  # chooses the best weights; by default the validation split, if any; or "none"
     labels: dict[str, float] | None = None  # words to numbers, in both
-    prepare: tuple[tuple[str, ...], ...] = ()  # commands of gis, label or aoe that make the data first
+    prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis, label or aoe that make the data first
     rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
 
 
 class Column(Settings):
     """What every trained model is scored on, one column for each task."""
 
-    suite: str  # as `aoe evaluate --suite`, or `pairs`
-    tasks: tuple[str, ...] = ()  # all of the suite's by default
-    metric: str = "spearman"
-    data: str | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
-    name: str | None = None  # of the column, where it holds one task; the task's by default
+    suite: Line  # as `aoe evaluate --suite`, or `pairs`
+    tasks: tuple[Line, ...] = ()  # all of the suite's by default
+    metric: Line = "spearman"
+    data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
+    name: Line | None = None  # of the column, where it holds one task; the task's by default
     split: Literal["test", "dev"] | None = None
     labels: dict[str, float] | None = None  # words or other marks to numbers, for `pairs`
     parts: bool = False  # a column for each part of a task too
@@ -54,7 +65,7 @@ class Column(Settings):
 class AtScale(Settings):
     """How a recipe is run at one scale."""
 
-    backbone: str
+    backbone: Line
     source: Source
     about: str = ""  # where its settings come from
     precision: Precision = "fp32"  # that models are scored in
@@ -66,15 +77,15 @@ class AtScale(Settings):
 class RowAtScale(Settings):
     """Where a row differs at one scale."""
 
-    backbone: str | None = None
+    backbone: Line | None = None
     settings: Tree = Field(default_factory=dict)
-    skip: str | None = None  # why it is left out
+    skip: Line | None = None  # why it is left out
 
 
 class Texts(Settings):
     """Single texts to train on."""
 
-    of: str | None = None  # another file; by default the recipe's training rows
+    of: Line | None = None  # another file; by default the recipe's training rows
     columns: dict[str, str] | None = None  # such as {text = "sentence1"}
     first: int | None = Field(default=None, ge=1)  # so many first rows only
 
@@ -82,11 +93,11 @@ class Texts(Settings):
 class Row(Settings):
     """One line of the table."""
 
-    name: str
+    name: Line
     about: str = ""  # where its settings and figures come from
     train: bool = True  # False: the backbone as it is
     texts: Texts | None = None  # train on single texts, without labels
-    backbone: str | None = None
+    backbone: Line | None = None
     settings: Tree = Field(default_factory=dict)
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     paper: dict[str, float] = Field(default_factory=dict)  # column to the published figure, times 100
@@ -95,8 +106,8 @@ class Row(Settings):
 class Recipe(Settings):
     """A table that can be run again."""
 
-    title: str
-    paper: str  # which table of which paper
+    title: Line
+    paper: Line  # which table of which paper
     about: str
     settings: Tree = Field(default_factory=dict)  # of all rows, as in the TOML of `aoe train --config`
     runs: tuple[Row, ...] = Field(min_length=1)

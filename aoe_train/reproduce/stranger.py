@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from aoe_train.backbones.packaged import PACKAGED
 from aoe_train.reproduce.recipe import NO_DEV
 from pairkit.errors import ConfigError
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from aoe_train.reproduce.recipe import AtScale, Recipe, Scale
@@ -119,7 +120,7 @@ def _reports(recipe: Recipe, at: AtScale) -> Iterator[str]:
     for layer in layers:
         log = layer.get("log")
         if isinstance(log, dict) and log.get("report_to"):
-            yield f"to {log['report_to']}"
+            yield one_line(f"to {log['report_to']}")
 
 
 def _distinct(words: Iterator[str]) -> list[str]:

@@ -132,6 +132,20 @@ def test_addresses_and_ways_out_are_refused(tmp_path: Path, word: str) -> None:
         asks(recipe, "small")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"{data}/bert"', '"{data}/bert\\nruns    nothing"'),
+        ('"{data}/train.tsv"', '"{data}/\\u001b[2Kx"'),
+        ('train = "{data}/train.tsv"', PREPARE.replace("{work}/x", "{work}/\\u202ex")),
+        ('name = "none"', 'name = "no\\tne"'),
+    ],
+)
+def test_what_is_shown_is_what_is_meant(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises(ConfigError, match="expected one line, without control characters"):
+        read_recipe(str(write(tmp_path / "own.toml", (old, new))))
+
+
 def test_nothing_runs_before_it_was_agreed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
