@@ -25,7 +25,7 @@ from pairkit.terminal import run
 
 # What each extra brings; `gis` alone does without.
 _TRAIN = ("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow")
-_EXTRA_OF = {**dict.fromkeys(_TRAIN, "train"), "httpx2": "eval"}
+_EXTRA_OF = {**dict.fromkeys(_TRAIN, "train"), "httpx2": "eval", "openai": "eval"}
 
 
 def main() -> None:

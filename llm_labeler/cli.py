@@ -16,6 +16,7 @@ from pairkit.terminal import run
 # What each extra brings; `gis` alone does without.
 _EXTRA_OF = {
     "httpx2": "label",
+    "openai": "label",
     "json_repair": "label",
     "torch": "train",
     "transformers": "train",

@@ -3,37 +3,32 @@
 What holds for every call: it goes to the address and nowhere else, redirects are not followed; what is for
 this machine goes through no proxy; one deadline covers all of it, however the server dawdles; a body has a
 limit, also once it is unpacked; what the server repeats of the credentials is masked before anybody sees it.
+OpenAI's SDK makes the calls, once each, and `door` sees to these promises beneath it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import httpx2
+from typing import TYPE_CHECKING, Any
 
 from pairkit import __version__
 from pairkit.address import Address
 from pairkit.errors import ConfigError
 from pairkit.openai_api.credentials import Key, headers_for
 from pairkit.openai_api.masking import Masking
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
-from pairkit.printable import one_line
+from pairkit.openai_api.refusals import NoAnswer
+
+if TYPE_CHECKING:
+    from pairkit.openai_api.sdk import Sdk
 
 MOST_BYTES = 64 << 20  # of a body
 _CONNECT_S = 10.0
-# Many servers drop a connection idle for 5 s: ours goes before, or a call might meet it closing.
-_IDLE_S = 4.0
-# With these the request never left.
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +82,38 @@ class Channel:
             Refused: another status than 200.
             NoAnswer: no answer.
         """
-        content, kind = json.dumps(value, ensure_ascii=False).encode(), {"Content-Type": "application/json"}
-        return await self._exchange("POST", path, most_bytes=most_bytes, content=content, headers=kind)
+        return await self._exchange("post", path, most_bytes=most_bytes, body=value)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""
-        return await self._exchange("GET", path, timeout_s=timeout_s, most_bytes=most_bytes)
+        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
         """Hand in a file; see `post`."""
-        form: dict[str, Any] = {"files": {"file": (name, content)}, "data": {"purpose": purpose}}
-        return await self._exchange("POST", path, timeout_s=timeout_s, **form)
+        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
+        kind = {"Content-Type": "multipart/form-data"}
+        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, **form)
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
-        if "_client" in self.__dict__:
-            await self._client.aclose()
+        if "_sdk" in self.__dict__:
+            await self._sdk.close()
 
     @cached_property
-    def _client(self) -> httpx2.AsyncClient:
-        most, timeout_s = self._connection.concurrency, self._connection.timeout_s
-        return httpx2.AsyncClient(
-            headers=self._headers,
-            limits=httpx2.Limits(
-                max_connections=most, max_keepalive_connections=most, keepalive_expiry=_IDLE_S
-            ),
-            timeout=httpx2.Timeout(None, connect=min(timeout_s, _CONNECT_S)),
+    def _sdk(self) -> Sdk:
+        # Whoever asks pays for importing the SDK, half a second, and nobody else.
+        from pairkit.openai_api.door import Door
+        from pairkit.openai_api.sdk import Sdk
+
+        door = Door(
+            self.address,
+            self._headers,
+            self._masking,
+            concurrency=self._connection.concurrency,
+            connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
-            trust_env=not self.address.is_loopback,  # proxies
-            follow_redirects=False,
         )
+        return Sdk(self.address, door)
 
     async def _exchange(
         self,
@@ -127,30 +124,14 @@ class Channel:
         most_bytes: int = MOST_BYTES,
         **request: Any,
     ) -> bytes:
-        url, client = self.address.join(path), self._client
-        async with self._failures(timeout_s or self._connection.timeout_s):
-            async with client.stream(method, url, **request) as response:
-                body = self._masking.body(await _read(response, most_bytes))
-            if response.status_code == 200:
-                return body
-            headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
-        raise Refused(Refusal.of(response.status_code, body), headers)
-
-    @asynccontextmanager
-    async def _failures(self, timeout_s: float) -> AsyncIterator[None]:
-        """Turn the client's errors into `NoAnswer`; all of it has `timeout_s` seconds."""
+        url, sdk = self.address.join(path), self._sdk
+        timeout_s = timeout_s or self._connection.timeout_s
         try:
             # A limit on each read would never be met by a server that trickles.
             async with asyncio.timeout(timeout_s):
-                yield
-        except (TimeoutError, httpx2.TimeoutException) as error:
-            was_sent = not isinstance(error, _NOT_SENT)
-            raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=was_sent) from error
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            detail = one_line(self._masking.text(f"{type(error).__name__}: {error}".rstrip(": ")))
-            if isinstance(error.__cause__, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY" in detail:
-                detail += "; name the file with its authority's certificate as ca_file or in SSL_CERT_FILE"
-            raise NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT)) from error
+                return await sdk.exchange(method, url, most_bytes, **request)
+        except TimeoutError as error:
+            raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
@@ -179,19 +160,3 @@ def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ss
         raise ConfigError(
             f"{source} names {path}, which holds no certificates that can be read ({error}); mend or unset it"
         ) from error
-
-
-async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
-    """The body, unpacked piece by piece.
-
-    Raises:
-        NoAnswer: it has more bytes than anyone asked for.
-    """
-    body = bytearray()
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > most_bytes:
-            raise NoAnswer(
-                "broken_reply", f"the answer has more than {most_bytes >> 20:,} MiB", was_sent=True
-            )
-    return bytes(body)

@@ -6,6 +6,9 @@ import asyncio
 import gzip
 import json
 import ssl
+import subprocess
+import sys
+import traceback
 import zlib
 from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime
@@ -23,6 +26,8 @@ from pairkit.address import read_address
 from pairkit.errors import BadReply, ConfigError
 from pairkit.openai_api.channel import Channel, Connection, trusted
 from pairkit.openai_api.credentials import Key
+from pairkit.openai_api.door import MOST_BYTES_HEADER, Door, Stopped
+from pairkit.openai_api.masking import Masking
 from pairkit.openai_api.refusals import NoAnswer, Refused
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -89,6 +94,120 @@ def test_openai_gets_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatch) -> No
     for word in ("custom-secret", "org-secret", "project-secret"):
         assert word in sent
     assert "sk-admin-secret" not in sent
+
+
+def test_a_request_takes_along_what_is_meant_for_the_server_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    names = {line.partition(":")[0] for line in headers_sent({}, monkeypatch).split("\r\n")[1:] if line}
+    assert names == {"host", "accept", "accept-encoding", "authorization", "user-agent"}
+
+
+ODD: dict[str, str] = {
+    "OPENAI_API_KEY": "sk of Zoë",
+    "OPENAI_ADMIN_KEY": "Zoë",
+    "OPENAI_ORG_ID": "Zoë",
+    "OPENAI_PROJECT_ID": "two\nlines",
+    "OPENAI_WEBHOOK_SECRET": "Zoë",
+    "OPENAI_BASE_URL": "no URL: [",
+    "OPENAI_CUSTOM_HEADERS": "Host: evil.example\nContent-Length: 3\nTransfer-Encoding: chunked\n"
+    "X-Most-Bytes: 1\nX-Stainless-Raw-Response: true\nContent-Type: text/plain\nZoë: é",
+}
+
+
+def test_what_the_environment_holds_for_openai_spoils_no_call_to_another_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ODD.items():
+        monkeypatch.setenv(name, value)
+    heads: list[bytes] = []
+
+    async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
+        heads.append(head)
+        await whole(b'{"a": 1}')(writer, head)
+
+    async def main() -> bytes:
+        async with serving(note) as port:
+            return await channel(f"http://127.0.0.1:{port}/v1", ODD).post("/x", {"b": 1})
+
+    assert asyncio.run(main()) == b'{"a": 1}'
+    sent = heads[0].decode().lower()
+    assert "content-type: application/json\r\n" in sent
+    assert "content-length: 7\r\n" in sent
+    assert "host: 127.0.0.1" in sent
+    for word in ("evil", "chunked", "zo", "x-"):
+        assert word not in sent
+
+
+def test_a_file_is_handed_in_as_a_form() -> None:
+    found: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        found.extend((head, await reader.readexactly(int(length.partition(b":")[2]))))
+        await whole(b"{}")(writer, head)
+        writer.close()
+
+    async def main() -> bytes:
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        async with server:
+            opened = channel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+            try:
+                return await opened.upload("/files", "a.jsonl", b"line\n" * 9, purpose="batch", timeout_s=5)
+            finally:
+                await opened.close()
+
+    assert asyncio.run(main()) == b"{}"
+    head, body = found
+    assert b"multipart/form-data; boundary=" in head
+    assert b"application/json" not in head
+    assert b'name="purpose"\r\n\r\nbatch\r\n' in body
+    assert b'filename="a.jsonl"' in body
+    assert b"line\n" * 9 in body
+
+
+@pytest.mark.parametrize("status", [200, 408, 429, 500, 503])
+def test_each_call_is_made_once(status: int) -> None:
+    heads: list[bytes] = []
+
+    async def count(writer: asyncio.StreamWriter, head: bytes) -> None:
+        heads.append(head)
+        await whole(b"{}", status, retry_after_ms="1", x_should_retry="true")(writer, head)
+
+    if status == 200:
+        exchange(count)
+    else:
+        with pytest.raises(Refused):
+            exchange(count)
+    assert len(heads) == 1
+
+
+def test_the_door_sends_nothing_elsewhere() -> None:
+    async def main() -> None:
+        asked: list[bytes] = []
+
+        async def elsewhere(writer: asyncio.StreamWriter, head: bytes) -> None:
+            asked.append(head)
+
+        async with serving(elsewhere) as other:
+            address = read_address("http://127.0.0.1:9/v1", "base_url", "")
+            door = Door(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
+            for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
+                with pytest.raises(Stopped) as caught:
+                    await door.get(url, headers={MOST_BYTES_HEADER: "9"}, follow_redirects=True)
+                assert isinstance(caught.value.failure, BadReply)
+        assert not asked
+
+    asyncio.run(main())
+
+
+def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+    program = "import sys, pairkit.openai_api.channel; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"openai", "httpx2"} & {*found.stdout.split()}
 
 
 def test_no_key_sends_none() -> None:
@@ -172,13 +291,17 @@ def test_a_body_without_end() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate"])
-def test_a_bomb_is_unpacked_no_further_than_the_limit(coding: str) -> None:
-    blank = b" " * (1 << 28)
-    packed = gzip.compress(blank, 1) if coding == "gzip" else zlib.compress(blank, 1)
+@pytest.mark.parametrize(
+    ("coding", "status"), [("gzip", 200), ("deflate", 200), ("gzip, gzip", 200), ("gzip", 500)]
+)
+def test_a_bomb_is_unpacked_no_further_than_the_limit(coding: str, status: int) -> None:
+    blank = b" " * (1 << 27)
+    packed = zlib.compress(blank, 1) if coding == "deflate" else gzip.compress(blank, 1)
+    if coding == "gzip, gzip":
+        packed = gzip.compress(packed, 1)
 
     async def main() -> None:
-        async with serving(whole(packed, content_encoding=coding)) as port:
+        async with serving(whole(packed, status, content_encoding=coding)) as port:
             opened = channel(f"http://127.0.0.1:{port}/v1", timeout_s=60)
             with pytest.raises(NoAnswer, match="more than 4 MiB"):
                 await opened.get("/models", most_bytes=4 << 20)
@@ -207,6 +330,21 @@ def test_a_server_that_echoes_its_request(status: int) -> None:
     told = f"{caught.value} {caught.value.refusal!r} {caught.value.headers}"
     assert "0123456789" not in told
     assert "[key]" in told
+
+
+def test_no_part_of_a_failure_shows_what_a_server_repeats() -> None:
+    async def nonsense(writer: asyncio.StreamWriter, head: bytes) -> None:
+        writer.write(b"HTTP/1.1 " + KEY.secret.encode() + b"\r\n\r\n")
+
+    failed = failing_with(nonsense)
+    assert "0123456789" not in "".join(traceback.format_exception(failed))
+    assert "[key]" in failed.detail
+
+
+def failing_with(answer: Answer) -> NoAnswer:
+    with pytest.raises(NoAnswer) as caught:
+        exchange(answer)
+    return caught.value
 
 
 def failing(main: Coroutine[Any, Any, Any]) -> NoAnswer:

@@ -1,0 +1,139 @@
+"""The HTTP client beneath OpenAI's SDK: the only way out and in, whatever the SDK does above it.
+
+The SDK reads credentials from the environment and would send them to any host. So nothing that it adds to a
+request leaves: the door builds each request anew, for the address alone, with exactly the headers that are
+meant for it. What comes back is unpacked up to a limit and masked before the SDK, or anybody else, sees it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+from openai import OpenAIError
+
+from pairkit.address import Address, origin_of
+from pairkit.errors import BadReply
+from pairkit.openai_api.masking import Masking
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.printable import one_line
+
+# A request says in this header how many bytes its answer may have; it is for the door alone.
+MOST_BYTES_HEADER = "X-Most-Bytes"
+# What describes the body is taken over from the SDK's request.
+_OF_BODY = ("Content-Type", "Content-Length")
+# Many servers drop a connection idle for 5 s: ours goes before, or a call might meet it closing.
+_IDLE_S = 4.0
+# With these the request never left.
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+
+
+class Stopped(OpenAIError):  # noqa: N818 - as `Refused` and `NoAnswer`, which it carries
+    """What the door raises: the SDK lets its own kind of error through as it is.
+
+    Attributes:
+        failure: `Refused`, `NoAnswer` or `BadReply`.
+    """
+
+    def __init__(self, failure: Exception) -> None:
+        self.failure = failure
+        super().__init__(str(failure))
+
+
+class Door(httpx2.AsyncClient):
+    """Sends to one address, and brings back answers with status 200."""
+
+    def __init__(
+        self,
+        address: Address,
+        headers: Mapping[str, str],
+        masking: Masking,
+        *,
+        concurrency: int,
+        connect_s: float,
+        verify: ssl.SSLContext | bool,
+    ) -> None:
+        """Nothing is connected to yet.
+
+        Args:
+            address: Where requests may go.
+            headers: What each of them takes along, such as the credentials.
+            masking: What is hidden in answers and errors.
+            concurrency: Connections at a time.
+            connect_s: Seconds that connecting may take; whoever calls limits the rest.
+            verify: Certificates that are trusted; True: the system's.
+        """
+        super().__init__(
+            limits=httpx2.Limits(
+                max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=_IDLE_S
+            ),
+            timeout=httpx2.Timeout(None, connect=connect_s),
+            verify=verify,
+            trust_env=not address.is_loopback,  # proxies
+            follow_redirects=False,
+        )
+        self._address, self._own, self._masking = address, headers, masking
+
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """Exchange a request of the SDK's for an answer that is read wholly.
+
+        Raises:
+            Stopped: another status than 200, no answer, or a request that would lead elsewhere.
+        """
+        most_bytes = int(request.headers[MOST_BYTES_HEADER])
+        outgoing = self._rebuilt(request)
+        with self._failures():
+            response = await super().send(outgoing, stream=True, auth=None, follow_redirects=False)
+            try:
+                body = self._masking.body(await _read(response, most_bytes))
+            finally:
+                await response.aclose()
+        if response.status_code != 200:
+            headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
+            raise Stopped(Refused(Refusal.of(response.status_code, body), headers))
+        return httpx2.Response(200, content=body, request=request)
+
+    def _rebuilt(self, request: httpx2.Request) -> httpx2.Request:
+        if origin_of(str(request.url)) != self._address.origin:
+            raise Stopped(
+                BadReply(f"{self._address.url}: a request would have gone elsewhere; it was not sent")
+            )
+        headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii"), "Accept": "*/*"})
+        headers["Accept-Encoding"] = "identity"
+        headers.update({name: request.headers[name] for name in _OF_BODY if name in request.headers})
+        headers.update(self._own)
+        return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn errors into `NoAnswer`, and leave their texts behind, which nobody has masked."""
+        try:
+            yield
+        except httpx2.TimeoutException as error:
+            missed = NoAnswer("timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT))
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            detail = one_line(self._masking.text(f"{type(error).__name__}: {error}".rstrip(": ")))
+            if isinstance(error.__cause__, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY" in detail:
+                detail += "; name the file with its authority's certificate as ca_file or in SSL_CERT_FILE"
+            missed = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
+        else:
+            return
+        raise Stopped(missed)
+
+
+async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
+    """The body, unpacked piece by piece.
+
+    Raises:
+        Stopped: it has more bytes than anyone asked for.
+    """
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > most_bytes:
+            much = f"the answer has more than {most_bytes >> 20:,} MiB"
+            raise Stopped(NoAnswer("broken_reply", much, was_sent=True))
+    return bytes(body)
