@@ -35,18 +35,18 @@ class Claim:
     stance: Stance
     targets: tuple[IssueRef, ...]  # empty: the text names none near the marker
     is_closing: bool  # the sentence also says that the issue is closed
-    is_added: bool = False  # "also a duplicate of #2": beside the earlier target, not instead of it
-    about_others: bool = False  # "#1 is a dup of #2", "#1 is a dup of this"
-    points_back: bool = False  # "dup of that one", "dupe of ^"
-    is_partial: bool = False  # "the rest is tracked in #1": something else was done about the issue
-    is_part: bool = False  # "this is part of #1": nothing more than a hint unless it closes the issue
-    about_this: bool = False  # "this is", as against "the wording of the message is"
-    is_command: bool = False  # "/duplicate of #1"
-    corrects: bool = False  # "I meant #2": counts only where the speaker claimed something before
-    addressee: str | None = None  # the login that it is said to
-    is_theirs: bool = False  # "your problem is", "what @bob sees is", as against this issue
-    marker: str = ""  # the words that decided, in lower case
-    said: str = ""
+    is_added: bool  # "also a duplicate of #2": beside the earlier target, not instead of it
+    about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
+    points_back: bool  # "dup of that one", "dupe of ^"
+    is_partial: bool  # "the rest is tracked in #1": something else was done about the issue
+    is_part: bool  # "this is part of #1": nothing more than a hint unless it closes the issue
+    about_this: bool  # "this is", as against "the wording of the message is"
+    is_command: bool  # "/duplicate of #1"
+    corrects: bool  # "I meant #2": counts only where the speaker claimed something before
+    addressee: str | None  # the login that it is said to
+    is_theirs: bool  # "your problem is", "what @bob sees is", as against this issue
+    marker: str  # the words that decided, in lower case
+    said: str
 
 
 @dataclass(frozen=True, slots=True)

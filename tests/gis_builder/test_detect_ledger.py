@@ -156,3 +156,16 @@ def test_a_bot_answers_nobody() -> None:
 def test_who_asked_and_then_supposes_it_supposes_it() -> None:
     verdict = decide(thread(ASKED, said("bob", "It seems to be a dup.", 1)), kind_of)
     assert verdict.confidence == 0.757  # 0.88 x 0.86
+
+
+def test_of_issues_at_home_and_elsewhere_those_at_home_are_meant() -> None:
+    dup = said("mia", "Closing as a duplicate.")
+    assert call(said("bob", "See #1 and a/b#5.", 5), dup) == (DUPLICATE, [1])
+    assert reason(said("bob", "See a/b#5.", 5), dup) == "cross_repository"
+
+
+def test_your_problem_is_that_of_the_bystander_who_spoke_last() -> None:
+    bob, ann = said("bob", "It flickers here.", 9), said("ann", "I see.", 8)
+    eve, yours = said("eve", "Mine crashes.", 7), said("mia", "Your problem is a dup of #1.")
+    assert call(bob, ann, eve, yours)[0] is not DUPLICATE
+    assert call(bob, eve, ann, yours) == (DUPLICATE, [1])  # the author's is this issue

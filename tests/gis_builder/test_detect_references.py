@@ -58,6 +58,14 @@ def test_what_only_looks_like_one(text: str) -> None:
     assert found(text) == []
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["issue", "issues", "bug", "bugs", "ticket", "pr", "pull", "no", "nr", "gh", "of", "see", "fixes", "PR"],
+)
+def test_a_word_written_against_the_number_is_no_repository(word: str) -> None:
+    assert found(f"{word}#7") == ["#7"]
+
+
 def test_a_former_name_is_home() -> None:
     url = "https://github.com/rocket/booster/issues/5"
     assert found(url) == ["rocket/booster#5"]

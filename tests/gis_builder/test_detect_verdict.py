@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detect import Rules, decide
+from gis_builder.detect import Rules, budget, decide
+from gis_builder.detect.evidence import marks
+from gis_builder.detect.verdict import hear_thread
 from gis_builder.records import Comment, Outcome, Thread, Verdict
 
 from .detect_threads import event, kind_of, ref, said, thread
@@ -285,6 +287,14 @@ def test_every_verdict_says_whence() -> None:
     (evidence,) = verdict.evidence
     assert (evidence.who, evidence.targets, evidence.said) == ("mia", (ref(1),), "Duplicate of #1")
     assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")
+
+
+def test_of_a_thread_beyond_the_budget_nothing_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = thread(said("mia", "Duplicate of #1"))  # weighs 2: a claim and what it names
+    for most, heard in ((2, 2), (1, 0)):  # the body, the comment
+        monkeypatch.setattr(budget, "MOST_CLAIMS", most)
+        ledger = hear_thread(talk, marks(talk), kind_of, Rules())
+        assert len(ledger.heard) == heard
 
 
 def test_silence_is_cheap_and_not() -> None:

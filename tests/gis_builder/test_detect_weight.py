@@ -49,6 +49,13 @@ def test_what_is_inferred_late_or_disputed_afterwards_counts_less() -> None:
     )  # 0.85 x 0.98
 
 
+def test_a_word_of_exactly_the_least_strength_is_kept_beside_a_later_one() -> None:
+    first, doubt = said("mia", "Closing in favour of #1.", 1), said("bob", "This is not a dup of #1.", -1)
+    assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
+    both = decide(thread(first, said("mia", "Also in favour of #2.", 0.5), doubt), kind_of)
+    assert [target.number for target in both.targets] == [1, 2]
+
+
 def test_a_confirmation_counts_as_much_as_the_better_of_the_two_voices() -> None:
     assert confidence(said("bob", "dup of #1", 2), said("mia", "Yes, closing.")) == 0.98
     assert confidence(said("mia", "dup of #1", 2), said("ann", "Yes.", 1)) == 0.98
