@@ -81,7 +81,7 @@ AREAS = {
             *_named("pairkit/openai_api/{}.py", "patience waits"),
         ),
         (
-            "tests/pairkit/test_openai_waits.py",
+            *_named("tests/pairkit/test_openai_{}.py", "waits patience"),
             *_named("tests/llm_labeler/test_{}.py", "budget limits dispatch_budget dispatch"),
         ),
     ),

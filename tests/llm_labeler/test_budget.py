@@ -227,6 +227,11 @@ def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
     assert alone.reserve("a", Usage(500, 500), None) is not None
 
 
+def test_calls_in_flight_may_hold_all_requests_that_are_left() -> None:
+    budget = Budget(BudgetSettings(max_requests=4), Spending())
+    assert None not in [budget.reserve("a", Usage(5, 5), None) for _ in range(4)]
+
+
 def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     held = budget.reserve("a", Usage(5, 5), None)

@@ -177,7 +177,7 @@ def test_a_wait_that_nobody_sits_through_ends_the_run(store: Store) -> None:
 
 def test_nothing_but_429s_end_the_run_after_some_minutes(store: Store) -> None:
     provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", ""))
-    with pytest.raises(RateLimited, match="run the same command again later"):
+    with pytest.raises(RateLimited, match=r"for now \(429\); .* run the same command again later"):
         run(ask_in(store, provider))
     assert 600 < provider.starts[-1] < 800
     assert len(provider.starts) < 100
@@ -227,6 +227,30 @@ def test_a_pause_doubles_with_each_429_and_halves_with_each_answer() -> None:
     assert waits[0] == 0
     for found, wanted in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
         assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9
+
+
+async def pauses(refusals: int) -> list[float]:
+    """How long a gate stays closed after each of so many 429s in a row."""
+    time, gate, waits = asyncio.get_running_loop().time, Gate("tester", 1, None, None), []
+    for _ in range(refusals + 1):
+        before = time()
+        entered = await gate.enter(10)
+        waits.append(time() - before)
+        gate.leave()
+        gate.refused(entered, None)
+    return waits[1:]
+
+
+def test_a_pause_lasts_a_minute_at_most() -> None:
+    waits = run(pauses(11))  # doubling alone would make it 102 s and 205 s in the end
+    assert all(0.75 * 60 <= wait <= 1.25 * 60 + 1e-9 for wait in waits[-2:])
+
+
+def test_pauses_are_spread_over_a_quarter_more_and_less() -> None:
+    random.seed(1)
+    first = [run(pauses(1))[0] / 0.2 for _ in range(40)]
+    assert 0.75 <= min(first) < 0.85
+    assert 1.15 < max(first) <= 1.25 + 1e-9
 
 
 def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() -> None:
@@ -283,6 +307,14 @@ def test_the_breaker_opens_on_a_full_window_only() -> None:
         RemoteError, match=r"tester: 8 of the last 10 calls failed, most with server_error \(HTTP 500\)"
     ):
         breaker.note(CallFailed("timeout", "60 s"))
+
+
+def test_the_breaker_quotes_the_first_200_characters() -> None:
+    breaker = Breaker("tester", BreakerSettings(window=5, max_failures=1.0), concurrency=1)
+    for _ in range(4):
+        breaker.note(CallFailed("server_error", "x" * 300))
+    with pytest.raises(RemoteError, match=r"server_error \(x{200}\)"):
+        breaker.note(CallFailed("server_error", "x" * 300))
 
 
 @given(st.lists(st.booleans(), max_size=200), st.integers(5, 20), st.floats(0.1, 1.0))

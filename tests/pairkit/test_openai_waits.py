@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s
+from pairkit.openai_api.waits import retry_after_s
 
 NOW = 1_790_000_000.0
 
@@ -45,12 +45,17 @@ NOW = 1_790_000_000.0
         ({"x-ratelimit-reset": "1" * 20_000}, None),
         ({"x-ratelimit-reset": "1" * 20_000 + "s"}, None),
         ({"retry-after": "9" * 400}, None),
-        ({"retry-after": "9" * 60}, LONGEST_WAIT_S),
+        ({"retry-after": "9" * 60}, 1e9),
         ({"retry-after": "1e400"}, None),
     ],
 )
 def test_waits(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
+
+
+def test_above_a_thousand_billion_a_moment_is_in_milliseconds() -> None:
+    assert retry_after_s({"x-ratelimit-reset": "1000500000000"}, 1e9) == 500_000
+    assert retry_after_s({"x-ratelimit-reset": "1000500000"}, 1e9) == 500_000
 
 
 NAMES = ["retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens"]
