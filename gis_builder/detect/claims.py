@@ -38,6 +38,7 @@ class Claim:
     is_added: bool  # "also a duplicate of #2": beside the earlier target, not instead of it
     about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
     points_back: bool  # "dup of that one", "dupe of ^"
+    is_plural: bool  # it points back to several: "dup of those"
     is_partial: bool  # "the rest is tracked in #1": something else was done about the issue
     is_part: bool  # "this is part of #1": nothing more than a hint unless it closes the issue
     about_this: bool  # "this is", as against "the wording of the message is"

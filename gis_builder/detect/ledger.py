@@ -110,7 +110,7 @@ class Ledger:
                 is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
-        targets = claim.targets or self._meant()
+        targets = claim.targets or self._meant(claim)
         self.standings.append(
             Standing(claim, targets, statement, len(self.heard), claim.stance, is_inferred=not claim.targets)
         )
@@ -125,13 +125,13 @@ class Ledger:
                 return standing
         return None
 
-    def _meant(self) -> tuple[IssueRef, ...]:
-        """What a claim without a number means: the issue named last before it."""
+    def _meant(self, claim: Claim) -> tuple[IssueRef, ...]:
+        """What a claim without a number means: what was named last before it, one issue or all."""
         rejected = {ref for standing in self.standings if not standing.stands for ref in standing.targets}
         for statement in reversed(self.heard):
-            for mention in reversed(self.meant_by(statement)):
-                if mention not in rejected:
-                    return (mention,)
+            named = tuple(ref for ref in self.meant_by(statement) if ref not in rejected)
+            if named:
+                return named if claim.is_plural else named[-1:]
         return ()
 
     def _fill_in(self, statement: Statement) -> None:

@@ -69,7 +69,7 @@ _WORDS_BY_CODE = {
     "V": "is was are be being been were becomes remains ist est es è é jest ser",
     "N": """
         not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
-        cannot can't cant couldn't no hardly despite nicht kein keine keiner pas não nao nie не
+        cannot can't cant couldn't no hardly despite disagree nicht kein keine keiner pas não nao nie не
     """,
     "H": """
         maybe probably possibly possible potentially potential might may could perhaps likely presumably

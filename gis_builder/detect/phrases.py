@@ -177,6 +177,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ),
     ("O", r"(?:the|those|these) (?:\w+ )?(?:issues?|bugs?|tickets?) (?:above|mentioned|linked)"),
     ("O", rf"those(?: \w+)? (?:issues|bugs|tickets|ones)|(?:those|them){_PAUSE}"),
+    ("O", rf"(?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}"),
     ("O", r"that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))"),
     ("O", r"(?:the )?above(?=\s*(?:[.!,;:)]|\Z))"),
     # sure, unsure, undecided

@@ -26,6 +26,7 @@ _BUT_APART = re.compile(
     r"\b(?:another|different\w*|differs?|other|separate\w*|distinct|not the same|unrelated|its own)\b"
 )
 _THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
+_SEVERAL = re.compile(r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b")
 _REACH, _FAR_REACH = 3, 40  # sentences back
 _MOST_SAID = 200
 
@@ -81,6 +82,7 @@ class SentenceReader:
             is_added="M" in sentence.codes,
             about_others=about_others or find.is_reversed,
             points_back=find.points_back,
+            is_plural=find.points_back and _SEVERAL.match(page.hidden, end) is not None,
             is_partial=self.is_partial,
             is_part=sentence.codes[find.start] == "P",
             about_this=self.speaks_of_this_by <= end,

@@ -53,7 +53,10 @@ _TOKEN = re.compile(
 _SENTENCE_END = re.compile(
     # A run of stops from where it begins, or behind the one that ends an abbreviation.
     r"(?:(?<![.!?;])|(?<=\be\.g\.)|(?<=\bi\.e\.)|(?<=\bcf\.)|(?<=\betc\.)|(?<=\bvs\.))"
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<!\bvs)[.!?;]++(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\betc)(?<!\bvs)"
+    # "It's a known issue; see #1" is one statement.
+    rf"(?:(?<!known issue)(?<!known bug)(?<!known problem)|(?![.;]\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
+    r"[.!?;]++(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
     r"|[。！？；]|\n[ \t]*+\n\s*+|\n(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ])"
 )
 

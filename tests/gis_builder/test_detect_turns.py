@@ -135,3 +135,23 @@ def test_how_does_it_differ_is_answered_by_same() -> None:
         DUPLICATE,
         [1],
     )
+
+
+@pytest.mark.parametrize("those", ["those", "them", "those two", "these two", "both", "both of them"])
+def test_a_plural_means_all_that_were_named_last(those: str) -> None:
+    named = (said("bob", "See #3.", 5), said("bob", "It seems related to #1 and #2.", 4))
+    assert call(*named, said("mia", f"This is a dupe of {those}. Closing.")) == (DUPLICATE, [1, 2])
+    assert call(*named, said("mia", "This is a dupe of that. Closing.")) == (DUPLICATE, [2])
+    assert call(*named, said("mia", f"I disagree that this is a dupe of {those}."))[0] is not DUPLICATE
+
+
+def test_a_known_issue_is_named_behind_a_stop() -> None:
+    for words in (
+        "Known issue; see #1.",
+        "Thanks! It's a known bug; see #1",
+        "It's a known problem. See #1.",
+    ):
+        assert call(said("mia", words)) == (DUPLICATE, [1])
+    assert call(said("bob", "Known issue; see #1.", 30))[0] is not DUPLICATE
+    assert call(said("mia", "It's no known issue; see #1 for the talk."))[0] is not DUPLICATE
+    assert call(said("mia", "Fixed; see #1."))[0] is not DUPLICATE
