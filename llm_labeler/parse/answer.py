@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from llm_labeler.finish import Ending, ending_of
 from llm_labeler.parse import wording
 from llm_labeler.parse.fields import items_of
+from llm_labeler.parse.inline import separated
+from llm_labeler.parse.items import after_refusal, compared
+from llm_labeler.parse.keyed import read_keyed
 from llm_labeler.parse.listed import read_list, without_ordinals
-from llm_labeler.parse.markup import fenced, plain, with_line_ends, without_latex, without_tags
+from llm_labeler.parse.markup import fenced, plain, with_headings, with_line_ends, without_latex, without_tags
 from llm_labeler.parse.prose import read_prose
 from llm_labeler.parse.runaway import split_draft, split_turns
 from llm_labeler.parse.sections import of_polarity
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, tidy
-from llm_labeler.parse.structured import Found, read_json
+from llm_labeler.parse.structured import Found, read_data, unwrapped
 from llm_labeler.parse.tables import read_table
 from llm_labeler.parse.turns import answer_of
 from llm_labeler.parse.widths import narrow, widened
@@ -33,7 +36,6 @@ _TAIL: Mapping[Ending, str] = {
     "failed": "failed",
     "unknown": "unknown_end",
 }
-_BEFORE = ("thinking", "echo", "preamble", "outside_list")
 
 
 def parse_answer(
@@ -60,11 +62,9 @@ def parse_answer(
     answer = plain(raw[:MAX_CHARS])
     parts = answer_of(narrow(answer), asked.source)
     items = [Item(tidy(piece), reason) for reason, piece in parts.before]
-    items += _after_refusal(_read(parts.text, asked))
+    items += after_refusal(_read(parts.text, asked))
     items += [Item(tidy(piece), reason) for reason, piece in parts.after]
-    items = _with_like_remarks(
-        _without_source(_without_made_up_turns(items, asked.source), asked.source), asked
-    )
+    items = compared(items, asked.source, size)
     ending = "cut" if len(raw) > MAX_CHARS else asked.ending
     items = widened(_within_size(_ended(items, ending), size), answer)
     if len(raw) > MAX_CHARS:
@@ -95,7 +95,8 @@ def _read(text: str, asked: _Asked) -> list[Item]:
 
 
 def _read_answer(text: str, asked: _Asked) -> list[Item]:
-    found = read_json(text, asked.source.text)
+    text = plain(unwrapped(text))
+    found = read_data(text, asked.source)
     if found is not None:
         return _from_json(found, asked)
     before, inside, after = fenced(text) if "```" not in asked.source.text else ("", text, "")
@@ -132,6 +133,9 @@ def _read_text(text: str, asked: _Asked) -> list[Item]:
         return [Item(tidy(text), "unparsable")] if text.strip() else []
     if "\\" in text and "\\" not in source.text:
         text = with_line_ends(without_latex(text))
+    text = with_headings(text)
+    if (records := read_keyed(text)) is not None:
+        return _from_json(Found("", [*records], ""), asked)
     items: list[Item] = []
     for part, is_other in of_polarity(text, source, asked.polarity):
         if is_other:
@@ -145,8 +149,26 @@ def _read_section(text: str, asked: _Asked) -> list[Item]:
     source = asked.source
     items = read_table(text, source, asked.polarity)
     if items is None:
-        items = read_list(text, source)
-    return read_prose(text, source, asked.size) if items is None else items
+        items = _divided(read_list(text, source), asked)
+    if items is not None and any(item.reason in (None, "refusal") for item in items):
+        return items
+    prose = read_prose(text, source, asked.size)
+    # Where whatever has marks is a remark, sentences are lines without marks.
+    has_words = any(item.reason is None and any(c.isalpha() for c in item.text) for item in prose)
+    return prose if items is None or has_words else items
+
+
+def _divided(items: list[Item] | None, asked: _Asked) -> list[Item] | None:
+    """Items in which the only sentence is as many as signs divide it into: `Antonyms: …; …; …`."""
+    if items is None or sum(item.reason is None for item in items) != 1:
+        return items
+    found: list[Item] = []
+    for item in items:
+        pieces = None if item.reason else separated(item.text, asked.source, asked.size)
+        found += (
+            [item] if pieces is None else [part for piece in pieces for part in refine(piece, asked.source)]
+        )
+    return found
 
 
 def _opened(text: str, source: Source) -> str:
@@ -177,47 +199,6 @@ def _outside(text: str, source: Source) -> list[Item]:
         for said in paragraphs
         if any(character.isalnum() for character in said)
     ]
-
-
-def _after_refusal(items: list[Item]) -> list[Item]:
-    """Nothing that follows a refusal is an answer."""
-    first = next((item for item in items if item.reason not in _BEFORE), None)
-    if first is None or first.reason != "refusal":
-        return items
-    return [item if item.reason else replace(item, reason="refusal") for item in items]
-
-
-def _without_made_up_turns(items: list[Item], source: Source) -> list[Item]:
-    has_sentence = False
-    for place, item in enumerate(items):
-        has_sentence = has_sentence or item.reason is None
-        if has_sentence and item.reason == "echo" and wording.opens_turn(item.text, source):
-            return [*items[:place], *(Item(later.text, "runaway") for later in items[place:])]
-    return items
-
-
-def _without_source(items: list[Item], source: Source) -> list[Item]:
-    """Items in which the sentence asked about, among others, is said again and takes nobody's place."""
-    if sum(item.reason is None for item in items) < 2:
-        return items
-    return [
-        replace(item, reason="echo") if item.reason is None and source.is_said_by(item.text) else item
-        for item in items
-    ]
-
-
-def _with_like_remarks(items: list[Item], asked: _Asked) -> list[Item]:
-    """Items in which a bracket at the end is a remark, where that of another one is."""
-    if "(" in asked.source.text or not any(i.reason == "remark" and i.text.startswith("(") for i in items):
-        return items
-    found: list[Item] = []
-    for item in items:
-        start = item.text.rfind(" (") if item.reason is None and item.text.endswith(")") else -1
-        if start > 0:
-            found += [Item(item.text[:start]), Item(item.text[start + 1 :], "remark")]
-        else:
-            found.append(item)
-    return found
 
 
 def _ended(items: list[Item], ending: Ending) -> list[Item]:

@@ -19,6 +19,17 @@ META = compiled(
     "句子|同义|反义|原句|原文|意思|替换|改写|表达|表述|否定|同義|対義|表現|言い換え|意味",
     r"\b(?:satz|sätze|bedeutung|gegenteil|oraci[oó]n|oraciones|significado|phrases)\b",
 )
+# How a line begins that comments on the sentence above it, and what it speaks of.
+COMMENT = compiled(
+    r"(?:here|this|these|in (?:this|the|that)|it|both|each|i|we|by|with|using|the (?:first|second|third|last"
+    r"|verb|noun|word|adjective|adverb|phrase|subject|object|meaning|tense|clause|sentence|original))\b",
+    "[\"“'‘「][^\"”'’」]{1,30}[\"”'’」]|(?:本|这|该|此)句|这里|这|将|把|用",
+)
+GRAMMAR = compiled(
+    r"\b(?:(?:subordinate|main|relative|passive|active) (?:clause|voice|form)|word order|(?:past|present"
+    r"|future) tense|adverbial|predicate|pronoun|prefix|suffix|this one)\b",
+    r"[\"“'‘「]\S{1,20}(?: \S{1,20}){0,2}[\"”'’」]",
+)
 # How a remark begins that stands behind a sentence.
 REMARK = compiled(
     r"(?:note|explanation|synonym|antonym|opposite|meaning|same|similar|negat|chang|replac|swap|here\b"
@@ -59,6 +70,16 @@ REASONING = compiled(
     r"|(?:draft|thinking|thought|attempt|idea|candidate|brainstorm)(?:s|ing)?\b ?(?:\d+ ?)?:|step \d+ ?:)",
     r"(?:hmm+|wait|okay, so|ok, so|alright, so)\b",
     "(?:嗯|好,|首先,?)?(?:用户(?:想|要|希望|让)|我(?:需要|应该)|让我(?:想|来|思)|思考|先想)",
+)
+# How the answer takes back what it has just said.
+CORRECTION = compiled(
+    r"(?:(?:hmm+|oh|ah|oops|no|sorry|well),? )*"
+    r"(?:oops|wait|hold on|scratch that|on second thoughts?|correction\b|my mistake"
+    r"|i made an? (?:mistake|error)"
+    r"|let me (?:correct|fix|redo|revise|retry|try (?:that )?again|start over)"
+    r"|(?:actually|sorry|apologies),? (?:that|this|the|i|it|let)\b"
+    r"|that (?:one )?(?:keeps|copies|is (?:wrong|not))\b)",
+    "等等|不对|更正|我(?:重新|再)(?:写|来)|抱歉,",
 )
 # What follows it is meant; what stands before it was a draft.
 FINAL = compiled(

@@ -19,26 +19,37 @@ def items_of(value: Any, source: Source, polarity: Polarity | None, depth: int =
     elif depth > _DEPTH:
         yield Item(str(type(value).__name__), "unparsable")
     elif isinstance(value, list):
-        for element in value:
-            yield from items_of(element, source, polarity, depth + 1)
+        spoken = [_polarity(element) for element in value]
+        for element, of_element in zip(value, spoken, strict=True):
+            is_other = polarity in spoken and of_element not in (None, polarity)
+            for item in items_of(element, source, polarity, depth + 1):
+                yield Item(item.text, item.reason or "other_polarity") if is_other and polarity else item
     elif isinstance(value, dict):
         yield from _items_of_fields(value, source, polarity, depth)
     else:
         yield Item(str(value), "not_text")
 
 
+def _polarity(record: object) -> Polarity | None:
+    """The polarity that a short value of a record speaks of: `{"type": "antonym", "text": …}`."""
+    values = record.values() if isinstance(record, dict) else ()
+    short = (value for value in values if isinstance(value, str) and value.count(" ") < 2)
+    return next((found for value in short if (found := polarity_of(value))), None)
+
+
 def _items_of_fields(
     fields: dict[str, Any], source: Source, polarity: Polarity | None, depth: int
 ) -> Iterator[Item]:
     roles = {name: role_of(name) for name in fields}
-    said = [name for name, value in fields.items() if isinstance(value, str) and roles[name] == "sentence"]
+    said = any(isinstance(value, str) and roles[name] == "sentence" for name, value in fields.items())
+    holds = any(isinstance(value, list | dict) and value for value in fields.values())
     has_own = any(polarity_of(name) == polarity for name in fields)
     for name, value in fields.items():
         is_other = has_own and polarity_of(name) not in (None, polarity)
         if polarity is not None and is_other:
             reason: str | None = "other_polarity"
         elif isinstance(value, str):
-            reason = _reason(name, value, source, roles, said)
+            reason = _reason(name, value, source, roles, said or holds)
         else:
             # Lists of a field that holds explanations are explanations.
             reason = "side_field" if roles[name] == "side" and isinstance(value, list | dict) else None
@@ -47,11 +58,11 @@ def _items_of_fields(
 
 
 def _reason(
-    name: str, value: str, source: Source, roles: dict[str, Role | None], said: list[str]
+    name: str, value: str, source: Source, roles: dict[str, Role | None], has_others: bool
 ) -> str | None:
     if roles[name] == "echo" or (len(roles) > 1 and source.is_said_by(value)):
         return "echo"
-    if name in said:
+    if roles[name] == "sentence":
         return None
     # {"the source": "its opposite"} has the source for a name.
-    return "side_field" if (said or roles[name] == "side") and not source.is_said_by(name) else None
+    return "side_field" if (has_others or roles[name] == "side") and not source.is_said_by(name) else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 from llm_labeler.parse.commentary import REMARK
 from llm_labeler.parse.names import role_of
@@ -33,7 +35,7 @@ _LABEL = re.compile(
 _BOLD = re.compile(r"(?:\*\*|__)[^*_:\n]{1,60}(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*(?::|[-–—](?=\s)))")
 # A name before a colon, which says of itself that a sentence follows, or how that is said.
 _NAMED = re.compile(
-    r"(?P<name>[^\W\d][^:\n.!?;,\"“”「」()=]{0,50}(?:\([^()\n]{1,30}\) ?)?) ?:(?![\d/]) *(?=\S)"
+    r"(?P<name>[^\W\d][^:\n.!?。;,\"“”「」()=]{0,50}(?:\([^()\n]{1,30}\) ?)?) ?:(?![\d/]) *(?=\S)"
 )
 _STYLE = re.compile(
     r"(?:(?:more|slightly|very|less|semi|a|an|the|using|in|with) )*(?:formal|informal|casual|colloquial"
@@ -99,6 +101,24 @@ def _named(bare: str, source: Source, *, any_name: bool) -> re.Match[str] | None
     return match if REMARK.match(name) or _begins_sentence(bare[match.end() :], source) else None
 
 
+def name_of(line: str) -> str:
+    """The name before a colon with which a line begins, in small letters; empty if it begins with none."""
+    match = _NAMED.match(line.lstrip("*_#>(-• \t"))
+    return (
+        ""
+        if match is None or len(match["name"].split()) > _MOST_WORDS
+        else match["name"].strip("*_ ").lower()
+    )
+
+
+def recurring_names(lines: Iterable[str]) -> frozenset[str]:
+    """Names that stand before several lines and name no sentences: `Analysis:` below each of them."""
+    counts = Counter(name for line in lines if (name := name_of(line)))
+    return frozenset(
+        name for name, count in counts.items() if count > 1 and role_of(name) not in ("sentence", "echo")
+    )
+
+
 def _begins_sentence(said: str, source: Source) -> bool:
     """Whether a capital, or a quote, begins a whole sentence: before it stands a name of whatever kind."""
     first = said.lstrip("\"“'‘「*_ ")[:1]
@@ -113,7 +133,7 @@ def without_call(piece: str) -> str:
 
 def names_sentence(piece: str) -> bool:
     """Whether the whole of a piece is the name of a sentence, as headings are: `Sentence 1`, `Option B`."""
-    match = _LABEL.fullmatch(f"{piece.strip('*_# :')}:")
+    match = _LABEL.fullmatch(f"{piece.strip('*_# :-–—')}:")
     return match is not None and bool(match["n"] or match["letter"])
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from llm_labeler.parse import wording
 from llm_labeler.parse.inline import with_inline_lists
+from llm_labeler.parse.labels import name_of, recurring_names
 from llm_labeler.parse.marks import Mark, find_marks
+from llm_labeler.parse.prose import read_prose
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, is_foreign, tidy
+from llm_labeler.parse.titles import titles_of
 from llm_labeler.records import Item
 
+_ENDED = (".", "!", "?", "。", '"', "”", "*")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 
 
@@ -39,10 +44,35 @@ def read_list(text: str, source: Source) -> list[Item] | None:
     marks = find_marks(lines, source)
     if not marks or (len(marks) == 1 and _counts_inside(next(iter(marks.values())))):
         return None
-    items: list[Item] = []
-    for part in _parts(lines, marks, source):
-        items += _items(part, source)
+    if (titles := titles_of(lines, marks, source)) is not None:
+        return _under_titles(lines, titles, source)
+    parts = _parts(lines, marks, source)
+    if all(mark.kind == "label" for mark in marks.values()) and _stands_outside(parts, source):
+        return None
+    items = [item for part in parts for item in _items(part, source)]
     return without_ordinals(items)
+
+
+def _stands_outside(parts: list[_Part], source: Source) -> bool:
+    """Whether what is labelled are words, and sentences stand below: `Opposites: old, slow⏎Result:⏎The …`."""
+    if not source.text.endswith(_ENDED):
+        return False
+    labelled = [part for part in parts if part.kind == "item"]
+    outside = [line for part in parts if part.kind == "outside" for line in part.lines]
+    whole = [line for line in outside if tidy(line).endswith(_ENDED) and source.is_as_long_as(line)]
+    return len(whole) >= len(labelled) and not any(tidy(part.text).endswith(_ENDED) for part in labelled)
+
+
+def _under_titles(lines: list[str], titles: list[int], source: Source) -> list[Item]:
+    """Items of the stretches between titles, each stretch a list or prose of its own."""
+    items: list[Item] = []
+    for start, end in pairwise([-1, *titles, len(lines)]):
+        if start >= 0:
+            items.append(Item(tidy(lines[start]), "preamble"))
+        stretch = "\n".join(lines[start + 1 : end])
+        listed = read_list(stretch, source)
+        items += read_prose(stretch, source, 1) if listed is None else listed
+    return items
 
 
 def without_ordinals(items: list[Item]) -> list[Item]:
@@ -73,13 +103,14 @@ def _counts_inside(mark: Mark) -> bool:
 def _parts(lines: list[str], marks: dict[int, Mark], source: Source) -> list[_Part]:
     parts: list[_Part] = []
     after_blank = False
+    names = recurring_names(line for place, line in enumerate(lines) if place not in marks)
     for place, line in enumerate(lines):
         if (mark := marks.get(place)) is not None:
             parts.append(_Part(_kind(mark, parts), [mark.rest], mark))
         elif not any(character.isalnum() for character in line):
             after_blank = True
             continue
-        elif _goes_on(line, parts, after_blank, source):
+        elif name_of(line) not in names and _goes_on(line, parts, after_blank, source):
             parts[-1].lines.append(line)
         else:
             parts.append(_Part("outside", [line]))

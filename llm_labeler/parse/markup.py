@@ -9,6 +9,7 @@ from unicodedata import numeric
 from llm_labeler.parse.names import polarity_of, role_of
 
 _BREAK = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f]")
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 # NUL and the like, and halves of surrogate pairs, which no file can hold.
 _BROKEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -20,7 +21,8 @@ _CIRCLED = re.compile(
 
 _PAGE = re.compile(r"\s*(?:<!doctype\s+html|<html\b)", re.IGNORECASE)
 _XML = re.compile(r"\s*<\?xml[^<>]{0,200}\?>")
-_TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]{0,40})(?:\s[^<>]{0,200})?/?>")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]{0,40})(?P<fields>\s[^<>]{0,1000})?/?>")
+_FIELD = re.compile(r"([\w:.-]{1,40})\s?=\s?(?:\"([^\"]*)\"|'([^']*)')")
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>|<!--")
 _INLINE = frozenset(
     [
@@ -79,6 +81,9 @@ _LAYOUT = frozenset(
         "article",
     ]
 )
+_WIKI_HEADING = re.compile(r"^ {0,3}={2,6} {0,3}([^=\n]{1,80}?) {0,3}={2,6} {0,3}$", re.MULTILINE)
+_WIKI_LINK = re.compile(r"^\[\[(?:category|kategorie):[^\[\]\n]{1,80}\]\]$", re.MULTILINE | re.IGNORECASE)
+_UNDERLINED = re.compile(r"^([^\W\d_][^\n]{0,80}[^\W_])\n(={3,80}|-{3,80}|~{3,80}|\^{3,80})$", re.MULTILINE)
 _LATEX = re.compile(
     r"\\(?:begin|end)\{[a-zA-Z*]{1,20}\}(?:\[[^\[\]\n]{0,60}\])?|\\documentclass\S{0,60}|\\usepackage\S{0,60}"
 )
@@ -93,8 +98,8 @@ _FENCE = re.compile(
 
 
 def plain(raw: str) -> str:
-    """`raw` with one kind of line end and circled numbers as `1. `; signs that can't be stored are U+FFFD."""
-    text = raw if raw.isascii() else _UNSEEN.sub("", raw)
+    """`raw` with one kind of line end and of space, circled numbers as `1. `, and U+FFFD for broken signs."""
+    text = raw if raw.isascii() else _SPACE.sub(" ", _UNSEEN.sub("", raw))
     text = _BROKEN.sub("\ufffd", _BREAK.sub("\n", text))
     return text if text.isascii() else _CIRCLED.sub(_as_number, text)
 
@@ -138,6 +143,8 @@ def _instead_of(tag: re.Match[str], following: re.Match[str] | None) -> str | No
         return "\n"
     if name == "li":
         return "\n" if tag["end"] else "\n- "
+    if not tag["end"] and (said := _sentence_field(tag["fields"] or "")):
+        return f"\n- {said}\n"
     role = role_of(name)
     is_leaf = following is not None and bool(following["end"]) and following["name"].lower() == name
     if tag["end"]:
@@ -154,12 +161,25 @@ def _instead_of(tag: re.Match[str], following: re.Match[str] | None) -> str | No
     return f"\n- {label}: " if polarity_of(label) else "\n- "
 
 
+def _sentence_field(fields: str) -> str:
+    """The attribute that holds a sentence, as in `<paraphrase text="…"/>`; empty if none does."""
+    values = ((name, double or single) for name, double, single in _FIELD.findall(fields))
+    return next((value for name, value in values if role_of(name) == "sentence" and " " in value.strip()), "")
+
+
 def without_latex(text: str) -> str:
     """`text` with the items of LaTeX's lists as bullets."""
     if "\\" not in text:
         return text
     bare = _LATEX_ITEM.sub("\n- ", _LATEX.sub("\n", text))
+    bare = bare.replace("``", "“").replace("''", "”")
     return _LATEX_STYLE.sub(lambda match: match[1] or match[2] or "", bare)
+
+
+def with_headings(text: str) -> str:
+    """`text` with headings of Markdown for those that are underlined, and those of wikis."""
+    text = _WIKI_LINK.sub("", _WIKI_HEADING.sub(r"# \1", text)) if "==" in text or "[[" in text else text
+    return _UNDERLINED.sub(lambda m: f"# {m[1]}" if 2 * len(m[2]) >= len(m[1]) else m[0], text)
 
 
 def with_line_ends(text: str) -> str:

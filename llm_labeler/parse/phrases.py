@@ -51,7 +51,15 @@ LEAD = compiled(
     rf"|(?<=[!.。~]\s))",
     rf"[¡¿]?{_OPENER}{_UP_TO_COLON}",
 )
-HEADING = re.compile(r"#{1,6} ")
+# A heading of Markdown, a line of `#!/bin/sh`, `#+TITLE:` or a comment of code.
+HEADING = re.compile(r"#{1,6} |#!/|#\+\w|// ")
+# What stands where a sentence is missing.
+_NOTHING = _any(
+    r"n/?a|none|null|nil|tbd|same as (?:above|before)|无|没有了?",
+    r"(?:no|not)\s(?:\w+\s){0,3}(?:possible|applicable|available|left)",
+    r"no\s(?:further|more|other|additional)\s[\w\s-]{0,60}",
+)
+PLACEHOLDER = re.compile(rf"[\[(<*_\-\s]*{_NOTHING}[\])>*_.\-!\s]*", re.IGNORECASE)
 
 _SENTENCES = "(?:sentence|paraphrase|antonym|synonym|version|variation|option|alternative)s?"
 # A note says what it is; other closing remarks are looked for outside of lists only.
@@ -117,6 +125,8 @@ REFUSAL = compiled(
     rf"作为(?:一个|一名|一款)?\s*{_AI}|我是(?:一个|一名)?(?:名为|{_AI})",
     r"(?:please|could you(?: please)?|can you(?: please)?) (?:provide|give|share|specify)[^\n]{0,30}"
     "(?:sentence|input|text (?:you|to))",
+    r"(?:could|can|would) you (?:please )?(?:clarify|specify|tell me|let me know)\b|please clarify\b"
+    r"|what (?:do|did|exactly do) you (?:mean|want)",
     r"it (?:seems|looks like|appears)[^\n]{0,60}(?:input|sentence|prompt|message)[^\n]{0,60}"
     "(?:missing|incomplete|unclear|not|empty|cut off)",
     "请(?:您)?提供|您(?:似乎|好像)?没有提供",

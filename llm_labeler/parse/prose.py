@@ -6,6 +6,9 @@ import re
 
 from llm_labeler.parse import wording
 from llm_labeler.parse.inline import separated
+from llm_labeler.parse.labels import name_of
+from llm_labeler.parse.names import role_of
+from llm_labeler.parse.remarks import comments_on_sentence, is_word_pair
 from llm_labeler.parse.sentence import refine
 from llm_labeler.parse.source import Source, size_of, tidy
 from llm_labeler.records import Item
@@ -29,10 +32,12 @@ def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
     blocks = _blocks(text)
     one_a_line = sum(len(block) for block in blocks) == size or _is_title(source.text)
     pieces = [piece for block in blocks for piece in _pieces(block, source, one_a_line)]
-    pieces = _without_headings(pieces, source)
+    pieces = _without_headings(_without_comments(pieces, source), source)
     sentences = [n for n, (_, reason) in enumerate(pieces) if reason is None]
     if len(sentences) == 1 and size != 1:
         n = sentences[0]
+        if _answers(pieces[n][0], source):
+            return [Item(piece, reason or "refusal") for piece, reason in pieces]
         pieces[n : n + 1] = [(piece, None) for piece in _divided(pieces[n][0], source, size)]
     return [
         item
@@ -43,14 +48,31 @@ def read_prose(text: str, source: Source, size: int | None) -> list[Item]:
 
 def _without_headings(pieces: list[tuple[str, str | None]], source: Source) -> list[tuple[str, str | None]]:
     """Pieces in which those far shorter than the source are none, where others are as long as sentences."""
-    whole = sum(reason is None and source.is_as_long_as(piece) for piece, reason in pieces)
+    whole = [piece for piece, reason in pieces if reason is None and source.is_as_long_as(piece)]
+    if len(whole) < 2:
+        return pieces
+    ended = source.text.endswith(_ENDED) and sum(piece.endswith(_ENDED) for piece in whole) > 1
     return [
-        (
-            piece,
-            "outside_list" if reason is None and whole > 1 and 3 * size_of(piece) < source.size else reason,
-        )
+        (piece, "outside_list" if reason is None and _is_heading(piece, source, ended) else reason)
         for piece, reason in pieces
     ]
+
+
+def _is_heading(piece: str, source: Source, others_end: bool) -> bool:
+    """Whether a piece is far shorter than the source, or shorter and, unlike the others, without an end."""
+    is_open = others_end and not piece.endswith(_ENDED)
+    if is_open and role_of(name_of(piece)) == "side":
+        return True  # `Key words: old, slow`
+    return 3 * size_of(piece) < (2 * source.size + 2 if is_open else source.size)
+
+
+def _without_comments(pieces: list[tuple[str, str | None]], source: Source) -> list[tuple[str, str | None]]:
+    """Pieces in which those that comment on the one before are none, where others don't."""
+    marked: list[tuple[str, str | None]] = [
+        (piece, "closing_note" if n and reason is None and comments_on_sentence(piece, source) else reason)
+        for n, (piece, reason) in enumerate(pieces)
+    ]
+    return marked if any(reason is None for _, reason in marked) else pieces
 
 
 def sentences_of(text: str) -> list[str]:
@@ -82,7 +104,7 @@ def _pieces(block: list[str], source: Source, one_a_line: bool) -> list[tuple[st
     pieces: list[tuple[list[str], str | None]] = []
     for line in block:
         said = tidy(line.lstrip("> \t"))
-        reason = wording.aside(said, source, None)
+        reason = "outside_list" if is_word_pair(said, source) else wording.aside(said, source, None)
         above, above_reason = pieces[-1] if pieces else ([""], "preamble")
         if reason is None and above_reason in ("closing_note", "refusal"):
             reason = above_reason
@@ -94,6 +116,12 @@ def _pieces(block: list[str], source: Source, one_a_line: bool) -> list[tuple[st
         else:
             pieces.append(([said], reason))
     return [(" ".join(lines), reason) for lines, reason in pieces]
+
+
+def _answers(piece: str, source: Source) -> bool:
+    """Whether a paragraph answers the question that it should rewrite: it has sentences, and none asks."""
+    asks = source.text.endswith("?")
+    return asks and "?" not in piece and len(sentences_of(piece)) > 1
 
 
 def _is_title(text: str) -> bool:

@@ -57,7 +57,7 @@ def _inside(sentence: str) -> str:
     bare = sentence
     tail = ""
     while bare and bare[-1] in _ENDS and len(tail) < 2:
-        bare, tail = bare[:-1], bare[-1] + tail
+        bare, tail = bare[:-1].rstrip(), bare[-1] + tail
     for body, end in ((sentence, ""), (bare, tail.rstrip(",;、"))):
         if len(body) >= 2 and _CLOSER.get(body[0]) == body[-1] and _encloses(body):
             inner = body[1:-1].strip()

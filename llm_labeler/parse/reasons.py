@@ -17,7 +17,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "closing_note": "a remark about the sentences: a note, an explanation, an offer of help",
         "remark": "a remark that stands with a sentence in its line: a bracket, what follows a dash, a tag",
         "other_polarity": "it stands under a heading or a name of the polarity that was not asked for",
-        "refusal": "the model declines, or asks for something else",
+        "refusal": "the model declines, asks for something else, or answers a question and doesn't"
+        " rewrite it",
         "outside_list": "it stands before or after a list, a table or JSON and is none of the above",
         "sub_item": "a point below an item of the list",
         "side_field": "a field of a JSON object, or a column of a table, beside the sentence",

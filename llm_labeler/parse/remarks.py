@@ -9,20 +9,29 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from llm_labeler.parse.commentary import META, REMARK
+from llm_labeler.parse.commentary import COMMENT, GRAMMAR, META, REMARK
 from llm_labeler.parse.source import Source, is_foreign, size_of
 
 _ROUNDS = 3  # of remarks around one sentence
 _MOST_SIGNS = 12  # dashes, full stops … looked at in one piece
 _ENDED = re.compile(r"[.!?。…][\"”’'»」』*_)]*$")
-_OPENERS = {")": "(", "]": "[", "】": "【", "〕": "〔"}
-_TAG = re.compile(
-    r"(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,40}\)|【[^【】\n]{1,40}】|<[A-Za-z][^<>\n]{0,38}>)[:\s]*"
+_OPENERS = {")": "(", "]": "[", "】": "【", "〕": "〔", "}": "{"}
+_SCORE = re.compile(
+    r"\d{0,3}[.,]\d{1,4} ?%?|\d{1,3} ?%|\d{1,3}/\d{1,3}|[a-z_]{2,20} ?[:=] ?[\d.,%/]{1,8}", re.IGNORECASE
 )
-_BEHIND = re.compile(r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|⟵|\*|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(])")
+_TAG = re.compile(
+    r"(?:\[[^\[\]\n]{1,40}\]|\{[^{}\n]{1,40}\}|\([^()\n]{1,40}\)|【[^【】\n]{1,40}】|<[A-Za-z][^<>\n]{0,38}>)[:\s]*"
+)
+_BEHIND = re.compile(
+    r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|⟵|\*|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(])"
+    r"|\s[\u2600-\u27bf\u2b50\U0001f300-\U0001faff]\ufe0f?\s+"
+)
+_PAIR_SIGN = re.compile(r"→|⇒|➔|=>|[-–]>|↔|⇔|≠")
+_FEW = r"[\"'“(]?[^\s.!?。#/=>→⇒➔↔⇔≠]{1,30}(?: [^\s.!?。#/=>→⇒➔↔⇔≠]{1,30}){0,3} ?"
+_PAIR = re.compile(rf"{_FEW}(?:{_PAIR_SIGN.pattern}) ?{_FEW}")
 _DASH = re.compile(r"[-–—]")
 _HASH = re.compile(r"#|//|\||→|->|\*")
-_BRACKET = re.compile(r"[()\[\]【】]")
+_BRACKET = re.compile(r"[()\[\]【】{}]")
 _STOP = re.compile(r"[.!?。]+[\"”’'»」』)]*\s+|[。!?]")
 _EMOJI = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\ufe0f\u200d\U000e0020-\U000e007f\u3030\u303d]"
@@ -52,6 +61,18 @@ def speaks_of_words(said: str, source: Source) -> bool:
     return is_about_words(said, source) and not source.is_like(said)
 
 
+def comments_on_sentence(said: str, source: Source) -> bool:
+    """Whether a whole line comments on the sentence above it, as in `Here "big" stands for "large"`."""
+    if COMMENT.match(said) is None or source.is_like(said):
+        return False
+    return is_about_words(said, source) or (GRAMMAR.search(said) is not None and source.lacks(GRAMMAR))
+
+
+def is_word_pair(said: str, source: Source) -> bool:
+    """Whether a line says which words stand for which: `big → small`."""
+    return _PAIR.fullmatch(said) is not None and source.lacks(_PAIR_SIGN) and size_of(said) < source.size
+
+
 def is_about_words(said: str, source: Source) -> bool:
     """Whether a piece speaks of words and sentences, as the sentence asked about does not."""
     return META.search(said) is not None and source.lacks(META)
@@ -71,10 +92,12 @@ def _without_emoji(said: str, source: Source) -> str:
 
 def _tag(said: str, source: Source) -> tuple[str, str]:
     """A bracket in front, with a few words that are no sentence."""
-    match = _TAG.match(said) if said[:1] in "[(【<" else None
+    match = _TAG.match(said) if said[:1] in "[({【<" else None
     if match is None or not said[match.end() :] or said[0] in source.text:
         return "", said
-    inner = match.group().strip("[]()【】<>: ")
+    inner = match.group().strip("[](){}【】<>: ")
+    if _SCORE.fullmatch(inner):
+        return match.group().strip(), said[match.end() :]
     if not _LETTERS.search(inner) or size_of(inner) > 5 or _ENDED.search(inner):
         return "", said
     return match.group().strip(), said[match.end() :]
@@ -82,7 +105,12 @@ def _tag(said: str, source: Source) -> tuple[str, str]:
 
 def _behind(said: str, source: Source) -> tuple[str, str]:
     """The sentence and the remark that follows it; no remark where nothing tells of one."""
-    for cut in (_at_bracket(said, source), _at_sign(said, source), _at_second(said, source)):
+    for cut in (
+        _at_score(said, source),
+        _at_bracket(said, source),
+        _at_sign(said, source),
+        _at_second(said, source),
+    ):
         if 0 < cut < len(said):
             return said[:cut].rstrip(), said[cut:].strip(" -–—~#/|←⟵<*")
     return said, ""
@@ -100,9 +128,16 @@ def _at_bracket(said: str, source: Source) -> int:
         return 0
     if not source.lacks(_BRACKET):
         return start if REMARK.match(inner) and is_about_words(inner, source) else 0
-    is_behind = _ENDED.search(sentence) is not None
+    is_behind = _ENDED.search(_without_emoji(sentence, source)) is not None
     is_remark = is_behind or REMARK.match(inner) is not None or is_about_words(inner, source)
     return start if is_remark or is_foreign(inner, sentence) or opener != "(" else 0
+
+
+def _at_score(said: str, source: Source) -> int:
+    """Where a bare number stands behind the full stop; 0 if none does."""
+    before, _, last = said.rpartition(" ")
+    is_score = _SCORE.fullmatch(last) is not None and source.lacks(_SCORE)
+    return len(before) if is_score and _ENDED.search(before) else 0
 
 
 def _at_sign(said: str, source: Source) -> int:

@@ -6,6 +6,7 @@ import re
 
 from llm_labeler.parse import phrases, wording
 from llm_labeler.parse.commentary import FINAL
+from llm_labeler.parse.names import role_of
 from llm_labeler.parse.source import Source, tidy
 
 _CLOTHES = "#*_>- \t|"
@@ -100,6 +101,11 @@ def _is_content(line: str, source: Source) -> bool:
     return wording.aside(said, source, None) is None and _ASKS.match(said) is None
 
 
+def _leads(answers: re.Match[str], about: str, source: Source) -> bool:
+    """Whether the label below `Sentence: …` is that of an answer to it."""
+    return role_of(answers.group()) == "sentence" or not source.is_like(about)
+
+
 def _is_about_source(said: str, source: Source) -> bool:
     match = _ASKS.match(said)
     about = tidy(match["about"]) if match else ""
@@ -118,5 +124,11 @@ def _opens(bare: str, following: list[str], source: Source) -> bool:
     if _BARE_NAME.match(bare):
         # `Sentence: …` may as well be the label of an answer.
         after = next((line.strip(_CLOTHES) for line in following if line.strip()), "")
-        return bool(about) and not source.is_like(about) and _ANSWERS.match(after) is not None
+        answers = _ANSWERS.match(after)
+        return (
+            bool(about)
+            and answers is not None
+            and not source.is_said_by(about)
+            and _leads(answers, about, source)
+        )
     return not about or not (source.is_said_by(about) or source.text.casefold() in about.casefold())

@@ -9,12 +9,16 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from llm_labeler.parse.literals import read_code
+from llm_labeler.parse.source import Source
+
 # An opening bracket that begins a line or follows a colon, and has a string, a name or a bracket after it.
 _OPEN = re.compile(
     r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{(](?=[\s\[{(]{0,200}[\"'“‘”\]}]|(?<=\{)\s{0,200}\w{1,40}\s?:))",
     re.MULTILINE,
 )
 _JSON = re.compile(r"[\[{] ?[\"']")
+_QUOTE = re.compile('["`]')
 _BETWEEN = re.compile(r"[\s,;]*")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _ENDS = ("]", "}", ")", '"', "'", "”")
@@ -36,18 +40,21 @@ class Found:
     is_closed: bool = True  # False: it breaks off within a string or a bracket
 
 
-def read_json(text: str, source: str) -> Found | None:
-    """The first JSON in `text`, with what follows it at once; None if there is none that can be read.
+def read_data(text: str, source: Source) -> Found | None:
+    """The first JSON in `text` with what follows it at once, or the strings of code; None without either.
 
     Where the sentence asked about has JSON in it, only JSON at the beginning counts: sentences may have some.
     """
-    text = _unwrapped(text)
     match = _OPEN.search(text)
-    if match is None or (_JSON.search(source) and text[: match.start("open")].strip(_FENCE)):
+    if match is not None and not source.lacks(_JSON) and text[: match.start("open")].strip(_FENCE):
         return None
-    start = match.start("open")
+    start = match.start("open") if match is not None else len(text)
     values, end = _decoded(text, start)
     is_closed = True
+    if not any(values) and source.lacks(_QUOTE) and (strings := read_code(text, source)) is not None:
+        return Found("", [strings], "")
+    if match is None:
+        return None
     if not values:
         end = max(text.rfind(_CLOSERS[text[start]]) + 1, 0)
         closed = end if end > start else len(text)
@@ -62,8 +69,8 @@ def read_json(text: str, source: str) -> Found | None:
     return Found(text[:start], values, text[end:], is_closed) if values else None
 
 
-def _unwrapped(text: str) -> str:
-    """JSON that was encoded as a JSON string, decoded once."""
+def unwrapped(text: str) -> str:
+    """An answer that was encoded as a JSON string, decoded once."""
     bare = text.strip()
     if len(bare) < 2 or bare[0] != '"' or bare[-1] != '"' or "\\" not in bare:
         return text
@@ -94,7 +101,7 @@ def _quoted_list(text: str) -> list[str] | None:
     if text[0] not in "[(" or text[-1] not in "])":
         return None
     parts = _DELIMITER.split(text[1:-1].strip().rstrip(","))
-    if any(len(part) < 2 or part[0] != part[-1] or part[0] not in "\"'" for part in parts):
+    if any(len(part) < 2 or part[0] != part[-1] or part[0] not in "\"'" or "\n" in part for part in parts):
         return None
     return [part[1:-1].replace("\\'", "'").replace('\\"', '"').replace("\\n", "\n") for part in parts]
 

@@ -19,7 +19,7 @@ Rows = list[list[str] | None]  # a line's cells; None: it is no row
 
 def read_table(text: str, source: Source, polarity: Polarity | None) -> list[Item] | None:
     """Items of the columns of sentences and of the text around, in order; None without a table."""
-    lines = text.split("\n")
+    lines = text.rstrip().split("\n")
     rows = _of_pipes(lines, source) or _of_tabs(lines) or _of_csv(lines)
     if rows is None:
         return None
@@ -34,6 +34,7 @@ def read_table(text: str, source: Source, polarity: Polarity | None) -> list[Ite
     chosen = [row[c] for row in body for c, reason in columns.items() if reason is None and c < len(row)]
     if len(rows) > len(body) + 2 and not any(source.is_as_long_as(cell) for cell in chosen):
         return None  # a table of words beside the sentences
+    spoken = {_polarity(row) for row in body}
     items: list[Item] = []
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         said = tidy(line)
@@ -42,8 +43,23 @@ def read_table(text: str, source: Source, polarity: Polarity | None) -> list[Ite
         elif row is not None and place == header:
             items.append(Item(said, "preamble"))
         elif row is not None and place not in rules:
-            items += _row_items(row, columns, source)
+            is_cut = place == len(rows) - 1 and _breaks_off(line, lines[:place])
+            found = _row_items(row, columns, source)
+            if polarity in spoken and _polarity(row) not in (None, polarity):
+                found = [Item(item.text, item.reason or "other_polarity") for item in found]
+            items += [Item(item.text, item.reason or "cut_off") for item in found] if is_cut else found
     return items
+
+
+def _polarity(row: list[str]) -> Polarity | None:
+    """The polarity that a short cell of a row speaks of."""
+    return next((found for cell in row if size_of(cell) <= 2 and (found := polarity_of(cell))), None)
+
+
+def _breaks_off(line: str, above: list[str]) -> bool:
+    """Whether the last row lacks the bar that ends all others: the answer ended within it."""
+    rows = [row.rstrip() for row in above if row.lstrip().startswith("|")]
+    return bool(rows) and all(row.endswith("|") for row in rows) and not line.rstrip().endswith("|")
 
 
 def _of_pipes(lines: list[str], source: Source) -> Rows | None:

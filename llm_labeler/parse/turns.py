@@ -12,18 +12,31 @@ _THOUGHT = re.compile(
     r"<(?P<slash>/?)(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<slash2>/?)THINK\]|◁(?P<slash3>/?)think▷",
     re.IGNORECASE,
 )
+# Channels of gpt-oss whose marks were lost: "analysisThe user wants … assistantfinal1. …".
+_LOST_MARKS = re.compile(r"\s{0,20}(?:analysis|commentary)(?=[A-Z])")
+_LOST_FINAL = re.compile(r"(?<=[.!?。)\"”\s])assistant(?:commentary|analysis)?final")
+
+
+def _of_role(role: str) -> str:
+    """How families of models mark that a role speaks: Llama, ChatML, Gemma, Cohere, Granite and EXAONE."""
+    return (
+        rf"<\|(?:im_)?(?:start\|>)?{role}(?:_token)?\|>|<\|im_start\|>{role}|<\|start\|>{role}|<start_of_turn>{role}"
+        rf"|<\|(?:start_header_id|header_start)\|>{role}<\|(?:end_header_id|header_end)\|>"
+        rf"|<\|start_of_role\|>{role}<\|end_of_role\|>|\[\|{role}\|\]"
+    )
+
+
+# Full-width signs, as DeepSeek's marks have them, are narrow here.
 _CHAT = re.compile(
     r"(?P<thought><\|channel\|>(?:analysis|commentary)<\|message\|>)"
-    r"|(?P<prompt>\[INST\]|<\|(?:user|system|observation)\|>|<\|im_start\|>(?:user|system)"
-    r"|<\|start_header_id\|>(?:user|system)<\|end_header_id\|>|<start_of_turn>user"
-    r"|<\|start\|>(?:user|system|developer))"
-    r"|(?P<answer>\[/INST\]|<\|assistant\|>|<\|im_start\|>assistant"
-    r"|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>|<\|start\|>assistant)"
-    r"|(?P<end></s>|<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|eos)\|>"
-    r"|<｜end▁of▁sentence｜>|<(?:end_of_turn|eos|eop)>)"
-    r"|(?P<none><s>|<</?SYS>>|<\|(?:begin_of_text|message|pad)\|>|<｜begin▁of▁sentence｜>"
-    r"|<(?:bos|pad|unk|sop)>|\[g?MASK\])"
+    rf"|(?P<prompt>\[INST\]|{_of_role('(?:user|human|system|developer|observation)')})"
+    r"|(?P<answer>\[/INST\]|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+    rf"|{_of_role('(?:assistant|model|chatbot|bot)')})"
+    r"|(?P<end></s>|<\|(?:im_end|eot(?:_id)?|eom_id|endoftext|end_of_text|end|return|eos|end_of_turn(?:_token)?"
+    r"|end▁of▁sentence)\|>|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\])"
+    r"|(?P<none><s>|<</?SYS>>|<\|(?:begin_of_text|message|pad|im_middle|start_of_turn_token|begin▁of▁sentence)\|>"
+    r"|<(?:bos|pad|unk|sop)>|\[g?MASK\])",
+    re.IGNORECASE,
 )
 _REQUEST = re.compile(
     r"(?:please |can you |could you |now )?(?:write|generate|give|rewrite|paraphrase|rephrase|produce"
@@ -59,6 +72,8 @@ def answer_of(raw: str, source: Source) -> Parts:
 
 def _without_thoughts(raw: str) -> tuple[str, list[str]]:
     """What is said and what is thought; an end without a beginning ends a thought that began at once."""
+    if _LOST_MARKS.match(raw) and (final := _LOST_FINAL.search(raw)):
+        return raw[final.end() :], [raw[: final.start()]]
     said: list[str] = []
     thoughts: list[str] = []
     place, thinking = 0, False

@@ -60,6 +60,12 @@ def refuses(piece: str, source: Source) -> bool:
     )
 
 
+def _is_placeholder(piece: str, source: Source) -> bool:
+    return (
+        len(piece) <= 100 and phrases.PLACEHOLDER.fullmatch(piece) is not None and not source.is_like(piece)
+    )
+
+
 def closes(piece: str, source: Source) -> bool:
     """Whether `piece` is a remark after the sentences."""
     bare = piece.lstrip("#*_ ")
@@ -73,6 +79,13 @@ def reasons(piece: str, source: Source) -> bool:
     """Whether `piece` thinks aloud."""
     bare = piece.lstrip("#*_[( ")
     return commentary.REASONING.match(bare) is not None and source.lacks(commentary.REASONING)
+
+
+def corrects(piece: str, source: Source) -> bool:
+    """Whether `piece` takes back what stands before it, as in `Wait, that keeps the meaning`."""
+    return commentary.CORRECTION.match(piece.lstrip("#*_[( -")) is not None and source.lacks(
+        commentary.CORRECTION
+    )
 
 
 def notes(piece: str, source: Source) -> bool:
@@ -97,7 +110,7 @@ def heads_sentences(piece: str) -> bool:
 
 def aside(piece: str, source: Source, otherwise: str | None) -> str | None:
     """Why a tidy piece is no sentence, by its words; `otherwise` if they don't tell."""
-    if refuses(piece, source):
+    if refuses(piece, source) or _is_placeholder(piece, source):
         return "refusal"
     if reasons(piece, source):
         return "thinking"

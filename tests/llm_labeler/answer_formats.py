@@ -15,7 +15,7 @@ FOLDER = Path(__file__).with_name("answers")
 
 @dataclass(frozen=True)
 class Format:
-    """One answer: `%% name | polarity | size`, the source, `%% answer`, `%% expected`, a sentence a line."""
+    """One answer: `%% name | polarity | size`, the source, `%% answer`, `%% expected`, its sentences."""
 
     name: str
     polarity: Polarity
@@ -37,7 +37,7 @@ def read(name: str) -> Iterator[Format]:
         title, text = head.split("\n", 1)
         label, polarity, size = title.split(" | ")
         raw = answer.removeprefix("answer\n")
-        lines = tuple(expected.removeprefix("expected\n").rstrip("\n").split("\n"))
+        lines = tuple(line for line in expected.removeprefix("expected").split("\n") if line)
         yield Format(label, "positive" if polarity == "positive" else "negative", int(size), text, raw, lines)
 
 
