@@ -12,7 +12,9 @@ from llm_labeler.parse import parse_answer
 from .answer_formats import Format, precision_and_recall, read
 
 FORMATS = [
-    one for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "runaway") for one in read(name)
+    one
+    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "runaway")
+    for one in read(name)
 ]
 
 
