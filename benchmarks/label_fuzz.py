@@ -168,7 +168,8 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
     reasons = {item.reason for item in items} | {proposal.reason for proposal in screened.proposals}
     if not items or not reasons <= {None, *REASONS, *FILTER_REASONS}:
         raise AssertionError(f"{reasons}")
-    candidates = screened.candidates or (Candidate(source.text_id, one.expected[0], one.polarity, ("llm",)),)
+    said = one.expected[0] if one.expected else "Nothing was found."
+    candidates = screened.candidates or (Candidate(source.text_id, said, one.polarity, ("llm",)),)
     batches = judge_batches(candidates, "judge", JudgeSettings(), 1)
     asks = judge_asks(source, candidates, "judge", "", JudgeSettings(), 1)
     for ask, batch in zip(asks, batches, strict=True):
@@ -181,9 +182,9 @@ def fuzz(inputs: int, seed: int) -> Outcome:
     """Read so many inputs."""
     formats = [one for path in sorted(FOLDER.glob("*.txt")) for one in read(path.stem)]
     chosen = random.Random(seed)  # noqa: S311 - no secret
-    sentences, slowest = 0, 0.0
+    done, sentences, slowest = 0, 0, 0.0
     faults: list[str] = []
-    for _ in range(inputs):
+    for done in range(1, inputs + 1):  # noqa: B007 - how many there were, where faults end it early
         one, raw = mutated(formats, chosen)
         start = time.process_time()
         try:
@@ -196,7 +197,7 @@ def fuzz(inputs: int, seed: int) -> Outcome:
             faults.append(f"{seconds:.1f} s: {one.text!r} {raw!r}")
         if len(faults) > 20:
             break
-    return Outcome(inputs, sentences, slowest, faults)
+    return Outcome(done, sentences, slowest, faults)
 
 
 def main() -> None:
