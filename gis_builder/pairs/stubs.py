@@ -30,7 +30,7 @@ _LEADS = _JOINTS | frozenset((
     "these", "this", "ticket", "tickets", "tracked", "tracking", "was", "were", "which",
 ))  # fmt: skip
 _WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
-_ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re", "no", "nr", "ex"))
+_ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
 _MOST_WORDS = 6
 _WINDOW = 32  # characters, more than the longest of the words
 _CLAUSE_OPENS = re.compile(r"(?:^|[\n(\[;:.!?,–—>/]|(?:^|(?<=\s))[-*+#]+)[ \t]*\Z")

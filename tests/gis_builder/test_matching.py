@@ -93,6 +93,15 @@ def test_issues_of_one_template_are_preferred() -> None:
     assert alike("template") > 0.7 > 0.6 > alike("time")
 
 
+def test_where_no_template_is_shared_gaps_are_matched_all_the_same() -> None:
+    clusters, issues, texts = years(150, 0)
+    for number, issue in enumerate(issues):
+        texts[issue] = replace(texts[issue], text=f"{texts[issue].text}\n\n### Steps {number}\n\nAs said.")
+    splits, made = draw(clusters, issues, texts, match="template")
+    positives = list(chain.from_iterable(splits.positives.values()))
+    assert 0.4 <= (gap_auc(make_rows(positives, everything(made), texts, 0)) or 0.0) <= 0.6
+
+
 @given(
     st.lists(st.integers(0, 10**8), min_size=2, max_size=30),
     st.integers(0, 10**8),

@@ -149,3 +149,8 @@ def test_a_reference_knows_what_it_points_at() -> None:
     assert own.points_at([partner])
     assert not elsewhere.points_at([partner])
     assert not plain.points_at([IssueRef("owner/name", 13)])
+
+
+def test_a_link_without_words_goes_whole() -> None:
+    assert without("a [](pull/77) b") == without("a [](https://github.com/o/n/pull/77) b")
+    assert [reference.span for reference in find_references("[](pull/77)")] == [(0, 1), (1, 11)]

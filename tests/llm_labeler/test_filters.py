@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.filters import REASONS, turned_down
 from llm_labeler.filters.scripts import is_other_script, shares
-from llm_labeler.filters.words import differing, fold, sameness, words
+from llm_labeler.filters.words import differing, fold, sameness, stem, words
 from llm_labeler.records import Polarity
 from llm_labeler.settings import FilterSettings
 
@@ -181,3 +181,8 @@ def test_long_sentences_take_no_minutes(sentence: str) -> None:
         "no_letters",
         "wrong_script",
     )
+
+
+@pytest.mark.parametrize("word", ["gas", "his", "led", "was", "ing", "its", "red"])
+def test_words_of_three_letters_have_no_ending(word: str) -> None:
+    assert stem(word) == word

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from llm_labeler.parse import REASONS, parse_answer
+from llm_labeler.parse.source import Source
+from llm_labeler.parse.structured import read_json
+from llm_labeler.parse.wording import introduces
 from llm_labeler.records import Item
 
 TEXT = "A man is playing a guitar."
@@ -344,6 +349,34 @@ def test_pieces_turned_down_are_short() -> None:
     (item,) = parse_answer("<think>" + "word " * 1000, text=TEXT)
     assert len(item.text) == 500
     assert item.text.endswith("…")
+
+
+LEFT = ("A person strums a guitar on the stage", "The guitar is played by a man")
+RIGHT = ("Somebody is making music with a guitar", "A man makes music on a stage")
+
+
+def test_of_two_columns_of_unfinished_sentences_the_first_counts() -> None:
+    rows = "\n".join(f"| {one} | {other} |" for one, other in zip(LEFT, RIGHT, strict=True))
+    assert kept(f"| First | Second |\n|---|---|\n{rows}") == [*LEFT]
+    finished = "\n".join(f"| {one}. | {other} |" for one, other in zip(LEFT, RIGHT, strict=True))
+    whole = [f"{LEFT[0]}.", RIGHT[0], f"{LEFT[1]}.", RIGHT[1]]
+    assert kept(f"| First | Second |\n|---|---|\n{finished}") == whole
+
+
+def test_json_of_many_strings_is_read_and_broken_json_of_many_signs_is_not_guessed_at() -> None:
+    sentences = [f"Somebody plays {number} guitars." for number in range(300)]
+    found = read_json(json.dumps(sentences), TEXT)
+    assert found is not None
+    assert found.values == [sentences]
+    assert read_json("[" + " ".join(f'"{sentence}"' for sentence in sentences), TEXT) is None
+    assert read_json('["' + "a" * 20_001, TEXT) is None
+    few = read_json('["Somebody plays." "He plays."', TEXT)
+    assert few is not None
+    assert few.values == [["Somebody plays.", "He plays."]]
+
+
+def test_marks_alone_introduce_nothing() -> None:
+    assert not introduces("**", Source.of(TEXT))
 
 
 def test_every_reason_has_a_meaning() -> None:
