@@ -20,10 +20,11 @@ def items_of(value: Any, source: Source, polarity: Polarity | None, depth: int =
         yield Item(str(type(value).__name__), "unparsable")
     elif isinstance(value, list):
         spoken = [_polarity(element) for element in value]
+        has_own = polarity is not None and polarity in spoken
         for element, of_element in zip(value, spoken, strict=True):
-            is_other = polarity in spoken and of_element not in (None, polarity)
+            is_other = has_own and of_element not in (None, polarity)
             for item in items_of(element, source, polarity, depth + 1):
-                yield Item(item.text, item.reason or "other_polarity") if is_other and polarity else item
+                yield Item(item.text, item.reason or "other_polarity") if is_other else item
     elif isinstance(value, dict):
         yield from _items_of_fields(value, source, polarity, depth)
     else:
