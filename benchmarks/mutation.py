@@ -8,7 +8,7 @@ fails. A mutant that exceeds three times the CPU seconds that the tests need cou
 
 `--results` keeps what was found: a run that was stopped goes on, and one after a change runs only what
 survived (`--fresh` runs all). Survivors that no test can kill stand in `equivalent_mutants.tsv`, with the
-reason. Left out are tests that take seconds, and of properties most of the examples.
+reason, and are not run again. Left out are tests that take seconds, and of properties most of the examples.
 """
 
 from __future__ import annotations
@@ -123,14 +123,16 @@ def main() -> None:
     trees = {path: read(ROOT, path) for path in _files(area)}
     everything = [one for path, tree in trees.items() for one in mutants(path, tree)]
     chosen = sample(everything, options.sample, options.seed)
-    outcomes = _known(options.results) if options.results and not options.fresh else {}
-    todo = [one for one in chosen if outcomes.get(one.name) != KILLED]
+    excused = _known(EQUIVALENT)
+    outcomes = dict.fromkeys(excused, SURVIVED)
+    if options.results and not options.fresh:
+        outcomes |= _known(options.results)
+    todo = [one for one in chosen if one.name not in excused and outcomes.get(one.name) != KILLED]
     for mutant, outcome in _outcomes(todo, trees, area.tests, options.jobs):
         outcomes[mutant.name] = outcome
         if options.results:
             with options.results.open("a", encoding="utf-8") as file:
                 print(outcome, mutant.name, sep="\t", file=file)
-    excused = _known(EQUIVALENT)
     survivors = [one for one in chosen if outcomes[one.name] == SURVIVED]
     left = [one for one in survivors if one.name not in excused]
     for one in left:

@@ -6,6 +6,7 @@ import sys
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,11 @@ def changed(original: str, *places: int) -> str:
     for place in places:
         words[place] = "other"
     return " ".join(words)
+
+
+def test_families_agree_in_a_band() -> None:
+    bands = np.array([[1, 5], [2, 6], [1, 7], [3, 7], [4, 8], [9, 6]], np.uint64)
+    assert [family.tolist() for family in similar._families(bands)] == [[0, 2, 3], [1, 5]]
 
 
 def test_similarity_by_hand() -> None:
