@@ -14,8 +14,8 @@ from aoe_train.evaluate import SUITES, Vectors, find_tasks
 from aoe_train.evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.files import sha256
+from tests.published import REAL, real_data, write_sts
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 OURS = {"STSBenchmark": "STS-B", "SICK-R": "SICK-R", **{f"STS{year}": f"STS{year}" for year in range(12, 17)}}
 
 
@@ -236,9 +236,8 @@ def test_results_lie_beside_the_other_caches(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path) -> None:
-    if not (DATA / "sts").is_dir():
-        pytest.skip("needs ../shared/data")
+@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
+def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path, published: bool) -> None:
     from aoe_train.encoder import Encoder
     from aoe_train.evaluate.embedders.cached import CachedEmbedder
     from aoe_train.evaluate.embedders.local import LocalEmbedder
@@ -246,9 +245,10 @@ def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path) -> 
 
     local = LocalEmbedder(Encoder.load(minilm), str(minilm))
     embedder = CachedEmbedder(local, VectorStore(tmp_path, local.identity), quiet=True)
-    found = run_mteb(embedder, list(OURS), data_dir=DATA, cache=tmp_path / "results", quiet=True)
+    data = REAL if published else write_sts(tmp_path / "data")
+    found = run_mteb(embedder, list(OURS), data_dir=data, cache=tmp_path / "results", quiet=True)
     for name, task in OURS.items():
-        expected = ours(embedder, task, DATA)
+        expected = ours(embedder, task, data)
         assert found[name]["main_score"] == pytest.approx(expected["spearman"], abs=5e-5)
         pearson = found[name]["scores"]["test"]["default"]["cosine_pearson"]
         assert pearson == pytest.approx(expected["pearson"], abs=5e-5)

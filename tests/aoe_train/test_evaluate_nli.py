@@ -14,8 +14,8 @@ from aoe_train.evaluate.suites.classification import JoinedTask
 from aoe_train.evaluate.suites.nli import Nli
 from aoe_train.evaluate.suites.probe import predict
 from pairkit.errors import DataError
+from tests.published import REAL, real_data, write_nli
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 LABELS = ("entailment", "neutral", "contradiction")
 SIZES = {
     "snli-train": 90,
@@ -118,9 +118,10 @@ def test_bad_files(data: Path) -> None:
         task.judge(Vectors(lambda texts: np.ones((len(texts), 2), np.float32), [task.texts]))
 
 
-@pytest.mark.skipif(not (DATA / "nli").is_dir(), reason=f"no {DATA / 'nli'}")
-def test_real_files_are_the_published_ones() -> None:
-    tasks, _ = find_tasks(Nli(), DATA, names=["SNLI-from-dev", "TaxiNLI"])
+@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
+def test_files_of_the_published_sizes(tmp_path: Path, published: bool) -> None:
+    data = REAL if published else write_nli(tmp_path)
+    tasks, _ = find_tasks(Nli(), data, names=["SNLI-from-dev", "TaxiNLI"])
     assert [len(task.texts) for task in tasks] == [9842 + 9824, 10071]
     learnt, judged = (part.columns[0] for part in tasks[1].parts)
     assert {premise for premise, _ in learnt}.isdisjoint(premise for premise, _ in judged)

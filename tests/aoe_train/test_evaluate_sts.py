@@ -13,18 +13,9 @@ from aoe_train.evaluate import Result, Sts, Task, Vectors, find_tasks, judge, re
 from aoe_train.evaluate.suites import sts
 from aoe_train.evaluate.vectors import Encode
 from pairkit.errors import ConfigError, DataError
+from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
 
 STS = Sts()
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-PUBLISHED = {
-    "STS12": 3108,
-    "STS13": 1500,
-    "STS14": 3750,
-    "STS15": 3000,
-    "STS16": 1186,
-    "STS-B": 1379,
-    "SICK-R": 4927,
-}
 
 
 class Letters:
@@ -172,23 +163,45 @@ def test_a_folder_of_pairs_gives_its_test_or_dev_split(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the real data does not lie beside the repository")
-def test_the_real_files_have_the_published_numbers_of_pairs() -> None:
-    tasks, missing = find_tasks(STS, DATA)
+@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
+def test_files_with_the_published_numbers_of_pairs(tmp_path: Path, published: bool) -> None:
+    tasks, missing = find_tasks(STS, REAL if published else write_sts(tmp_path))
     found = evaluate(Letters(), tasks)
-    assert {name: result.n for name, result in found.items()} == PUBLISHED
+    assert {name: result.n for name, result in found.items()} == STS_SIZES
     assert not missing
     for result in found.values():
         assert sum(part.n for part in result.subsets.values()) in (0, result.n)
     assert found["STS15"].scores["spearman"] > 0.4  # letters alone tell something
 
 
+def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm: Path) -> None:
+    """The same weights in transformers' own hands, pooled here; the coefficient is scipy's."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from aoe_train.encoder import Encoder
+
+    rows = list(graded_pairs(60, 7))
+    task = read_pair_task(str(write_table(tmp_path / "own.tsv", "score\tsentence1\tsentence2", rows)))
+    tokenizer, model = AutoTokenizer.from_pretrained(minilm), AutoModel.from_pretrained(minilm).eval()
+    with torch.inference_mode():
+        taken = tokenizer([text for _, *pair in rows for text in pair], padding=True, return_tensors="pt")
+        mask = taken["attention_mask"][..., None].float()
+        vectors = (model(**taken).last_hidden_state * mask).sum(1) / mask.sum(1)
+    cosines = torch.nn.functional.cosine_similarity(vectors[::2], vectors[1::2]).numpy()
+    cosines = cosines.round(5)  # what says the same is equally near, whatever its last digits
+    expected = stats.spearmanr(cosines, [score for score, *_ in rows]).statistic
+    found = evaluate(Encoder.load("minilm", precision="fp32").encode, [task])["own.tsv"]
+    assert found.scores["spearman"] == pytest.approx(expected, abs=1e-3)
+    assert expected > 0.5
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="the real data does not lie beside the repository")
+@real_data
 def test_minilm_reaches_what_is_known_of_it() -> None:
     from aoe_train.encoder import Encoder
 
-    tasks, _ = find_tasks(STS, DATA, names=["STS-B"])
+    tasks, _ = find_tasks(STS, REAL, names=["STS-B"])
     found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]
     assert 100 * found.scores["spearman"] == pytest.approx(82.03, abs=0.01)
 

@@ -15,8 +15,8 @@ from aoe_train.evaluate.suites import transfer
 from aoe_train.evaluate.suites.classification import ClassTask
 from aoe_train.evaluate.suites.transfer import Transfer
 from pairkit.errors import DataError
+from tests.published import REAL, real_data, write_transfer
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 GOOD = ["a fine film", "good", "well done indeed , it is"]
 BAD = ["a dull film", "bad", "", "café closed , a pity"]
 SST = {
@@ -180,20 +180,20 @@ def test_figures_of_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert result.intervals["accuracy"].low < 0.75 < result.intervals["accuracy"].high
 
 
-@pytest.mark.skipif(not (DATA / "senteval").is_dir(), reason=f"no {DATA / 'senteval'}")
-def test_real_files_are_the_published_ones() -> None:
-    tasks, missing = find_tasks(Transfer(), DATA)
+@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
+def test_files_of_the_published_sizes(tmp_path: Path, published: bool) -> None:
+    tasks, missing = find_tasks(Transfer(), REAL if published else write_transfer(tmp_path))
     assert missing == {}
     assert [task.name for task in tasks] == ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
     assert tasks[1].texts.count(".") == 4
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (DATA / "senteval").is_dir(), reason=f"no {DATA / 'senteval'}")
+@real_data
 def test_a_real_model_within_a_standard_error_of_sentevals_loop() -> None:
     from aoe_train.encoder import Encoder
 
-    task = read(DATA, "CR")
+    task = read(REAL, "CR")
     vectors = Vectors(Encoder.load("minilm", precision="fp32").encode, [task.texts])
     x, y = task.parts[0].labelled(vectors)
 

@@ -24,8 +24,8 @@ from aoe_train.figures.make import Request
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_figures_curves import write as write_run
 from tests.aoe_train.tiny import WORDS, wordpiece
+from tests.published import REAL, graded_pairs, real_data, write_table
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "stsb" / "stsb-test.tsv"
 SMALL = ("--above", "0.5", "--perplexity", "5")
 
 
@@ -191,9 +191,23 @@ def test_without_matplotlib_it_says_what_to_install(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_file(), reason="the real data does not lie beside the repository")
+def test_a_real_model_on_pairs_of_our_own(tmp_path: Path) -> None:
+    rows = list(graded_pairs(60, 7))
+    data = write_table(tmp_path / "own.tsv", "score\tsentence1\tsentence2", rows)
+    printed = json.loads(
+        aoe("--model", "minilm", "--data", data, "--out", tmp_path / "f", *SMALL, "--json", "-q")
+    )
+    vectors = Encoder.load("minilm", precision="fp32").encode([text for _, *pair in rows for text in pair])
+    cosines = pair_cosines(vectors, np.arange(120).reshape(-1, 2))
+    expected = spearman(cosines, np.array([score for score, *_ in rows]))
+    assert printed["densities"]["minilm"]["spearman"] == pytest.approx(expected, abs=1e-4)
+    assert expected > 0.5
+
+
+@pytest.mark.slow
+@real_data
 def test_a_real_model_on_real_pairs(tmp_path: Path) -> None:
-    flags = ("--data", DATA, "--out", tmp_path / "figures", "--json", "-q")
+    flags = ("--data", REAL / "stsb" / "stsb-test.tsv", "--out", tmp_path / "figures", "--json", "-q")
     printed = json.loads(aoe("--model", "minilm", *flags))
     assert printed["densities"]["minilm"]["spearman"] == pytest.approx(0.8203, abs=1e-4)
     assert printed["halves"]["minilm"]["pairs"] == 124

@@ -129,9 +129,45 @@ def test_files(tmp_path: Path) -> None:
         read_candidates([tmp_path / "absent.json.gz"], [REPO], says_duplicate)
 
 
+def test_hours_in_the_published_layout(tmp_path: Path) -> None:
+    """With all that the real ones hold of an event; most are of other kinds, and of others' repositories."""
+    about = {"gravatar_id": "", "avatar_url": "https://x/u/1?", "url": "https://x/users/max"}
+    events: list[dict[str, Any]] = [
+        {
+            "type": "PushEvent",
+            "payload": {"push_id": 1, "commits": [{"message": "dup of #1", "distinct": True}]},
+        },
+        {"type": "CreateEvent", "payload": {"ref": None, "ref_type": "repository", "description": None}},
+        {"type": "WatchEvent", "payload": {"action": "started"}, "org": {"id": 7, "login": "acme"}},
+        closing(117, user={"login": "max"}, locked=False, milestone=None, closed_at="2015-01-01T00:10:00Z"),
+        comment(9, "dup", issue={"pull_request": {"url": "https://x/pulls/9", "html_url": "https://x"}}),
+    ]
+    for hour in range(2):
+        named = [
+            {
+                **value,
+                "id": f"{hour}{row}",
+                "actor": {"id": 1, "login": "max", **about},
+                "repo": {"id": row, "name": ("acme/rocket", "ada/notes")[hour], "url": "https://x"},
+                "public": True,
+                "created_at": f"2015-01-01T0{hour}:00:00Z",
+            }
+            for row, value in enumerate(events)
+        ]
+        (tmp_path / f"2015-01-01-{hour}.json.gz").write_bytes(gzip.compress(lines(named)))
+    found = read_candidates(archive_files([tmp_path]), [REPO, "ada/other"], lambda _text: True)
+    assert (found.files, found.broken_lines, found.broken_files, found.textless) == (2, {}, {}, 0)
+    assert found.numbers == {
+        REPO: {117},
+        "ada/other": set(),
+    }  # a comment on a pull request is none on an issue
+    assert found.events == 2
+
+
+@pytest.mark.skipif(
+    not HOURS.is_dir(), reason="extra: no hours of GH Archive are at ../shared/data/gharchive"
+)
 def test_real_hours() -> None:
-    if not HOURS.is_dir():
-        pytest.skip("the real hours of GH Archive are not beside this repository")
     files = archive_files([HOURS])
     found = read_candidates(files, ["uwarc/website", "selfhub/selfhub"], lambda _text: True)
     assert (found.files, found.broken_lines, found.broken_files, found.textless) == (2, {}, {}, 0)

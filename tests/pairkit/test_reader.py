@@ -10,6 +10,7 @@ import pytest
 
 from pairkit.errors import ConfigError, DataError, PairkitError
 from pairkit.reader import read_pairs, read_rows, split_names
+from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
 
@@ -166,22 +167,28 @@ def test_bad_mappings(tmp_path: Path) -> None:
         read_pairs(path, columns={"text1": "a", "text2": "b"})
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "count"),
-    [
-        ("stsb/stsb-dev.tsv", "graded", 1500),
-        ("pairs/mrpc-test.tsv", "binary", 1725),
-        ("pairs/qqp-dev.tsv.gz", "binary", 10000),
-        ("pairs/qnli-dev.tsv.gz", "binary", 5463),
-        ("sick/sick-test.tsv", "graded", 4927),
-        ("nli/nli-triplets.derived.tsv.gz", "binary", 45864),
-    ],
-)
-def test_published_datasets(name: str, kind: str, count: int) -> None:
-    path = Path(__file__).parents[3] / "shared/data" / name
-    if not path.exists():
-        pytest.skip("../shared/data is absent: no published datasets to read")
-    dataset = read_pairs(path)
+PUBLISHED = [  # file, kind, rows of our own in its layout, rows of the real one
+    ("stsb/stsb-dev.tsv", "graded", 2, 1500),
+    ("pairs/mrpc-test.tsv", "binary", 3, 1725),
+    ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
+    ("pairs/qnli-dev.tsv.gz", "binary", 3, 5463),
+    ("sick/sick-test.tsv", "graded", 2, 4927),
+    ("nli/nli-triplets.derived.tsv.gz", "binary", 6, 45864),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "count", "_"), PUBLISHED)
+def test_layouts_of_published_datasets(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
+    dataset = read_pairs(write_pairs(tmp_path) / name)
+    assert (dataset.label_kind, len(dataset)) == (kind, count)
+    (frame,) = dataset.splits.values()
+    assert frame["text1"][0] == 'He said "no'
+
+
+@real_data
+@pytest.mark.parametrize(("name", "kind", "_", "count"), PUBLISHED)
+def test_published_datasets(name: str, kind: str, _: int, count: int) -> None:
+    dataset = read_pairs(REAL / name)
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 

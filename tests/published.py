@@ -1,0 +1,137 @@
+"""Published datasets: where the real files may lie, and invented tables in their layouts.
+
+What is promised for such data is tested on the invented ones in every clone, and on the real ones as well
+where those lie beside the repository.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+REAL = Path(__file__).parents[2] / "shared" / "data"
+real_data = pytest.mark.skipif(not REAL.is_dir(), reason="extra: the published data is not at ../shared/data")
+
+STS_SIZES = {
+    "STS12": 3108,
+    "STS13": 1500,
+    "STS14": 3750,
+    "STS15": 3000,
+    "STS16": 1186,
+    "STS-B": 1379,
+    "SICK-R": 4927,
+}
+TRANSFER_SIZES = {
+    "senteval/MR": 10662,
+    "senteval/CR": 3775,
+    "senteval/SUBJ": 10000,
+    "senteval/MPQA": 10606,
+    "senteval/SST2-train": 67349,
+    "senteval/SST2-dev": 872,
+    "senteval/SST2-test": 1821,
+    "senteval/TREC-train": 5452,
+    "senteval/TREC-test": 500,
+    "pairs/mrpc-train": 4076,
+    "pairs/mrpc-test": 1725,
+}
+NLI_SIZES = {"snli-dev": 9842, "snli-test": 9824, "taxinli-mnli": 10071}
+WORDS = [
+    *("miller", "sailor", "baker", "fox", "heron", "owl", "teacher", "pilot", "child"),
+    *("goat", "nurse", "elk", "mends", "paints", "finds", "hides", "buys", "drops"),
+    *("washes", "lifts", "guards", "sells", "sees", "kicks", "ladder", "kettle", "drum"),
+    *("lantern", "boat", "quilt", "violin", "jar", "wheel", "cake", "map", "hat"),
+]
+
+
+def write_table(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path:
+    """A table as published ones are: tabs, no quoting, a line of names if there are any; packed by suffix."""
+    lines = [*([head] if head else []), *("\t".join(map(str, row)) for row in rows)]
+    data = ("\n".join(lines) + "\n").encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data, 1) if path.suffix == ".gz" else data)
+    return path
+
+
+def graded_pairs(count: int, seed: int) -> Iterator[tuple[float, str, str]]:
+    """Pairs that share the more words the higher their score is, from 0 to 5."""
+    chosen = random.Random(seed)
+    for _ in range(count):
+        one, other = chosen.choices(WORDS, k=5), chosen.choices(WORDS, k=5)
+        same = chosen.randint(0, 5)
+        yield float(same), " ".join(one), " ".join(one[:same] + other[same:])
+
+
+def write_sts(folder: Path) -> Path:
+    """All seven tasks, each with as many pairs as are published."""
+    for seed, (name, count) in enumerate(STS_SIZES.items()):
+        pairs = graded_pairs(count, seed)
+        if name == "STS-B":
+            write_table(folder / "stsb/stsb-test.tsv", "score\tsentence1\tsentence2", pairs)
+        elif name == "SICK-R":
+            rows = ((row, score, "NEUTRAL", *texts) for row, (score, *texts) in enumerate(pairs))
+            write_table(
+                folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", rows
+            )
+        else:
+            rows = ((name[3:], ("news", "forum")[row % 2], row, *pair) for row, pair in enumerate(pairs))
+            write_table(folder / f"sts/{name}.tsv", "year\tsubset\tline\tscore\tsentence1\tsentence2", rows)
+    return folder
+
+
+def write_nli(folder: Path) -> Path:
+    """What the two small tasks need, with as many rows as are published; three rows share a premise."""
+    for name, count in NLI_SIZES.items():
+        labels = ("entailment", "neutral", "contradiction")
+        rows = (
+            (labels[row % 3], f"{name}, scene {row // 3}", f"so it is {row}", row) for row in range(count)
+        )
+        write_table(folder / f"nli/{name}.tsv.gz", "label\tpremise\thypothesis\tsource_id", rows)
+    return folder
+
+
+def write_transfer(folder: Path) -> Path:
+    """All seven tasks, each with as many examples as are published; four texts of CR are empty."""
+    for name, count in TRANSFER_SIZES.items():
+        path = folder / f"{name}.tsv.gz"
+        if "TREC" in name:
+            rows = ((("NUM", "HUM")[row % 2], "x", f"How far is {row} ?") for row in range(count))
+            write_table(path, "coarse\tfine\ttext", rows)
+        elif "mrpc" in name:
+            rows = ((row % 2, f"he said {row}", f"{row} , he said", "1-2") for row in range(count))
+            write_table(path, "label\tsentence1\tsentence2\tids", rows)
+        else:
+            empty = 4 if name == "senteval/CR" else 0
+            rows = ((row % 2, f'a "film {row}' if row >= empty else "") for row in range(count))
+            write_table(path, "label\ttext", rows)
+    return folder
+
+
+def write_pairs(folder: Path) -> Path:
+    """A handful of rows in each further layout; a quote that nobody closes is a letter like any."""
+    two = [
+        ('He said "no', "He said nothing"),
+        ("The owl sleeps , it seems", "An owl's asleep"),
+        ("a 語", "b"),
+    ]
+    write_table(
+        folder / "stsb/stsb-dev.tsv", "score\tsentence1\tsentence2", [(5.0, *two[0]), (2.75, *two[1])]
+    )
+    write_table(
+        folder / "stsb/stsb-train.tsv", "score\tsentence1\tsentence2", [(3.8, *two[0]), (0.0, *two[1])]
+    )
+    labelled = [(row % 2, *pair, f"{row}-9") for row, pair in enumerate(two)]
+    write_table(folder / "pairs/mrpc-test.tsv", "label\tsentence1\tsentence2\tids", labelled)
+    write_table(folder / "pairs/qqp-dev.tsv.gz", "label\tquestion1\tquestion2\tid", labelled)
+    write_table(folder / "pairs/qnli-dev.tsv.gz", "label\tquestion\tsentence\tindex", labelled)
+    sick = [(6, 3.3, "NEUTRAL", *two[0]), (7, 4, "ENTAILMENT", *two[1])]
+    write_table(folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", sick)
+    triplets = [(*two[0], "He said yes"), (*two[1], "No owl sleeps"), (two[0][0], "No , he said", "Yes !")]
+    write_table(folder / "nli/nli-triplets.derived.tsv.gz", "anchor\tpositive\tnegative", triplets)
+    write_table(
+        folder / "domain/medquad-sentences.txt.gz", "", [["Owls sleep ."], ['A "hat , 語'], ["x\u2028y"]]
+    )
+    return folder
