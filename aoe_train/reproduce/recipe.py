@@ -20,12 +20,15 @@ _PLACES = (_PACKAGE / "recipes", _PACKAGE.parent / "recipes")  # once installed,
 _SMOKE_ROWS = 128
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
+_LONGEST = 1000  # characters of a name, a path or a word of a command
 
 
 def _line(text: str) -> str:
     """A recipe may be a stranger's: what a person agrees to must not look like something else."""
     if printable(text) != text or "\n" in text or "\t" in text:
         raise ValueError("expected one line, without control characters")
+    if len(text) > _LONGEST:
+        raise ValueError(f"expected at most {_LONGEST} characters")
     return text
 
 

@@ -146,6 +146,12 @@ def test_what_is_shown_is_what_is_meant(tmp_path: Path, old: str, new: str) -> N
         read_recipe(str(write(tmp_path / "own.toml", (old, new))))
 
 
+def test_a_name_is_no_book(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected at most 1000 characters") as caught:
+        read_recipe(str(write(tmp_path / "own.toml", ('name = "none"', f'name = "{"a" * 5000}"'))))
+    assert len(str(caught.value)) < 2000
+
+
 def test_nothing_runs_before_it_was_agreed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
