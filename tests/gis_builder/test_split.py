@@ -55,7 +55,7 @@ def test_the_papers_counts() -> None:
     found = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
     rows = {name: len(pairs) + found.negatives_wanted[name] for name, pairs in found.positives.items()}
     assert rows == {"train": 18565, "validation": 1547, "test": 1548}
-    assert {drop.reason for drop in found.dropped} == {BEYOND}
+    assert {(drop.label, drop.reason) for drop in found.dropped} == {(1, BEYOND)}
     assert len(found.dropped) == 11100 - sum(sizes_of(found).values())
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from llm_labeler.parse import REASONS, parse_answer
 from llm_labeler.parse.source import Source
-from llm_labeler.parse.structured import read_json
+from llm_labeler.parse.structured import read_data
 from llm_labeler.parse.wording import introduces
 from llm_labeler.records import Item
 
@@ -365,12 +365,12 @@ def test_of_two_columns_of_unfinished_sentences_the_first_counts() -> None:
 
 def test_json_of_many_strings_is_read_and_broken_json_of_many_signs_is_not_guessed_at() -> None:
     sentences = [f"Somebody plays {number} guitars." for number in range(300)]
-    found = read_json(json.dumps(sentences), TEXT)
+    found = read_data(json.dumps(sentences), Source.of(TEXT))
     assert found is not None
     assert found.values == [sentences]
-    assert read_json("[" + " ".join(f'"{sentence}"' for sentence in sentences), TEXT) is None
-    assert read_json('["' + "a" * 20_001, TEXT) is None
-    few = read_json('["Somebody plays." "He plays."', TEXT)
+    assert read_data("[" + " ".join(f'"{sentence}"' for sentence in sentences), Source.of(TEXT)) is None
+    assert read_data('["' + "a" * 20_001, Source.of(TEXT)) is None
+    few = read_data('["Somebody plays." "He plays."', Source.of(TEXT))
     assert few is not None
     assert few.values == [["Somebody plays.", "He plays."]]
 
