@@ -4,7 +4,8 @@
 
 The labels are `benchmarks/rust_threads.tsv` (number, verdict, targets, class, note, set); the texts stay in
 `../shared/data/rust-issues`. A duplicate counts as found when the verdict says so and shares a target with
-the label. Prints one Markdown table per set, by class; `-v` also lists every miss.
+the label; where the reader could not tell, a call is counted apart. Prints one Markdown table per set, by
+class; `-v` also lists every miss.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Score:
 
     found: int = 0
     wrong: int = 0
+    unsure: int = 0  # called where the reader could not tell; no part of precision
     missed: int = 0
     rows: int = 0
 
@@ -53,6 +55,9 @@ class Score:
         """Count one thread; False if the call is wrong."""
         self.rows += 1
         is_called = verdict.outcome is Outcome.DUPLICATE
+        if label.verdict == "uncertain":
+            self.unsure += is_called
+            return not is_called
         is_duplicate = label.verdict == "duplicate"
         is_found = is_called and is_duplicate and any(ref.number in label.targets for ref in verdict.targets)
         self.found += is_found
@@ -61,11 +66,11 @@ class Score:
         return is_found or not (is_called or is_duplicate)
 
     def cells(self) -> list[str]:
-        """Rows, found, wrong, missed, precision, recall and F1, as text."""
+        """Rows, found, wrong, unsure, missed, precision, recall and F1, as text."""
         called, real = self.found + self.wrong, self.found + self.missed
         f1 = 2 * self.found / (called + real) if called + real else None
         shares = (_share(self.found, called), _share(self.found, real), "-" if f1 is None else f"{f1:.3f}")
-        return [str(n) for n in (self.rows, self.found, self.wrong, self.missed)] + list(shares)
+        return [str(n) for n in (self.rows, self.found, self.wrong, self.unsure, self.missed)] + list(shares)
 
 
 def main() -> None:
@@ -73,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--set", dest="subset", help="score only these rows: dev or test")
+    parser.add_argument("--set", dest="subset", help="score only these rows: dev, test, fresh or fresh2")
     parser.add_argument("-v", "--verbose", action="store_true", help="list the misses")
     options = parser.parse_args()
     if not DUMP.is_dir():
@@ -99,7 +104,7 @@ def table(labels: Sequence[Label], verdicts: Mapping[int, Verdict]) -> str:
     for label in labels:
         for name in (label.group, "all"):
             scores[name].add(label, verdicts[label.number])
-    head = "| class | threads | found | wrong | missed | precision | recall | F1 |\n|" + "---|" * 8
+    head = "| class | threads | found | wrong | unsure | missed | precision | recall | F1 |\n|" + "---|" * 9
     names = [*sorted(set(scores) - {"all"}), "all"]
     return "\n".join([head, *("| " + " | ".join([name, *scores[name].cells()]) + " |" for name in names)])
 
