@@ -168,4 +168,5 @@ def test_your_problem_is_that_of_the_bystander_who_spoke_last() -> None:
     bob, ann = said("bob", "It flickers here.", 9), said("ann", "I see.", 8)
     eve, yours = said("eve", "Mine crashes.", 7), said("mia", "Your problem is a dup of #1.")
     assert call(bob, ann, eve, yours)[0] is not DUPLICATE
+    assert call(ann, eve, yours)[0] is not DUPLICATE
     assert call(bob, eve, ann, yours) == (DUPLICATE, [1])  # the author's is this issue
