@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from pairkit.files import open_own, write_errors
+from pairkit.lines import parse_json, read_whole
 from pairkit.printable import one_line
 
 LOCK_FILE = "lock"
+_MAX_JSON_BYTES = 64 << 20
 
 
 def work_beside(out: Path) -> Path:
@@ -69,10 +70,25 @@ def check_only(out: Path, ours: Collection[str], what: str) -> None:
 def read_own(path: Path) -> dict[str, Any] | None:
     """The JSON object of a file that a run of ours may have written; None where no object can be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_object(path)
+    except DataError:
         return None
-    return found if isinstance(found, dict) else None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file beside a dataset, such as statistics.json.
+
+    Raises:
+        DataError: No such file, not readable, too large, or another kind of value.
+    """
+    text = read_whole(path, _MAX_JSON_BYTES, remedy="no record of ours is that large: mend the file")
+    try:
+        found = parse_json(text.decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        raise DataError("not JSON (no UTF-8); mend the file", path=path) from error
+    if not isinstance(found, dict):
+        raise DataError("expected one JSON object; mend the file", path=path)
+    return found
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from gis_builder.report import Report
 
+# Counts that are no whole numbers: what the table calls them, and how it writes them.
+_FORMS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
+
 
 @app.command(
     epilog=examples(
@@ -60,7 +63,7 @@ def _table(made: Report) -> Table:
     for name in splits:
         table.add_column(Text(name), justify="right")
     for key in next(iter(splits.values())):
+        name, form = _FORMS.get(key, (key.replace("_", " "), ","))
         values = [split[key] for split in splits.values()]
-        cells = [f"{value:.0%}" if key == "long_share" else f"{value:,.0f}" for value in values]
-        table.add_row("> 512 tokens" if key == "long_share" else key.replace("_", " "), *cells)
+        table.add_row(name, *("–" if value is None else f"{value:{form}}" for value in values))
     return table

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pairkit.errors import DataError
+from pairkit.folders import read_object
 
 FILE = "statistics.json"
 
@@ -37,12 +36,7 @@ def drop_reasons(source: str) -> dict[str, dict[str, int]]:
     path = Path(source) / FILE
     if not path.is_file():
         return {}
-    try:
-        statistics = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"not readable as JSON ({error}); make the dataset again", path=path) from error
-    if not isinstance(statistics, dict):
-        raise DataError("expected one JSON object; make the dataset again", path=path)
+    statistics = read_object(path)
     verdicts = statistics.get("verdicts")
     sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
     return {title: found for key, title in _TITLES.items() if (found := _reasons(sections.get(key)))}

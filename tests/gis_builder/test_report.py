@@ -1,6 +1,8 @@
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -201,7 +203,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
     (source / "statistics.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="not readable as JSON"):
+    with pytest.raises(DataError, match="not JSON"):
         make_report(PairDataset(dataset().splits, str(source)), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["acme"]
 
@@ -216,3 +218,31 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     result = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
     assert isinstance(result.exception, ConfigError)
     assert "no such file or folder" in str(result.exception)
+
+
+def test_the_terminal_shows_each_count_as_what_it_is(tmp_path: Path) -> None:
+    source = written(tmp_path / "acme")
+    result = CliRunner().invoke(app, ["report", str(source), "-q"])
+    assert result.exit_code == 0, result.exception
+    counts = json.loads((tmp_path / "acme.report" / "report.json").read_text())["splits"]
+    lines = {line[:24].strip(): line[24:].split() for line in result.stdout.splitlines()}
+    assert lines["total"] == ["14", "2", "16"]
+    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in counts.values()]
+    assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
+
+
+def test_the_terminal_shows_a_dataset_without_dates(tmp_path: Path) -> None:
+    source = tmp_path / "plain.csv"
+    source.write_text("text1,text2,label\na b,c d,1\ne f,g h,0\n")
+    result = CliRunner().invoke(app, ["report", str(source), "-q"])
+    assert result.exit_code == 0, result.exception
+    assert re.search(r"AUC of the gap in time +– +–", result.stdout)
+
+
+def test_a_home_that_cannot_be_written_is_no_news(tmp_path: Path) -> None:
+    """matplotlib would warn of its cache, over several lines."""
+    (tmp_path / "plain.csv").write_text("text1,text2,label\na b,c d,1\ne f,g h,0\n")
+    environment = {**os.environ, "HOME": "/nowhere", "MPLCONFIGDIR": "/proc/nowhere"}
+    command = [sys.executable, "-m", "gis_builder", "report", "plain.csv"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert len(done.stderr.splitlines()) == 1  # where the page is

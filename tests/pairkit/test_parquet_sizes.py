@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -158,3 +159,57 @@ def test_a_table_of_ours_is_checked_too(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(parquet_sizes, "MAX_VALUES_PER_BYTE", 0)
     with pytest.raises(DataError, match="claims more than 10 values"):
         read_parquet(path)
+
+
+def varint(number: int) -> bytes:
+    octets = bytearray()
+    while number > 127:
+        octets.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*octets, number])
+
+
+def listed(count: int) -> bytes:
+    """The head of a list of structures."""
+    return bytes([0xFC]) + varint(count)
+
+
+def with_footer(footer: bytes, body: bytes = b"") -> bytes:
+    return b"PAR1" + body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def of_pages(pages: int, chunks: int) -> bytes:
+    """Pages of no bytes and no values, all of them in each of the chunks of a single row group."""
+    page = bytes([0x25, 0, 0x15, 0, 0])
+    chunk = b"\x3c\x76" + varint(len(page) * pages << 1) + b"\x26" + varint(4 << 1) + b"\0\0"
+    group = b"\x19" + listed(chunks) + chunk * chunks + b"\x26\0\0"
+    footer = b"\x15\x02\x19\x1c\0\x16\0\x19\x1c" + group + b"\0"
+    return with_footer(footer, page * pages)
+
+
+def test_pages_of_nothing_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_parquet(io.BytesIO(of_pages(100, 1)), Path("a.parquet")).rows == 0
+    monkeypatch.setattr(parquet_sizes, "FREE_PAGES", 50)
+    with pytest.raises(DataError, match="pages of less than 256 bytes"):
+        check_parquet(io.BytesIO(of_pages(100, 1)), Path("a.parquet"))
+
+
+def test_chunks_have_no_byte_in_common() -> None:
+    """Else a few kilobytes of pages would be read as often as the footer names them."""
+    start = time.process_time()
+    with pytest.raises(DataError, match="malformed headers"):
+        check_parquet(io.BytesIO(of_pages(20_000, 5_000)), Path("a.parquet"))
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    "field",
+    [b"\x19", b"\x49", b"\x49\x1c\x19"],
+    ids=["the version", "row groups", "chunks"],
+)
+def test_a_footer_of_empty_structures_takes_no_memory(tmp_path: Path, field: bytes) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(with_footer(field + listed(8 << 20) + bytes(8 << 20) + b"\0\0"))
+    says, mib = peak_mib("from pairkit.tables import read_table", "read_table(Path(sys.argv[1]))", path)
+    assert "its headers hold more than those of any table of texts" in says
+    assert mib < 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,11 +59,12 @@ class Plot:
 
 
 def check_matplotlib() -> None:
-    """Refuse to begin without matplotlib.
+    """Refuse to begin without matplotlib, and keep its notes on its own caches from the terminal.
 
     Raises:
         ConfigError: it is not installed.
     """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
