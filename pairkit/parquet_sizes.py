@@ -32,7 +32,7 @@ _MAX_PAGE_VALUES = 1 << 10  # of a page's header; there are some 30
 
 Fields = dict[int, Any]
 Wanted = Mapping[int, "Wanted | None"]
-"""Fields to keep: None for a number or a list's length, else what to keep of a structure or of each in a list."""
+"""Fields to keep: None for a number or a list's length; else what to keep of a structure, or of a list's."""
 
 _FOOTER: Wanted = {2: None, 3: None, 4: {1: {3: {7: None, 9: None, 11: None}}, 3: None}}
 _PAGE: Wanted = {2: None, 3: None, 5: {1: None}, 7: {}, 8: {1: None}}
