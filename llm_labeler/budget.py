@@ -2,9 +2,9 @@
 
 The promise: as long as no server counts more for a call than its bound (a token for each byte of the prompt,
 and the token limit of the answer), no limit is exceeded. One that counts more is found out by its first
-answer: calls to an LLM begin one at a time and double from round to round. From then on its bounds are
-raised by the largest excess seen. Calls in flight hold at most a quarter of what is left, a single one apart,
-so that all a limit can be exceeded by is what the calls of a moment take beyond their bounds.
+answer: calls to an LLM begin one at a time and double from round to round. In this run of the command its
+bounds are raised by the largest excess seen. Calls in flight hold at most a quarter of what is left, a single
+one apart, so that all a limit can be exceeded by is what the calls of a moment take beyond their bounds.
 
 Money is counted in whole picodollars, since sums of floats drift, and a limit is no place for that. Prices of
 up to six decimals per million tokens are exact so; what is finer is rounded up, call by call.
@@ -12,6 +12,7 @@ up to six decimals per million tokens are exact so; what is finer is rounded up,
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +26,16 @@ from pairkit.errors import ConfigError
 
 PROMISE = (
     "A limit holds as long as servers count no more than this bound. One that counts more has its bounds "
-    "raised from its next call on, and calls under way hold at most a quarter of what is left."
+    "raised for the rest of this run of the command, and calls under way hold at most a quarter of what is "
+    "left."
 )
 _PICO = 10**12
 _SHARE = 4  # calls in flight hold at most so much of what is left: a quarter
 _NONE = (Fraction(1), Fraction(1), Fraction(1))
+
+MOST_MISFITS = 1000  # so many questions in a row that find no room, and the rest is not tried
+
+Amounts = tuple[int, int, int]  # requests, tokens, picodollars
 
 
 def picodollars(cost: float) -> int:
@@ -133,8 +139,8 @@ class Reservation:
     """Room held for a call in flight."""
 
     llm: str
-    amounts: tuple[int, int, int]  # requests, tokens, picodollars: what is held
-    bound: tuple[int, int, int]  # the same before it was raised by what earlier calls took beyond theirs
+    amounts: Amounts  # what is held
+    bound: Amounts  # the same before it was raised by what earlier calls took beyond theirs
 
 
 class Budget:
@@ -147,8 +153,9 @@ class Budget:
         cost = settings.max_cost
         in_pico = None if cost is None else int(Fraction(repr(cost)) * _PICO)
         self._limits = (settings.max_requests, settings.max_tokens, in_pico)
-        self._spent = (spent.requests, spent.tokens, spent.picodollars)
-        self._held = (0, 0, 0)
+        self._spent: Amounts = (spent.requests, spent.tokens, spent.picodollars)
+        self._held: Amounts = (0, 0, 0)
+        self._changed = asyncio.Event()  # what is held became less
         self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
         self._excess: dict[
             str, tuple[Fraction, Fraction, Fraction]
@@ -193,6 +200,20 @@ class Budget:
         self._flying[llm] += 1
         return Reservation(llm, wanted, plain)
 
+    async def room(self, llm: str, bound: Usage, cost: float | None) -> Reservation:
+        """Hold room for a call, as soon as it fits; see `reserve`.
+
+        Whoever gets it settles or releases it however the call ends: others wait for that.
+        """
+        while (reservation := self.reserve(llm, bound, cost)) is None:
+            await self.change()
+        return reservation
+
+    async def change(self) -> None:
+        """Wait until a call of any LLM has ended."""
+        self._changed.clear()
+        await self._changed.wait()
+
     def settle(self, reservation: Reservation, actual: Usage | None, cost: float | None) -> None:
         """Put what a call took in place of what was held for it.
 
@@ -208,23 +229,29 @@ class Budget:
         if actual is not None:
             self._learn(reservation, taken)
 
+    def write_off(self, reservation: Reservation) -> None:
+        """Count a call that may go on as spent at its bound: nobody waits for what it takes."""
+        self.release(reservation)
+        self._spent = _plus(self._spent, reservation.bound)
+
     def release(self, reservation: Reservation) -> None:
         """Give back the room of a call that never left."""
         self._held = _plus(self._held, reservation.amounts, -1)
         self._flying[reservation.llm] -= 1
+        self._changed.set()
 
-    def _may_begin(self, llm: str, wanted: tuple[int, int, int]) -> bool:
+    def _may_begin(self, llm: str, wanted: Amounts) -> bool:
         """Whether the LLM may have one more call in flight: where that matters, as many as it answered."""
         limits = any(
             limit is not None and amount for limit, amount in zip(self._limits[1:], wanted[1:], strict=True)
         )
         return not limits or self._flying[llm] < max(1, self._settled[llm])
 
-    def _raised(self, llm: str, plain: tuple[int, int, int]) -> tuple[int, int, int]:
+    def _raised(self, llm: str, plain: Amounts) -> Amounts:
         one, tokens, money = (ceil(n * f) for n, f in zip(plain, self._excess.get(llm, _NONE), strict=True))
         return one, tokens, money
 
-    def _learn(self, reservation: Reservation, taken: tuple[int, int, int]) -> None:
+    def _learn(self, reservation: Reservation, taken: Amounts) -> None:
         llm = reservation.llm
         self._settled[llm] += 1
         one, tokens, money = (
@@ -234,5 +261,5 @@ class Budget:
         self._excess[llm] = one, tokens, money
 
 
-def _plus(one: tuple[int, int, int], other: tuple[int, int, int], sign: int = 1) -> tuple[int, int, int]:
+def _plus(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
     return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]

@@ -17,7 +17,7 @@ from uuid import uuid4
 from llm_labeler.batch.lines import Portion, request_line
 from llm_labeler.batch.results import Results, read_results
 from llm_labeler.batch.server import ENDED, BatchServer, Seen
-from llm_labeler.budget import Budget, BudgetSpent, Reservation, charge
+from llm_labeler.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, charge
 from llm_labeler.dispatch import Outcome, Progress, ask_all
 from llm_labeler.dispatch.problems import by_llm, together
 from llm_labeler.dispatch.progress import Meter
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from llm_labeler.providers.openai_compatible import OpenAiProvider
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
-_MOST_MISFITS = 1000  # so many questions in a row that find no room in the budget end the search
 
 
 async def run_batch(
@@ -110,6 +109,7 @@ class _Batcher:
         self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
         self._poll_s, self._retry_final = poll_s, retry_final
         self._server = BatchServer(provider, min(1.0, poll_s))
+        self._portion = Portion()  # what is handed in next
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
         # Others on this machine, or behind other servers, may give no discount.
@@ -117,13 +117,23 @@ class _Batcher:
 
     async def run(self, asks: Iterable[Ask]) -> None:
         """Ask everything."""
-        self._store.save_parameters(self._provider.parameters, self._provider.parameters_text)
-        await self._settle_starts()
-        await self._collect_all()
-        questions = self._unanswered(asks)
-        if (first := next(questions, None)) is not None and await self._answers_now(first):
-            await self._hand_in_all(chain(self._store.unanswered([first]), questions))
+        try:
+            self._store.save_parameters(self._provider.parameters, self._provider.parameters_text)
+            await self._settle_starts()
             await self._collect_all()
+            questions = self._unanswered(asks)
+            if (first := next(questions, None)) is not None and await self._answers_now(first):
+                await self._hand_in_all(chain(self._store.unanswered([first]), questions))
+                await self._collect_all()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """After an error, hold no room that others wait for; what was handed in may go on, and cost."""
+        for reservation in self._portion.held.values():
+            self._budget.release(reservation)
+        for reservation in self._held.values():
+            self._budget.write_off(reservation)
 
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
         for chunk in chunks(asks):
@@ -159,24 +169,24 @@ class _Batcher:
         return outcome.stopped_by is None
 
     async def _hand_in_all(self, asks: Iterable[Ask]) -> None:
-        portion, misfits = Portion(), 0
+        misfits = 0
         for ask in asks:
             line = request_line(ask, self._provider.dialect.body(ask, self._provider.dialect.form))
             bound = self._provider.bound(ask)
+            if not self._portion.has_room_for(line):
+                await self._hand_in()
             try:
                 while (reservation := self._reserve(bound)) is None:
-                    portion = await self._hand_in(portion)
+                    await self._hand_in()
                     await self._make_room()
             except BudgetSpent as spent:
                 self._meter.stopped_by = spent.limit
-                if (misfits := misfits + 1) >= _MOST_MISFITS:
+                if (misfits := misfits + 1) >= MOST_MISFITS:
                     break
                 continue
-            if not portion.has_room_for(line):
-                portion = await self._hand_in(portion)
-            portion.add(ask, line, bound, reservation)
+            self._portion.add(ask, line, bound, reservation)
             misfits = 0
-        await self._hand_in(portion)
+        await self._hand_in()
 
     def _reserve(self, bound: Usage) -> Reservation | None:
         return self._budget.reserve(self._provider.name, bound, self._cost(bound), in_bulk=True)
@@ -186,23 +196,24 @@ class _Batcher:
         if self._held:
             await self._collect_all()
         else:
-            await asyncio.sleep(self._poll_s)
+            await self._budget.change()
 
-    async def _hand_in(self, portion: Portion) -> Portion:
-        """Start a batch; returns an empty portion to go on with."""
+    async def _hand_in(self) -> None:
+        """Start a batch, and begin an empty portion."""
+        portion = self._portion
         if not portion.keys:
-            return portion
+            return
+        file_id = await self._server.upload(bytes(portion.content))
         tag = f"label-{uuid4().hex}"
         name, cost = self._provider.name, self._cost(portion.bound)
         batch = Batch(name, tag, _STARTING, {}, portion.keys, portion.bound, cost)
         self._store.save_batch(batch)
         self._held |= portion.held
-        file_id = await self._server.upload(bytes(portion.content))
+        self._portion = Portion()
         seen = await self._server.create(file_id, tag)
         self._adopt(batch, seen)
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
-        return Portion()
 
     async def _settle_starts(self) -> None:
         """Find out what became of batches that an earlier process was about to start."""

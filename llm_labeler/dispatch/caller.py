@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from llm_labeler.budget import Budget, Reservation, charge
+from llm_labeler.budget import Budget, charge
 from llm_labeler.dispatch.progress import Meter
 from llm_labeler.provider import CallFailed, Provider
 from llm_labeler.records import Answer, Ask, Reply, Usage
 from llm_labeler.store import Store
 from pairkit.errors import PairkitError
-
-_ABSURD = 1 << 40  # tokens; no call takes so many, whatever a server says
 
 
 class Caller:
@@ -22,7 +20,6 @@ class Caller:
         self.calling: set[asyncio.Task[None]] = set()  # whose call is under way
         self.meter = meter
         self._store, self._budget = store, budget
-        self._settled = asyncio.Event()
 
     async def call(self, provider: Provider, ask: Ask, bound: Usage) -> Usage:
         """Ask once and keep the answer.
@@ -39,26 +36,29 @@ class Caller:
             PairkitError: no call can succeed.
         """
         cost = provider.prices.cost(bound)
-        reservation = await self._reserve(provider.name, bound, cost)
-        attempt = self._store.begin(ask.key, bound, cost)
+        reservation = await self._budget.room(provider.name, bound, cost)
+        try:
+            attempt = self._store.begin(ask.key, bound, cost)
+        except BaseException:
+            self._budget.release(reservation)
+            raise
+        # However the call ends, others wait for its room: unless more is known it took all that it could.
+        usage: Usage | None = bound
+        estimated = True
         try:
             reply = await self._under_way(provider, ask)
         except (CallFailed, PairkitError) as error:
-            billed = bound if isinstance(error, CallFailed) and error.maybe_billed else None
-            self._store.end(attempt, provider.name, billed, cost)
-            self._settle(reservation, billed, cost, estimated=True)
+            usage = bound if isinstance(error, CallFailed) and error.maybe_billed else None
+            self._store.end(attempt, provider.name, usage, cost)
             raise
-        usage = _believable(reply.usage)
-        answer = _answer(ask, reply, usage or bound, provider, estimated=usage is None)
-        self._store.save_answer(answer, attempt)
-        self._settle(reservation, usage or bound, answer.cost, estimated=usage is None)
-        return usage or bound
-
-    async def _reserve(self, llm: str, bound: Usage, cost: float | None) -> Reservation:
-        while (reservation := self._budget.reserve(llm, bound, cost)) is None:
-            self._settled.clear()
-            await self._settled.wait()
-        return reservation
+        else:
+            usage, estimated = reply.usage or bound, reply.usage is None
+            cost = provider.prices.cost(usage)
+            self._store.save_answer(Answer(ask.key, replace(reply, usage=usage), cost, estimated), attempt)
+            return usage
+        finally:
+            self._budget.settle(reservation, usage, cost)
+            self.meter.spent += charge(usage, cost, estimated=estimated)
 
     async def _under_way(self, provider: Provider, ask: Ask) -> Reply:
         if (task := asyncio.current_task()) is not None:
@@ -69,21 +69,3 @@ class Caller:
         finally:
             self.meter.in_flight -= 1
             self.calling.discard(task)
-
-    def _settle(
-        self, reservation: Reservation, usage: Usage | None, cost: float | None, *, estimated: bool
-    ) -> None:
-        self._budget.settle(reservation, usage, cost)
-        self.meter.spent += charge(usage, cost, estimated=estimated)
-        self._settled.set()
-
-
-def _believable(usage: Usage | None) -> Usage | None:
-    """What the server told, unless it can't be: a negative count must not fill the budget up again."""
-    if usage is None or not all(0 <= n < _ABSURD for n in (usage.prompt_tokens, usage.completion_tokens)):
-        return None
-    return usage
-
-
-def _answer(ask: Ask, reply: Reply, usage: Usage, provider: Provider, *, estimated: bool) -> Answer:
-    return Answer(ask.key, replace(reply, usage=usage), provider.prices.cost(usage), estimated)

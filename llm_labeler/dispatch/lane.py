@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from llm_labeler.budget import BudgetSpent
+from llm_labeler.budget import MOST_MISFITS, BudgetSpent
 from llm_labeler.dispatch.breaker import Breaker
 from llm_labeler.dispatch.caller import Caller
 from llm_labeler.dispatch.gate import PATIENCE_S, Gate
@@ -28,8 +28,6 @@ _LONGEST_BACKOFF_S = 60.0
 _RATE_LIMITED = "rate_limited"
 # 429s are no attempts used up, but a server that refuses this one question for ever is not waited for.
 _MOST_REFUSALS = 100
-# So many questions in a row that find no room in the budget, and the rest is not tried.
-_MOST_MISFITS = 1000
 
 
 class Lane:
@@ -89,7 +87,7 @@ class Lane:
 
     async def _work(self) -> None:
         """Take questions from the stream until it, or the budget, has ended."""
-        while not self._closing and self._misfits < _MOST_MISFITS:
+        while not self._closing and self._misfits < MOST_MISFITS:
             ask = await self._pull()
             if ask is None:
                 return

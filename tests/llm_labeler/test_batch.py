@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -109,8 +110,8 @@ class Killed(BaseException):
 
 
 POINTS = {
-    "written down": (Store, "save_batch", 1),
     "uploaded": (BatchServer, "upload", 1),
+    "written down": (Store, "save_batch", 1),
     "started": (BatchServer, "create", 1),
     "adopted": (Store, "save_batch", 2),
     "looked at": (BatchServer, "look", 1),
@@ -164,7 +165,9 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
     assert outcome.failed == 0
     assert answered(store) == 20
     assert store.batches() == []
-    assert store.spent().requests == before.requests == 20  # a batch counted at its bound while it was open
+    assert store.spent().requests == 20
+    # A batch counted at its bound while it was open; a file alone costs nothing.
+    assert before.requests == (1 if point == "uploaded" else 20)
 
 
 CHILD = """
@@ -320,6 +323,40 @@ def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
         outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_requests=19))
         assert outcome.stopped_by == "max_requests"
         assert store.spent().requests == server.stats.requests == 19
+
+
+@pytest.mark.parametrize(("step", "asked", "stopped"), [("upload", 20, None), ("create", 10, "max_requests")])
+def test_what_a_dead_llm_held_does_not_stop_the_others(
+    step: str, asked: int, stopped: str | None, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = getattr(BatchServer, step)
+
+    async def fails_for_one(server: BatchServer, *given: Any) -> Any:
+        if server._provider.name == "dead":
+            raise RemoteError("the server fell over")
+        return await plain(server, *given)
+
+    monkeypatch.setattr(BatchServer, step, fails_for_one)
+
+    async def main(base_url: str) -> Outcome:
+        llms = {name: provider(base_url, name=name, kind="openai") for name in ("dead", "alive")}
+        questions = {name: [an_ask(number, llm=name) for number in range(20)] for name in llms}
+        budget = Budget(BudgetSettings(max_requests=30), store.spent())
+        quiet = lambda progress: None  # noqa: E731
+        try:
+            asking = run_batch(questions, llms, store, budget, progress=quiet, poll_s=0.01, keep_going=True)
+            return await asyncio.wait_for(asking, 60)
+        finally:
+            for llm in llms.values():
+                await llm.close()
+
+    with serve() as server:
+        outcome = run(main(server.base_url))
+    assert list(outcome.problems) == ["dead"]
+    assert sum(answer.key.llm == "alive" for answer in store.answers(("positive",))) == asked
+    assert outcome.stopped_by == stopped
+    # What may have been started counts until the next run has found out; what was not handed in does not.
+    assert store.spent().requests == (30 if step == "create" else 21)
 
 
 def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

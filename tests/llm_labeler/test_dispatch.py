@@ -13,7 +13,7 @@ import pytest
 from llm_labeler.budget import Spending
 from llm_labeler.dispatch import Progress
 from llm_labeler.provider import CallFailed, Prices
-from llm_labeler.records import Answer, Ask, Reply, Usage
+from llm_labeler.records import Answer, Ask, Reply
 from llm_labeler.settings import BreakerSettings, BudgetSettings
 from llm_labeler.store import Store
 from pairkit.errors import AuthError, ConfigError, RemoteError
@@ -123,8 +123,6 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store)
     [
         (Reply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
         (Reply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
-        (Reply("x", usage=Usage(-5, 3)), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
-        (Reply("x", usage=Usage(5, 10**30)), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
         (
             CallFailed("timeout", "", retry=False, maybe_billed=True),
             Spending(1, 100, 50, PICO_BOUND, estimated=1),

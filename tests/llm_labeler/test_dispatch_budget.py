@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +13,9 @@ from llm_labeler.provider import CallFailed, Prices
 from llm_labeler.records import Ask, Reply, Usage
 from llm_labeler.settings import BudgetSettings
 from llm_labeler.store import Store
+from pairkit.errors import AuthError, ConfigError
 
-from .scripted_provider import BOUND, Scripted, an_ask, answer_at_once, ask_in, run
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run
 
 
 class Billing:
@@ -147,3 +149,47 @@ def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: P
         run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
     assert not provider.asked
     assert pulled < 3000
+
+
+class Dying(Scripted):
+    """Two answers; then one call hangs, and another finds the key refused."""
+
+    async def reply(self, ask: Ask) -> Reply:
+        self.asked[ask.key] += 1
+        if self.asked.total() == 3:
+            await asyncio.sleep(100_000)
+        if self.asked.total() >= 4:
+            raise AuthError("the key was withdrawn")
+        return Reply("x", usage=ACTUAL)
+
+
+def test_what_a_dead_llm_held_does_not_stop_the_others(tmp_path: Path) -> None:
+    dead, alive = Dying(name="dead"), Scripted(name="alive", latency_s=1.0)
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        budget = BudgetSettings(max_tokens=2000)
+        outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))
+        assert isinstance(outcome.problems["dead"], AuthError)
+        assert outcome.stopped_by == "max_tokens"
+        assert outcome.spent == store.spent()  # the call that was cut off counts at its bound
+        assert outcome.spent.estimated == 1
+    # 200 for the two answers, 150 for the call that was cut off: the rest is the other's, to the last call
+    assert alive.asked.total() == 16
+
+
+def test_a_call_that_can_not_be_written_down_holds_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Store.begin
+
+    def fails_for_one(store: Store, key, bound: Usage, cost: float | None) -> int:
+        if key.llm == "dead":
+            raise ConfigError("no space left on the device")
+        return begin(store, key, bound, cost)
+
+    monkeypatch.setattr(Store, "begin", fails_for_one)
+    dead, alive = Scripted(name="dead"), Scripted(name="alive")
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        budget = BudgetSettings(max_requests=10)
+        outcome = run(ask_in(store, dead, alive, count=10, budget=budget, keep_going=True))
+    assert list(outcome.problems) == ["dead"]
+    assert (alive.asked.total(), outcome.stopped_by) == (10, None)
