@@ -55,12 +55,12 @@ def _digests() -> Parser:
 
 def _recipe() -> Parser:
     """A name and a command in a recipe."""
+    from aoe_train.reproduce.command import parse_command
     from aoe_train.reproduce.recipe import slug
-    from aoe_train.reproduce.stranger import check_command
 
     def read(text: str) -> None:
         slug(text)
-        check_command(("gis", "import", text))
+        parse_command(("gis", "import", text, "--work", "{work}/x"))
 
     return _unless_refused(read)
 

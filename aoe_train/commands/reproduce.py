@@ -69,7 +69,7 @@ def reproduce(
     A recipe at a scale has a folder below --out, with table.md, figures.json and a record of each run; with
     --set it has another one. A run that fails does not stop the others.
     """
-    from aoe_train.reproduce.recipe import read_recipe
+    from aoe_train.reproduce.recipe import is_packaged, read_recipe
 
     if show_list:
         _show_recipes(json=json)
@@ -96,7 +96,7 @@ def reproduce(
     if dry_run:
         _show_runs(found, wanted, json=json)
         return
-    if Path(recipe).suffix == ".toml":
+    if not is_packaged(recipe):
         _confirm(recipe, found, chosen, yes=yes)
     result = use_case(found, wanted, say=partial(say, quiet=quiet), quiet=quiet)
     if json:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from aoe_train.preparation import Say
+from aoe_train.reproduce.command import Command, parse_command
 from aoe_train.reproduce.recipe import NO_DEV
-from aoe_train.reproduce.stranger import check_command
 from pairkit import __version__
 from pairkit.errors import DataError
 from pairkit.files import sha256, write_bytes, write_text
@@ -53,22 +53,22 @@ def prepare(source: Source, places: Places, say: Say) -> None:
         ConfigError: A command that a recipe may not run.
         DataError: A command failed; what it printed stands above.
     """
-    for command in source.prepare:
-        check_command(command)
-        filled = [places.fill(word) for word in command]
-        done = places.work / f"{_digest(__version__, *map(_stamp, filled))}.done"
-        if done.exists() and _made(filled):
+    for words in source.prepare:
+        command = parse_command(words).filled(places)
+        done = places.work / f"{_digest(__version__, *command.words, *_stamps(command))}.done"
+        if done.exists() and _made(command):
             continue
-        say(f"$ {' '.join(filled)}")
+        say(f"$ {command}")
+        package, *rest = command.words
         code = subprocess.run(  # noqa: S603 - checked above, and only our packages
-            [sys.executable, "-P", "-m", _PACKAGES[filled[0]], *filled[1:]],
+            [sys.executable, "-P", "-m", _PACKAGES[package], *rest],
             check=False,
             stdout=sys.stderr,
             env={**os.environ, "PYTHONPATH": _search_path()},
         ).returncode
         if code:
-            raise DataError(f"`{' '.join(filled)}` ended with exit code {code}; what it printed stands above")
-        write_text(done, " ".join(filled) + "\n")
+            raise DataError(f"`{command}` ended with exit code {code}; what it printed stands above")
+        write_text(done, f"{command}\n")
 
 
 def _search_path() -> str:
@@ -78,15 +78,15 @@ def _search_path() -> str:
     return os.pathsep.join([home, *(path for path in given if Path(path).is_absolute())])
 
 
-def _stamp(word: str) -> str:
-    """A word, and what the file of that name holds: other input makes another mark."""
-    path = Path(word)
-    return f"{word} {sha256(path)}" if path.is_file() else word
+def _stamps(command: Command) -> list[str]:
+    """What the files that a command names hold: other input makes another mark."""
+    named = [Path(value) for value in command.values.values() if value]
+    return [sha256(path) for path in named if path.is_file()]
 
 
-def _made(command: list[str]) -> bool:
-    outs = [Path(command[place + 1]) for place, word in enumerate(command[:-1]) if word == "--out"]
-    return all(out.exists() for out in outs)
+def _made(command: Command) -> bool:
+    out = command.values.get("--out")
+    return out is None or Path(out).exists()
 
 
 def material(source: Source, places: Places, texts: Texts | None = None) -> Material:

@@ -158,19 +158,22 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in _folder().glob("*.toml"))
 
 
+def is_packaged(name: str) -> bool:
+    """Whether a recipe comes with the toolkit; any other is a file, and may be a stranger's."""
+    return name in recipe_names()
+
+
 def read_recipe(name: str) -> Recipe:
     """A recipe that comes with the toolkit, by name, or one of your own, by path.
 
     Raises:
         ConfigError: There is none, or its file is not as a recipe should be.
     """
-    path = Path(name)
+    path = _folder() / f"{name}.toml" if is_packaged(name) else Path(name)
     if path.suffix != ".toml":
-        path = _folder() / f"{name}.toml"
-        if not path.is_file():
-            raise ConfigError(
-                f"{name}: no such recipe; there are {', '.join(recipe_names())}, or give a file"
-            )
+        raise ConfigError(
+            f"{name}: no such recipe; there are {', '.join(recipe_names())}, or give a .toml file"
+        )
     try:
         return load_settings(Recipe, file=path)
     except ConfigError as error:

@@ -392,7 +392,7 @@ def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("aoe_train.reproduce.material.subprocess.run", made)
     prepare(source, places, told.append)
     prepare(source, places, told.append)
-    assert told == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2
+    assert told == [f"$ gis pair --work={tmp_path}/w --out={tmp_path}/pairs"] * 2
 
 
 def test_a_package_of_our_name_in_the_working_folder_is_not_run(

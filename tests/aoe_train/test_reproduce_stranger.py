@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
 import typer
 
+from aoe_train.reproduce.command import ALLOWED, ARGUMENT, Allowed, parse_command
+from aoe_train.reproduce.plan import Places
 from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
-from aoe_train.reproduce.stranger import ALLOWED, asks, check_command
+from aoe_train.reproduce.stranger import asks
 from gis_builder import cli as gis_cli
 from llm_labeler import cli as label_cli
 from pairkit.errors import ConfigError
@@ -45,40 +46,96 @@ PREPARE = 'train = "{data}/train.tsv"\nprepare = [["gis", "detect", "--work", "{
         ("gis pair --out pairs", "names pairs"),
         ("gis pair --out={work}/../../home", "names {work}/../../home"),
         ("gis import /etc", "names /etc"),
+        ("label generate --input {data}/in.txt --llm wordnet", "lacks --out; add it"),
+        ("label generate --input {data}/in.txt --out {work}/x", "lacks --llm; add it"),
+        ("gis pair --work {work}/x", "lacks --out; add it"),
+        ("gis import --work {work}/x", "lacks the folder to read; add it"),
+        ("gis import {data}/x", "lacks --work; add it"),
+        ("gis import {data}/x {data}/y --work {work}/x", "gives {data}/y besides another one"),
+        ("label generate --out --quiet --input {data}/in.txt", "gives --out the value '--quiet'"),
+        ("label generate --out --seed=-evil", "gives --out the value '--seed=-evil'"),
+        ("label generate --out", "gives --out the value ''"),
+        ("label generate --out=", "gives --out the value ''"),
+        ("label generate --out={work}/x --out {work}/y", "gives --out besides another one"),
+        ("label generate --input notes.txt", "names notes.txt; expected a path below {data}/ or {work}/"),
+        ("label generate --llm wordnet sick.tsv", "names sick.tsv without a flag"),
+        ("label generate --seed=-1", "gives --seed the value '-1'"),
+        ("label generate --quiet=yes", "gives --quiet a value"),
+        ("label generate -- --out", "gives --; a recipe may give"),
     ],
 )
 def test_what_no_recipe_may_run(command: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_command(command.split())
+        parse_command(command.split())
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "runs"),
     [
-        "gis import {data}/rust-issues --work {work}/x",
-        "gis pair --work {work}/x --out {work}/y --relations duplicate,same --match none --seed=7",
-        "label generate --llm wordnet --input {data}/texts.txt --out {work}/y --limit 2000",
+        (
+            "gis import {data}/rust-issues --work {work}/x",
+            "gis import {data}/rust-issues --work={work}/x",
+        ),
+        (
+            "gis pair --work {work}/x --out {work}/y --relations duplicate,same --match none --seed=7",
+            "gis pair --work={work}/x --out={work}/y --relations=duplicate,same --match=none --seed=7",
+        ),
+        (
+            "label generate --llm wordnet --quiet --input {data}/texts.txt --out {work}/y --limit 2000",
+            "label generate --llm=wordnet --quiet --input={data}/texts.txt --out={work}/y --limit=2000",
+        ),
     ],
 )
-def test_what_a_recipe_may_run(command: str) -> None:
-    check_command(command.split())
+def test_what_a_recipe_may_run_is_built_anew(command: str, runs: str) -> None:
+    assert parse_command(command.split()).words == runs.split()
 
 
-@pytest.mark.parametrize(("command", "flags"), ALLOWED.items(), ids=" ".join)
-def test_what_a_recipe_may_give_is_there_to_be_given(command: tuple[str, str], flags: set[str]) -> None:
-    app = {"gis": gis_cli.app, "label": label_cli.app}[command[0]]
+@pytest.mark.parametrize(("name", "allowed"), ALLOWED.items(), ids=map(" ".join, ALLOWED))
+def test_a_command_takes_what_a_recipe_may_give_it_as_the_table_says(
+    name: tuple[str, str], allowed: Allowed
+) -> None:
+    app = {"gis": gis_cli.app, "label": label_cli.app}[name[0]]
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
-    assert flags <= {name for option in group.commands[command[1]].params for name in option.opts}
+    taken = {opt: each for each in group.commands[name[1]].params for opt in each.opts}
+    assert allowed.flags <= taken.keys()
+    assert {flag for flag in allowed.flags if getattr(taken[flag], "is_flag", False)} == allowed.switches
+    arguments = [each for each in taken.values() if each.param_type_name == "argument"]
+    assert len(arguments) == (ARGUMENT in allowed.reads)
+    assert allowed.needed <= allowed.writes | allowed.reads | allowed.plain
+    assert {flag for flag in allowed.flags if taken[flag].required} <= allowed.needed
+    for flag in allowed.writes - allowed.needed:
+        assert taken[flag].default is None  # beside --out, then
+
+
+def test_no_link_leads_a_command_out_of_its_folders(tmp_path: Path) -> None:
+    places = Places(tmp_path / "data", tmp_path / "work")
+    for folder in ("data/in", "work", "secret"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "work" / "home").symlink_to(tmp_path / "work")
+    for words in (
+        "gis import {data}/link --work {work}/x",
+        "gis import {data}/in --work {work}/link",
+        "gis import {data}/in --work {work}/link/new",
+        "gis import {data}/in --work {work}/home",
+        "gis import {data}/in --work {work}/.",
+        "gis import {data}/in --work {work}/",
+    ):
+        with pytest.raises(ConfigError, match="that no link leads out of"):
+            parse_command(words.split()).filled(places)
+    filled = parse_command(["gis", "import", "{data}/in", "--work", "{work}/x"]).filled(places)
+    assert filled.words == ["gis", "import", f"{tmp_path}/data/in", f"--work={tmp_path}/work/x"]
 
 
 def test_the_dataset_of_duplicates_is_made_as_the_papers_made_theirs() -> None:
     (*_, pair) = read_recipe("gis").at("small").source.prepare
-    assert pair[:2] == ("gis", "pair")
-    flags = dict(itertools.pairwise(pair[2:]))
-    assert (flags["--relations"], flags["--match"]) == ("all", "none")
+    command = parse_command(pair)
+    assert command.name == ("gis", "pair")
+    assert (command.values["--relations"], command.values["--match"]) == ("all", "none")
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -101,7 +158,7 @@ def write(path: Path, *changes: tuple[str, str]) -> Path:
     ("changes", "expected"),
     [
         ([], []),
-        ([('train = "{data}/train.tsv"', PREPARE)], ["runs    gis detect --work {work}/x"]),
+        ([('train = "{data}/train.tsv"', PREPARE)], ["runs    gis detect --work={work}/x"]),
         ([('"{data}/bert"', '"evil/model"')], ["loads   evil/model"]),
         ([('"{data}/bert"', '"/home/me/model"')], ["loads   /home/me/model"]),
         ([('"{data}/train.tsv"', '"evil/pairs"')], ["loads   evil/pairs"]),
@@ -152,6 +209,14 @@ def test_a_name_is_no_book(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 2000
 
 
+def test_only_the_name_of_a_recipe_makes_it_one_of_the_toolkits(tmp_path: Path) -> None:
+    own = write(tmp_path / "nli.toml", ('train = "{data}/train.tsv"', PREPARE))
+    with pytest.raises(ConfigError, match="no such recipe"):
+        read_recipe(str(own.with_suffix("")))  # would be read without being asked
+    with pytest.raises(ConfigError, match="nothing was run"):
+        aoe(own, "--data-dir", tmp_path, "--out", tmp_path / "out")
+
+
 def test_nothing_runs_before_it_was_agreed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,7 +226,7 @@ def test_nothing_runs_before_it_was_agreed_to(
     flags = (own, "--data-dir", tmp_path, "--out", tmp_path / "out", "--json")
     with pytest.raises(ConfigError, match=r"nothing was run; .* --yes"):
         aoe(*flags)
-    assert "gis detect --work {work}/x" in capsys.readouterr().err
+    assert "gis detect --work={work}/x" in capsys.readouterr().err
     for answer, expected in (("n\n", []), ("\n", []), ("", []), ("y\n", ["ran"])):
         terminal = type("Terminal", (), {"isatty": lambda _: True, "readline": lambda _, a=answer: a})()
         monkeypatch.setattr("sys.stdin", terminal)
