@@ -38,9 +38,12 @@ MOST_MISFITS = 1000  # so many questions in a row that find no room, and the res
 Amounts = tuple[int, int, int]  # requests, tokens, picodollars
 
 
+MOST = 1 << 62  # of any amount that is kept; two such still fit SQLite's whole numbers
+
+
 def picodollars(cost: float) -> int:
-    """US dollars as whole picodollars, rounded up once the noise of float arithmetic is gone."""
-    return -(-round(cost * 1e15) // 1000)
+    """US dollars as whole picodollars, rounded up once the noise of floats is gone; `MOST` at most."""
+    return min(MOST, -(-round(cost * 1e15) // 1000))
 
 
 @dataclass(frozen=True, slots=True)

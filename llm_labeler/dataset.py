@@ -82,9 +82,11 @@ def write(
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
     told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    doubt = "".join(f"; {warning}" for warning in statistics.get("warnings", ()))
-    return (
-        f"no pair is left to write ({told or 'no LLM proposed any'}){doubt};"
-        f" look at some with `label show`, and see"
-        " the [filters] and [ensemble] settings"
-    )
+    what = f"no pair is left to write ({told or 'no LLM proposed any'})"
+    if reasons.get("not_answered") and not statistics.get("proposals"):
+        return (
+            f"{what}: no question was answered; run `label generate` again, with a higher --max-cost, "
+            "--max-tokens or --max-requests where that is what ended it"
+        )
+    doubts = statistics.get("warnings") or ("look at some with `label show`",)
+    return f"{what}; {'; '.join(doubts)}, and see the [filters] and [ensemble] settings"

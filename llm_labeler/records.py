@@ -73,6 +73,12 @@ class Ask:
     size: int = 0
 
 
+# Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest
+# price of settings such a call costs less than 2^62 picodollars, and SQLite's whole numbers end at 2^63.
+MOST_TOKENS = 10**8
+MOST_PRICE = 10_000.0  # US dollars per million tokens
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one call, as its server counted them."""

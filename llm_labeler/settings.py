@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from llm_labeler.records import POLARITIES, Polarity
+from llm_labeler.records import MOST_PRICE, MOST_TOKENS, POLARITIES, Polarity
 from pairkit.config import Settings
 
 Kind = Literal["openai", "openai_compatible", "glm", "local", "wordnet"]
@@ -31,8 +31,9 @@ class LlmSettings(Settings):
     plain_http: bool = False  # send the key in clear to another machine
     ca_file: Path | None = None  # certificates (PEM) to trust; None: SSL_CERT_FILE's, else the system's
     must_be_listed: bool = True  # where the server lists its models; false: ask for it all the same
-    price_in: float | None = Field(default=None, ge=0)  # US dollars per million tokens; None: unknown
-    price_out: float | None = Field(default=None, ge=0)
+    # US dollars per million tokens; None: unknown
+    price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
     concurrency: int = Field(default=16, ge=1)  # calls at a time
     rpm: int | None = Field(default=None, ge=1)  # requests a minute; None: until the server says otherwise
     tpm: int | None = Field(default=None, ge=1)  # tokens a minute
@@ -41,7 +42,7 @@ class LlmSettings(Settings):
     temperature: float | None = Field(default=None, ge=0)  # None: the server's own
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None  # sent along where set
-    max_tokens: int = Field(default=512, ge=1)  # of an answer
+    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # of an answer
     limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     structured: Structured = "auto"  # ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …

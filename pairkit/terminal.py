@@ -85,7 +85,7 @@ class _Stream(io.TextIOWrapper):
 def _streams() -> Iterator[None]:
     """Have standard streams of ours; what is left to write is written at the end."""
     before = sys.stdout, sys.stderr
-    there = [stream or open(os.devnull, "w", encoding="utf-8") for stream in before]  # noqa: PTH123, SIM115
+    there = [stream or _closed() for stream in before]
     ours = [_Stream(there[0], is_optional=False), _Stream(there[1], is_optional=True)]
     for stream in there:
         stream.flush()
@@ -101,6 +101,14 @@ def _streams() -> Iterator[None]:
         for stream in ours:
             with suppress(Ended, _CannotWriteError):
                 stream.detach()
+
+
+def _closed() -> TextIO:
+    """In place of a stream that was closed before we began: what is written to it fails, as on a full disk.
+
+    It takes the number of the closed stream, so that no file of ours gets it.
+    """
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
 
 
 class _Console(Console):

@@ -23,6 +23,7 @@ from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from pairkit.printable import one_line
 
 _SHOWN_MODELS = 5
+_SHOWN_NAME = 60  # characters of a model's name
 _MOST_BYTES = 8 << 20  # of an answer
 # No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
 # system message of their own.
@@ -164,7 +165,8 @@ class OpenAiProvider:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
         shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
         more = ", …" if len(models) > len(shown) else ""
-        has = f"it has {', '.join(shown)}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        names = ", ".join(one_line(model, _SHOWN_NAME) for model in shown)
+        has = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
         said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
         return ConfigError(
             f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "

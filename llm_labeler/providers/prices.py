@@ -35,6 +35,7 @@ _ZAI: Mapping[str, tuple[float, float]] = {
     "glm-4.7-flash": (0.0, 0.0),
 }
 _HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
+_PARTS = re.compile(r"[/:@]")  # of a name: a gateway's or maker's, the model's, a variant's or version's
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
@@ -42,7 +43,8 @@ def find_prices(settings: LlmSettings, address: Address) -> Prices:
     """What a model's tokens cost: the entry's own prices, else published ones (see `AS_OF`), else unknown.
 
     A gateway passes the bill on, so a model with a published price has it wherever it is served. Only what
-    is marked as local is free, unless nobody but its maker has it.
+    is marked as local is free, unless nobody but its maker has it; a variant of such a model, like
+    `gpt-4o:extended`, has a price of its own, which is unknown.
     """
     prompt, completion = _published(settings, address) or (None, None)
     return Prices(
@@ -57,8 +59,12 @@ def _published(settings: LlmSettings, address: Address) -> tuple[float, float] |
     model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
     if closed := _look_up(_OPENAI, model):
         return closed
+    parts = _PARTS.split(settings.model.casefold())
+    if any(part.startswith(tuple(_OPENAI)) for part in parts):
+        return None
     return (0.0, 0.0) if settings.local else _look_up(_ZAI, model)
 
 
 def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
-    return table.get(model) or table.get(_DATE.sub("", model))
+    folded = model.casefold()
+    return table.get(folded) or table.get(_DATE.sub("", folded))

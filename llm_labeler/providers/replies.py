@@ -7,11 +7,10 @@ from typing import Any
 
 from llm_labeler.finish import ending_of
 from llm_labeler.provider import CallFailed
-from llm_labeler.records import Reply, Usage
+from llm_labeler.records import MOST_TOKENS, Reply, Usage
 from pairkit.openai_api.refusals import Refusal, Refused
 from pairkit.printable import one_line
 
-_ABSURD = 1 << 40  # tokens
 _SHOWN = 120  # characters of an odd body that an error shows
 _LONGEST_NAME = 200  # characters of a model's name or of why an answer ended
 _MOST_MODELS = 5000
@@ -74,7 +73,7 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _ABSURD
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
     return value if is_count else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from llm_labeler.budget import picodollars
 from llm_labeler.records import AskKey, Usage
-from llm_labeler.store.rows import key_row, row_key
+from llm_labeler.store.rows import amount, key_row, row_key
 from pairkit.errors import DataError
 
 _COLUMNS = "batch_id, llm, state, files, keys, requests, prompt_tokens, completion_tokens, picodollars"
@@ -62,8 +62,8 @@ def _batch(row: tuple[Any, ...]) -> Batch:
     return Batch(
         *(str(name), str(batch_id), str(state), dict(json.loads(files))),
         {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
-        Usage(int(prompt_tokens), int(completion_tokens)),
-        None if money is None else money / 1e12,
+        Usage(amount(prompt_tokens), amount(completion_tokens)),
+        None if money is None else amount(money) / 1e12,
     )
 
 

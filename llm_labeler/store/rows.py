@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
+from llm_labeler.budget import MOST
 from llm_labeler.records import Answer, AskKey, Failure, Reply, Task, Usage
 from llm_labeler.store.schema import KEY
 from pairkit.errors import DataError
@@ -59,10 +61,10 @@ def row_answer(row: Row) -> Answer:
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
     usage = None
     if prompt_tokens is not None:
-        usage = Usage(_typed(prompt_tokens, int), _typed(completion_tokens, int))
-    price = None if cost is None else float(_typed(cost, int | float))
+        usage = Usage(amount(prompt_tokens), amount(completion_tokens))
+    price = None if cost is None else _price(cost)
     reply = Reply(text(raw), text(finish), usage, text(model))
-    return Answer(row_key(row), reply, price, bool(estimated))
+    return Answer(row_key(row), reply, price, bool(amount(estimated)))
 
 
 def failure_row(failure: Failure) -> Row:
@@ -76,7 +78,28 @@ def failure_row(failure: Failure) -> Row:
 def row_failure(row: Row) -> Failure:
     """The failure of a row with the columns of `FAILURE`."""
     reason, detail, attempts, final = row[5:]
-    return Failure(row_key(row), _typed(reason, str), text(detail), _typed(attempts, int), bool(final))
+    return Failure(row_key(row), _typed(reason, str), text(detail), amount(attempts), bool(amount(final)))
+
+
+def amount(value: Any) -> int:
+    """A count, or a sum of money or tokens."""
+    number: int = _typed(value, int)
+    if not 0 <= number <= MOST:
+        raise _damaged(value)
+    return number
+
+
+def name(value: Any) -> str:
+    """A text that is no `blob`."""
+    found: str = _typed(value, str)
+    return found
+
+
+def _price(value: Any) -> float:
+    price = float(_typed(value, int | float))
+    if not (math.isfinite(price) and price >= 0):
+        raise _damaged(value)
+    return price
 
 
 def _typed(value: Any, kind: Any) -> Any:

@@ -52,10 +52,23 @@ def test_a_closed_pipe_is_silent() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_stream_that_is_not_there() -> None:
-    command = f"exec {sys.executable} -m gis_builder --version >&-"
-    done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, check=False, timeout=120)
-    assert (done.returncode, done.stderr) == (0, b"")
+def closed(arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = f"exec {sys.executable} -m gis_builder {arguments}"
+    return subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, check=False, timeout=120)
+
+
+def test_a_result_that_goes_nowhere_is_no_success() -> None:
+    done = closed("--version >&-")
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        "error: standard output can't be written (Bad file descriptor); free space, or write elsewhere"
+    ]
+    assert closed("--version >&- 2>&-").returncode == 2
+
+
+def test_messages_may_go_nowhere() -> None:
+    assert closed("--version >/dev/null 2>&-").returncode == 0
+    assert closed("--no-such-option >&-").stderr.endswith("╯\n".encode())  # nothing was due on stdout
 
 
 @pytest.mark.parametrize("package", PACKAGES)

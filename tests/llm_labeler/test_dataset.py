@@ -298,6 +298,16 @@ def test_without_pairs_there_is_no_dataset(tmp_path: Path) -> None:
         write(tmp_path / "out", rows, {}, graded=False, statistics={"dropped": {"copy": 2}}, run=record())
     with pytest.raises(DataError, match="no LLM proposed any"):
         write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics={}, run=record())
+    unasked = {"dropped": {"not_answered": 6}, "proposals": 0}
+    with pytest.raises(
+        DataError, match=r"not_answered 6\): no question was answered; .*--max-cost"
+    ) as caught:
+        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=unasked, run=record())
+    assert "[filters]" not in str(caught.value)
+    doubts = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
+    with pytest.raises(DataError) as caught:
+        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=doubts, run=record())
+    assert str(caught.value).count("look at some") == 1
     assert not (tmp_path / "out").exists()
 
 

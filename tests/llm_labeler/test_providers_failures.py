@@ -156,6 +156,9 @@ def test_no_such_model() -> None:
         pytest.raises(ConfigError, match=r"HTTP 404.*it lists none; base_url usually ends in /v1"),
     ):
         reply_of(provider(server.base_url))
+    with serve(Options(models=("m" * 200,))) as server, pytest.raises(ConfigError) as caught:
+        check(provider(server.base_url))
+    assert f"it has {'m' * 59}…; set model" in str(caught.value)
     body = json.dumps({"error": {"code": "1211", "message": "Model does not exist"}})
     with playing_back(http(400, body)) as url, pytest.raises(ConfigError, match="no such model"):
         reply_of(provider(url, kind="glm"))

@@ -39,6 +39,19 @@ def prices(**fields: Any) -> Prices:
             {"kind": "openai", "model": "gpt-4o", "base_url": "http://localhost:4000/v1", "local": True},
             (2.5, 10.0),
         ),
+        # whatever local says, nobody but its maker has it, and a variant's price is not the model's
+        *(
+            ({**OWN, "model": model, "base_url": "http://localhost:4000/v1"}, expected)
+            for model, expected in (
+                ("GPT-4o", (2.5, 10.0)),
+                ("OpenAI/GPT-4o-2024-08-06", (2.5, 10.0)),
+                ("gpt-4o:extended", (None, None)),
+                ("openai/gpt-4o@2024", (None, None)),
+                ("ft:gpt-4o-mini:me", (None, None)),
+                ("gpt-5.1", (None, None)),
+                ("openai/gpt-oss-20b", (0.0, 0.0)),
+            )
+        ),
         ({"kind": "glm", "model": "glm-4-flash"}, (0.0, 0.0)),
         ({"kind": "glm", "model": "glm-4.6"}, (None, None)),  # in yuan
         ({"kind": "glm", "model": "glm-4.6", "base_url": "https://api.z.ai/api/paas/v4"}, (0.60, 2.20)),
@@ -57,6 +70,13 @@ def prices(**fields: Any) -> Prices:
 )
 def test_prices(fields: dict[str, Any], expected: tuple[float | None, float | None]) -> None:
     assert prices(**fields) == Prices(*expected)
+
+
+@pytest.mark.parametrize("field", ["price_in", "price_out"])
+def test_a_price_has_a_limit(field: str) -> None:
+    LlmSettings(**OWN, **{field: 10_000.0})
+    with pytest.raises(ValueError, match="less than or equal to 10000"):
+        LlmSettings(**OWN, **{field: 10_000.1})
 
 
 def test_the_built_in_members_have_known_prices() -> None:

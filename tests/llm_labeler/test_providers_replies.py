@@ -53,6 +53,8 @@ def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
         {"prompt_tokens": "5", "completion_tokens": 1},
         {"prompt_tokens": True, "completion_tokens": 1},
         {"prompt_tokens": 1e30, "completion_tokens": 1},
+        {"prompt_tokens": 10**8 + 1, "completion_tokens": 1},
+        {"prompt_tokens": 1, "completion_tokens": 1 << 40},
         [1, 2],
     ],
 )

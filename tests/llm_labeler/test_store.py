@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.budget import Spending
-from llm_labeler.records import Answer, Ask, AskKey, Failure, Reply, Usage
+from llm_labeler.provider import Prices
+from llm_labeler.records import MOST_PRICE, MOST_TOKENS, Answer, Ask, AskKey, Failure, Reply, Usage
 from llm_labeler.store import Batch, Store, chunks
 from pairkit.errors import ConfigError, DataError
 
@@ -72,11 +74,18 @@ def test_lone_surrogates_and_nul_survive(store: Store) -> None:
         ("answers", "finish = x'ff'"),
         ("answers", "prompt_tokens = 'many'"),
         ("answers", "completion_tokens = NULL"),
+        ("answers", "prompt_tokens = -1"),
+        ("answers", "completion_tokens = 1.5"),
         ("answers", "cost = 'free'"),
+        ("answers", "cost = -0.5"),
+        ("answers", "cost = 9e999"),
+        ("answers", "estimated = 'no'"),
         ("answers", "task = 'odd'"),
         ("answers", "llm = x'00'"),
         ("failures", "reason = x'00'"),
         ("failures", "attempts = 'x'"),
+        ("failures", "attempts = -1"),
+        ("failures", "final = x'00'"),
         ("failures", "detail = 1.5"),
     ],
 )
@@ -89,7 +98,46 @@ def test_a_row_that_nobody_here_wrote(store: Store, table: str, change: str) -> 
 
 
 @pytest.mark.parametrize(
-    "change", ["files = '['", "files = '[1]'", "keys = '7'", "keys = '{\"a\": 1}'", "keys = x'ff'"]
+    ("table", "column"),
+    [
+        *product(("spending", "in_flight", "batches"), ("prompt_tokens", "completion_tokens", "picodollars")),
+        *product(("spending", "batches"), ("requests",)),
+    ],
+)
+@pytest.mark.parametrize("value", ["-1", "'many'", "1.5", "9e999", f"{(1 << 62) + 1}", "x'00'"])
+def test_a_sum_that_nobody_here_wrote_enlarges_no_budget(
+    store: Store, table: str, column: str, value: str
+) -> None:
+    store.save_answer(an_answer())
+    store.begin(key_of(2), Usage(1, 1), 1.0)
+    store.save_batch(Batch("chatgpt", "b", "completed", {}, {"a": KEY}, Usage(1, 1), 1.0))
+    store._connection.execute(f"UPDATE {table} SET {column} = {value}")
+    for read in (store.spent, store.recover):
+        with pytest.raises(DataError, match="which `label` never writes"):
+            read()
+
+
+def test_sums_above_all_money_stay_at_their_highest(store: Store) -> None:
+    most = 1 << 62
+    for number in range(3):
+        answer = an_answer(key_of(number), cost=1e30)
+        store.save_answer(replace(answer, reply=replace(answer.reply, usage=Usage(most, most))))
+    store.begin(key_of(3), Usage(most, most), 1e30)
+    assert store.spent() == Spending(4, 2 * most, 2 * most, 2 * most, estimated=1)
+    assert store.recover() == 1
+    assert store.spent() == Spending(4, most, most, most, estimated=1)
+
+
+def test_the_dearest_calls_add_up(store: Store) -> None:
+    most = Usage(MOST_TOKENS, MOST_TOKENS)
+    cost = Prices(MOST_PRICE, MOST_PRICE).cost(most)
+    store.save_answer(replace(an_answer(cost=cost), reply=Reply("x", "stop", most, "gpt")))
+    assert store.spent() == Spending(1, MOST_TOKENS, MOST_TOKENS, 2 * 10**18)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["files = '['", "files = '[1]'", "keys = '7'", "keys = '{\"a\": 1}'", "keys = x'ff'", "picodollars = -1"],
 )
 def test_a_batch_that_nobody_here_wrote(store: Store, change: str) -> None:
     store.save_batch(Batch("chatgpt", "b", "completed", {}, {"a": KEY}, Usage(1, 1), None))
