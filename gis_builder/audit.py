@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from pairkit.length import share_long
+from pairkit.provenance import with_provenance
 from pairkit.records import SPLITS, LabelKind, PairDataset
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical
 
@@ -100,6 +101,7 @@ def audit(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> AuditRe
         dataset: Any pairs.
         threshold: Jaccard similarity of word triples from which texts are near-identical.
     """
+    dataset = with_provenance(dataset)
     by_page = dataset.has("url1", "url2")
     keys = ("url1", "url2") if by_page else ("text1", "text2")
     everything = pl.concat(

@@ -17,6 +17,7 @@ from rich.text import Text
 from pairkit.errors import ConfigError
 from pairkit.files import write_text
 from pairkit.printable import printable
+from pairkit.provenance import with_provenance
 from pairkit.records import PairDataset
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -51,7 +52,7 @@ def pick_pair(dataset: PairDataset, split: str, place: int, label: int | None) -
     """
     if split not in dataset.splits:
         raise ConfigError(f"--split {split}: {dataset.source} has {', '.join(dataset.splits)}")
-    rows = dataset.splits[split]
+    rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)
     if not 0 <= place < rows.height:
@@ -86,14 +87,15 @@ def _title(picked: Picked) -> str:
 
 def _head(row: dict[str, Any], side: str) -> str:
     number = row.get(f"number{side}")
-    return f"text{side}" if number is None else f"text{side}: {row['repo']}#{number}"
+    return f"text{side}" if number is None else f"text{side}: {row.get('repo') or ''}#{number}"
 
 
 def _caption(row: dict[str, Any]) -> str:
     evidence = row.get("evidence")
     if evidence:
         who = evidence["who"] or "an account that is gone"
-        said = f"{evidence['kind']} by {who} on {evidence['when'][:10]}: {evidence['url']}"
+        day = evidence["when"][:10] if evidence["when"] else "an unknown day"
+        said = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation, confidence = row.get("relation"), row.get("confidence")
         return f"{relation} ({confidence:.2f}), {said}" if relation and confidence is not None else said
     kind = row.get("negative_kind")

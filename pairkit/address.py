@@ -21,6 +21,7 @@ _URL = re.compile(
 )
 # Two slashes or a backslash could begin another host; a fragment is never sent.
 _PATH = re.compile(r'/(?!/)[!"$-\[\]-~]*')
+_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)  # a library or a server would go up by them
 
 
 class Origin(NamedTuple):
@@ -141,5 +142,5 @@ def origin_of(url: str) -> Origin | None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is a path, with or without a query, that can't lead to another host."""
-    return _PATH.fullmatch(text) is not None
+    """Whether a text is a path, with or without a query, that leads neither to another host nor upwards."""
+    return _PATH.fullmatch(text) is not None and not _DOTS.search(text.partition("?")[0])

@@ -117,7 +117,7 @@ def to_pairs(
         DataError: An empty text (unless `check` is off) or a label out of range; names the row, the first of
             which has the number `first_row`.
     """
-    frame = frame.with_row_index(_ROW, offset=first_row)
+    frame = _with_texts(frame, roles, where, first_row).with_row_index(_ROW, offset=first_row)
     if roles.label:
         pairs = _rows(frame, roles.text1, roles.text2, _label(frame, roles, where, label_values))
     else:
@@ -150,12 +150,48 @@ def to_rows(
     if roles.label:
         pairs = to_pairs(frame, roles, where, label_values=label_values, first_row=first_row)
         return pairs.select("text1", "text2", "label")
+    frame = _with_texts(frame, roles, where, first_row)
     names = {"anchor": roles.text1, "positive": roles.text2, "negative": roles.negative}
     if not roles.text2:
         names = {"text": roles.text1}
     texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items() if own)
     _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
     return texts
+
+
+def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
+    """The columns of these roles as texts; the label's too where it is bytes."""
+    texts = []
+    for name in filter(None, (roles.text1, roles.text2, roles.label, roles.negative)):
+        column = frame[name]
+        if column.dtype.is_nested():
+            raise DataError(
+                f"the column {one_line(name)} holds lists or structures; expected a single value in each row",
+                path=where,
+            )
+        if name == roles.label and column.dtype != pl.Binary:
+            continue
+        text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+        lost = text.is_null() & column.is_not_null()
+        if lost.any():
+            raise DataError(
+                f"{one_line(name)} holds bytes that are not UTF-8; expected a text",
+                path=where,
+                row=first_row + (lost.arg_max() or 0),
+            )
+        texts.append(text)
+    return frame.with_columns(texts)
+
+
+def _decoded(column: pl.Series) -> pl.Series:
+    """Bytes as texts, with null for those that are none: the library fails for all of them at once."""
+    texts = []
+    for value in column:
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
+    return pl.Series(column.name, texts, pl.String)
 
 
 def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:

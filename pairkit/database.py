@@ -127,16 +127,19 @@ def _touch_private(path: Path) -> None:
 
 
 def _check_files(path: Path) -> None:
-    """Refuse links, and what SQLite would find beside the file and act upon."""
+    """Refuse links, folders, pipes and the like, and what SQLite would find beside the file and act upon."""
     for ending in ("", "-wal", "-shm", "-journal"):
         sibling = path.with_name(path.name + ending)
         if sibling.is_symlink():
             raise ConfigError(f"{sibling}: is a link, where a file of ours belongs; remove the link")
-    if sibling.is_file() and sibling.stat().st_size >= len(_SUPER_JOURNAL):
-        with sibling.open("rb") as file:
+        if sibling.exists() and not sibling.is_file():
+            raise ConfigError(f"{sibling}: is no file, where one of ours belongs; move it away")
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.is_file() and journal.stat().st_size >= len(_SUPER_JOURNAL):
+        with journal.open("rb") as file:
             file.seek(-len(_SUPER_JOURNAL), os.SEEK_END)
             if file.read() == _SUPER_JOURNAL:  # ends in the name of a file, which SQLite would delete
-                raise DataError("no journal of ours: move it away and run again", path=sibling)
+                raise DataError("no journal of ours: move it away and run again", path=journal)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:

@@ -82,7 +82,7 @@ def read_rows(
         roles = find_roles(frame.columns, where, columns, single=True)
         return to_rows(frame, roles, where, label_values=label_values, first_row=first)
 
-    path = Path(source)
+    path = _place(source)
     if _is_text(path):
         return _splits(source, {_split_of(path): [(str(path), _lines(path))]}, split, rows)
     splits = _splits(source, _tables(source), split, rows)
@@ -104,7 +104,7 @@ def split_names(source: str | Path) -> list[str]:
         DataError: A folder without data.
         RemoteError: The hub could not be asked.
     """
-    path = Path(source)
+    path = _place(source)
     return [_split_of(path)] if _is_text(path) else list(_tables(source))
 
 
@@ -130,6 +130,19 @@ def _splits(
     return splits
 
 
+def _place(source: str | Path) -> Path:
+    """The source as a path, of which it can be said whether anything is there."""
+    path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
+            " hub name such as owner/dataset"
+        ) from error
+    return path
+
+
 def _is_text(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith((".txt", ".txt.gz"))
 
@@ -142,7 +155,7 @@ def _lines(path: Path) -> pl.DataFrame:
 
 def _tables(source: str | Path) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
     """Each split's tables with their names; splits in the usual order."""
-    path = Path(source)
+    path = _place(source)
     if path.is_dir():
         files = _data_files(path)
     elif path.exists() or is_table(path):

@@ -156,7 +156,13 @@ class Client:
         grown = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
         # After a named wait the limit should be over: if it is not, do not hammer.
         seconds = grown if answer.wait_s is None else max(answer.wait_s, grown if waits > 1 else 0.0)
-        if seconds > self._settings.max_wait_s or waits > self._settings.attempts:
+        if waits > self._settings.attempts:
+            raise RateLimited(
+                f"the server's limit ({answer.message}) was there after each of {waits - 1} waits; run the "
+                "same command again later",
+                seconds,
+            )
+        if seconds > self._settings.max_wait_s:
             raise RateLimited(
                 f"the server's limit ({answer.message}) lasts {seconds:.0f} s more; run the same command "
                 "again then, or raise max_wait_s",

@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
-from gis_builder.github.pages import Pages
+from gis_builder.github.pages import LEAST_ITEMS, Pages
 from gis_builder.github.query import Query
 from gis_builder.github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder.github.settings import CrawlSettings
@@ -51,7 +51,7 @@ class RestClient(Client):
             if reply.status not in REDIRECTS:
                 return reply
             if reply.location is None:
-                raise BadReply(f"{path}: the server redirects to another host; give that one as --api-url")
+                raise BadReply(f"{path}: the server redirects {reply.message}")
             here = reply.location
         raise BadReply(f"{path}: the server redirects in a circle; run the same command again to go on")
 
@@ -70,7 +70,7 @@ class RestClient(Client):
     def get_all(self, path: str, answer: Decoder[list[Numbered]]) -> Iterator[Numbered]:
         """The items of a list, asked for page by page; see `get_list`."""
         cursor: str | None = path
-        pages = Pages(path, path, most=_MOST_ITEMS)
+        pages = Pages(path, path, most=_MOST_ITEMS, least=LEAST_ITEMS)
         while cursor:
             items, reply = self.get_list(cursor, answer)
             yield from items

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from msgspec.json import Decoder
 
 from gis_builder.decoding import stamp
-from gis_builder.github.pages import Pages
+from gis_builder.github.pages import LEAST_ITEMS, MOST_ITEMS, Pages, most_of
 from gis_builder.github.parse import well_formed
 from gis_builder.github.rest_client import COMMENTS, EVENTS, ISSUES, RestCrawl
 from gis_builder.github.rest_transport import RestReply
@@ -85,7 +85,10 @@ class Lists:
                 f"table tasks: the cursor {task.cursor[:100]!r} is no path on a server; use another --work",
                 path=self._crawl.store.path,
             )
-        pages = Pages(f"{self._repo} {name}", task.cursor)
+        # An update knows of how many issues there were, not of how many there are.
+        known = self._row.max_number if name == "issues" and self._since is None else None
+        most = MOST_ITEMS if known is None else most_of(known)
+        pages = Pages(f"{self._repo} {name}", task.cursor, most=most, least=LEAST_ITEMS)
         while not task.done:
             task = self._step(task, first, take, pages)
             self._crawl.tell(self._repo, *self._progress(name, task))

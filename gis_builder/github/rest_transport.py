@@ -33,8 +33,8 @@ class RestReply(Generic[T]):
     status: int
     value: T | None = None  # of a 200
     next: str | None = None  # the next page of a list
-    location: str | None = None  # of a redirect; None where it leads to another host
-    message: str = ""  # of anything but a 200
+    location: str | None = None  # of a redirect; None where it leads elsewhere
+    message: str = ""  # of anything but a 200; of a redirect, where else it leads
 
 
 class RestTransport:
@@ -66,10 +66,19 @@ class RestTransport:
             except Malformed as error:
                 return bad_reply(f"a reply without what was asked for ({error})")
         if raw.status in REDIRECTS:
-            reply = replace(reply, location=self._address.path_of(raw.headers.get("location", "")))
+            location = raw.headers.get("location", "")
+            path = self._address.path_of(location)
+            reply = replace(reply, location=path, message="" if path else _elsewhere(location))
         elif found := _NEXT.search(raw.headers.get("link", "")):
             following = self._address.path_of(found[1], any_host=True)
             if following is None:
                 return bad_reply("a next page that is nowhere on it")
             reply = replace(reply, next=following)
         return Answer(AnswerKind.OK, data=reply, budget=answer.budget)
+
+
+def _elsewhere(location: str) -> str:
+    """Where a redirect leads that is not followed."""
+    if "//" in location:
+        return "to another host; give that one as --api-url"
+    return f"to {location[:60]!r}, which is no URL and no path from the root; run the same command again"

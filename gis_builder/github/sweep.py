@@ -10,7 +10,7 @@ from gis_builder.github.check import look_again
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.nodes import Listing, ListingHome
-from gis_builder.github.pages import Pages
+from gis_builder.github.pages import MOST_ITEMS, Pages, most_of
 from gis_builder.github.parse import ParsedThread, parse_thread
 from gis_builder.github.query import Query
 from gis_builder.github.topup import top_up
@@ -65,7 +65,7 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
     stored = crawl.store.tasks(start.repo, start.kind)
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
-    pages = Pages(f"{start.repo} issues", task.cursor)
+    pages = Pages(f"{start.repo} issues", task.cursor, most=most_of(total) if total else MOST_ITEMS)
     while not task.done:
         after, since = task.cursor, task.state.get("since")
 

@@ -111,3 +111,11 @@ def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
     assert "mean" in text
     assert "3.50" in text
     assert "%" not in text.splitlines()[2].split("3.50")[0]
+
+
+@pytest.mark.parametrize("cluster", [None, [1], 7])
+def test_a_cluster_of_another_kind(cluster: object) -> None:
+    rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "cluster": [cluster]})
+    other = rows.with_columns(text1=pl.lit("c"), text2=pl.lit("d"))
+    found = audit(PairDataset({"train": rows, "test": other}, "made up")).shared_clusters
+    assert found.count == (cluster == 7)

@@ -186,3 +186,13 @@ def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
 )
 def test_addresses(root: str, url: str) -> None:
     assert CrawlSettings(api_url=root).graphql_url == url
+
+
+def test_a_limit_that_outlasts_every_wait_is_called_so(asking) -> None:
+    plan = FaultPlan(rules=(Rule(kind="too_many_429", probability=1),), retry_after_s=0)
+    client, waits = asking(plan, attempts=2, secondary_wait_s=0.0)
+    with pytest.raises(
+        RateLimited, match=r"was there after each of 2 waits; run the same command again later"
+    ):
+        client.ask(ASK)
+    assert len(waits) == 2

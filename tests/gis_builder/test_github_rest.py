@@ -419,7 +419,7 @@ SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
 def test_no_redirect_or_link_leads_to_another_host(canned, evil, shape: str) -> None:
     host, heard = evil
     url = canned(lambda path, query: (301, {"location": shape.format(host)}, {}))
-    with pytest.raises(BadReply, match="redirects to another host"):
+    with pytest.raises(BadReply, match="redirects to "):
         RestClient(quick(url), Token(SECRET, url)).get("/repos/acme/rocket", REPOSITORY)
     url = canned(lambda path, query: (200, {"link": f'<{shape.format(host)}>; rel="next"'}, []))
     client = RestClient(quick(url, attempts=2), Token(SECRET, url))
@@ -531,3 +531,28 @@ def test_comments_that_a_list_lacks_are_fetched_by_number(canned, store: Store) 
 
     sweep(canned(answer), store, ROCKET)
     assert [len(thread.comments) for thread in store.threads(ROCKET)] == [1, 1, 1]
+
+
+def test_a_redirect_to_no_path_is_called_what_it_is(canned) -> None:
+    url = canned(lambda path, query: (302, {"location": "repos/o/r"}, {}))
+    with pytest.raises(BadReply, match="redirects to 'repos/o/r', which is no URL and no path from the root"):
+        RestClient(quick(url), Token("t", url)).get("/repos/acme/rocket", REPOSITORY)
+
+
+def test_a_list_of_ever_new_pages_ends(canned, tmp_path: Path) -> None:
+    """One more comment on each page, and a next page for ever."""
+    asked: list[str] = []
+
+    def answer(path: str, query: dict[str, str]) -> tuple[int, dict[str, str], object]:
+        asked.append(path)
+        return (
+            200,
+            {"link": f'</x?page={len(asked)}>; rel="next"'},
+            [{"id": len(asked), "created_at": "2020-01-01T00:00:00Z"}],
+        )
+
+    url = canned(answer)
+    client = RestClient(quick(url), Token("t", url))
+    with pytest.raises(BadReply, match="gave no more than 100 items on 100 pages"):
+        list(client.get_all("/x", COMMENTS))
+    assert len(asked) == 100

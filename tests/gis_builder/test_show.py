@@ -89,3 +89,22 @@ def test_what_a_dataset_says_is_no_markup() -> None:
     picture = console.file.getvalue()
     for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
         assert words in picture
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"evidence": [{"kind": "x", "url": "y"}]},
+        {
+            "evidence": [{"kind": "x", "url": "y", "who": None, "when": None}],
+            "relation": "r",
+            "confidence": "x",
+        },
+        {"number1": 7, "number2": [[1]]},
+    ],
+)
+def test_provenance_of_another_kind(columns: dict[str, object]) -> None:
+    rows = pl.DataFrame({"text1": ["words"], "text2": ["b"], "label": [1], **columns})
+    console = Console(file=io.StringIO(), width=100)
+    print_pair(console, pick_pair(PairDataset({"train": rows}, "made up"), "train", 0, None))
+    assert "words" in console.file.getvalue()  # type: ignore[attr-defined]

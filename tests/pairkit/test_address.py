@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from urllib.parse import urlsplit
 
 import pytest
@@ -157,3 +158,26 @@ def test_links_are_paths_below_the_root() -> None:
     assert address.path_of("http://inside:8080/api/v3/repos", any_host=True) == "/repos"
     for nowhere in ("@evil/x", "https://inside//evil", "https://me@evil/x", "http://["):
         assert address.path_of(nowhere, any_host=True) is None
+
+
+@pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
+def test_no_segment_leads_up(dots: str) -> None:
+    address = read("http://h/tenant/api")
+    for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
+        with pytest.raises(BadReply, match="no path on this server"):
+            address.join(path)
+        assert address.path_of(f"http://h/tenant/api{path}") is None
+    assert address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
+    with pytest.raises(ConfigError, match="expected a server's root"):
+        read(f"http://h/tenant/{dots}")
+
+
+@given(st.lists(st.sampled_from(["/", ".", "..", "%2e", "%2E", "%2f", "a", "?", ";", "%252e"]), max_size=8))
+@example(["/", "..", "/", "..", "/", "a"])
+def test_what_is_joined_stays_below_the_root(parts: list[str]) -> None:
+    try:
+        url = read("http://h/tenant/api").join("".join(parts))
+    except BadReply:
+        return
+    seen = urlsplit(requests.Request("GET", url).prepare().url or "").path
+    assert f"{posixpath.normpath(seen)}/".startswith("/tenant/api/")

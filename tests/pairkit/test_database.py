@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -155,3 +156,10 @@ def test_rights_are_mended(store: Path) -> None:
     store.chmod(0o644)
     open_database(store, SCHEMA, create=True, absent="").close()
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+def test_a_pipe_is_refused_in_plain_words(tmp_path: Path, ending: str) -> None:
+    os.mkfifo(tmp_path / f"toys.sqlite{ending}")
+    with pytest.raises(ConfigError, match=f"toys.sqlite{ending}: is no file, where one of ours belongs"):
+        open_database(tmp_path / "toys.sqlite", SCHEMA, create=True, absent="")

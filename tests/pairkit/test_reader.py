@@ -273,3 +273,29 @@ def test_one_split_one_kind_of_row(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the files of train differ.*anchor, positive, negative"):
         read_rows(tmp_path)
     assert split_names(tmp_path) == ["train"]
+
+
+@pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
+def test_a_name_that_is_too_long_for_a_file(source: str) -> None:
+    for read in (read_pairs, read_rows):
+        with pytest.raises(ConfigError, match=r"can't be looked up \(File name too long\)"):
+            read(source)
+
+
+@pytest.mark.parametrize("name", ["text2", "label"])
+def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path, name: str) -> None:
+    columns = {"text1": ["a", "b"], "text2": [b"c", b"d"], "label": [b"1", b"0"]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+    assert read_pairs(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
+    pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=rf"a\.parquet:2: {name} holds bytes that are not UTF-8"):
+        read_pairs(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", ["text1", "label"])
+def test_a_list_is_no_text(tmp_path: Path, name: str) -> None:
+    pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], name: [[1]]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    with pytest.raises(DataError, match=rf"the column {name} holds lists or structures"):
+        read_pairs(tmp_path / "a.parquet")

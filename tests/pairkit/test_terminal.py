@@ -115,3 +115,10 @@ def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.Cap
     with pytest.raises(ValueError, match="not JSON compliant"):
         terminal.print_json({"value": float("nan")})
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [("0", 80), ("9", 80), ("20", None), ("x", None), (None, None)]
+)
+def test_a_width_without_room_for_words_is_none(columns: str | None, width: int | None) -> None:
+    assert terminal.width_given(columns) == width
