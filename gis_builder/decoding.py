@@ -31,6 +31,10 @@ _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _PLACE = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 
+_REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
+# What people call a form, by what its expression has and those further down have not.
+_FORMS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+
 T = TypeVar("T")
 
 
@@ -110,5 +114,11 @@ def _explain(error: Exception) -> str:
     match = _PLACE.fullmatch(str(error))
     words, place = match.groups() if match else (str(error), "")
     words = words.replace("`", "")
-    words = words[:1].lower() + words[1:]
+    words = _REGEX.sub(_form, words)
+    if not words[:2].isupper():  # "JSON" stays
+        words = words[:1].lower() + words[1:]
     return f"{place}: {words}" if place else words
+
+
+def _form(expression: re.Match[str]) -> str:
+    return next((name for part, name in _FORMS.items() if part in expression[1]), "a word")

@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+from polars.datatypes import DataType, DataTypeClass
 
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.parquet import write_parquet
+from pairkit.printable import one_line
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
@@ -138,7 +140,15 @@ def export_pairs(
 
     Raises:
         ConfigError: A file of that name stands there and is not the one that would be written.
+        DataError: A column holds bytes, which neither format has.
     """
+    for rows in dataset.splits.values():
+        for name, dtype in rows.schema.items():
+            if _holds_bytes(dtype):
+                raise DataError(
+                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
+                    path=dataset.source,
+                )
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"
@@ -153,6 +163,14 @@ def export_pairs(
     return list(texts)
 
 
+def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _holds_bytes(dtype.inner)
+    return dtype == pl.Binary
+
+
 def _inert(rows: pl.DataFrame) -> pl.DataFrame:
     """Cells and names that no spreadsheet takes for formulas."""
     names = {name: f"'{name}" for name in rows.columns if re.match(_FORMULA, name)}
@@ -163,7 +181,11 @@ def _flat(rows: pl.DataFrame) -> pl.DataFrame:
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     return rows.with_columns(
         pl.Series(
-            name, [None if v is None else json.dumps(v, ensure_ascii=False) for v in rows[name].to_list()]
+            name,
+            [
+                None if v is None else json.dumps(v, ensure_ascii=False, default=str)
+                for v in rows[name].to_list()
+            ],
         )
         for name in nested
     )

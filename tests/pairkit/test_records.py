@@ -3,13 +3,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+from datetime import date
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from pairkit.card import dataset_card, table
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from pairkit.length import estimated_tokens, share_long
 from pairkit.reader import read_pairs
 from pairkit.records import PairDataset, card_files, export_pairs, write_dataset
@@ -160,3 +161,18 @@ def test_export_replaces_no_other_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is there already"):
         export_pairs(dataset, tmp_path, "csv")
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
+@pytest.mark.parametrize("file_format", ["jsonl", "csv"])
+def test_bytes_are_not_exported(tmp_path: Path, value: object, file_format: str) -> None:
+    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
+    with pytest.raises(DataError, match=f"x: the column raw holds bytes, which {file_format} can't"):
+        export_pairs(PairDataset({"train": frame}, "x"), tmp_path, file_format)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dates_in_lists_are_exported_as_text(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "days": [[date(2020, 1, 2)]]})
+    (sheet,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path, "csv")
+    assert "2020-01-02" in sheet.read_text()
