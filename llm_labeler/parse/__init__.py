@@ -13,7 +13,8 @@ markup       line ends, HTML and XML, LaTeX, headings, fences
       titles, usual      marked lines that are titles; unusual marks
     prose                blocks, lines, the sentences of one paragraph
     └ sentence ─ remarks ─ quotes    one sentence without label, markup, remarks and quotes
-items                 what the items say of each other: taken back, translated, said again
+damage                words without order, bold type left open: a broken model, a cut answer
+items                 what the items say of each other: taken back, translated, said again, parted by signs
 names                 what keys, columns, tags, labels and headings say of what they name
 wording, phrases, commentary     introductions, notes, refusals, echoes, reasoning by their words
 ```

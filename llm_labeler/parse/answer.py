@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from llm_labeler.finish import Ending, ending_of
 from llm_labeler.parse import wording
+from llm_labeler.parse.damage import is_left_bold
 from llm_labeler.parse.fields import items_of
 from llm_labeler.parse.inline import separated
 from llm_labeler.parse.items import after_refusal, compared
@@ -65,7 +66,8 @@ def parse_answer(
     items += after_refusal(_read(parts.text, asked))
     items += [Item(tidy(piece), reason) for reason, piece in parts.after]
     items = compared(items, asked.source, size)
-    ending = "cut" if len(raw) > MAX_CHARS else asked.ending
+    is_cut = len(raw) > MAX_CHARS or (asked.ending == "complete" and is_left_bold(parts.text, asked.source))
+    ending = "cut" if is_cut else asked.ending
     items = widened(_within_size(_ended(items, ending), size), answer)
     if len(raw) > MAX_CHARS:
         items.append(Item(tidy(plain(raw[MAX_CHARS : MAX_CHARS + _EXCERPT])), "unread"))
@@ -114,7 +116,7 @@ def _from_json(found: Found, asked: _Asked) -> list[Item]:
         elif len(kept) == 1 and "\n" in item.text.strip():
             items += _read_text(plain(item.text), asked)  # a list within the only string
         else:
-            items += refine(plain(item.text), source)
+            items += refine(plain(item.text), source, is_value=len(kept) > 1)
     if not items:
         items = [Item("", "empty_answer")]
     if asked.ending == "complete" and not found.is_closed:

@@ -9,11 +9,13 @@ from llm_labeler.parse.source import Source, is_foreign
 from llm_labeler.records import Item
 
 _BEFORE = ("thinking", "echo", "preamble", "outside_list")
+_SEPARATORS = (";", ",", "、")
 
 
 def compared(items: list[Item], source: Source, size: int | None) -> list[Item]:
     """Items in which those are turned down that only the others betray."""
     items = _without_corrected(_without_made_up_turns(items, source), source, size)
+    items = _without_separators(items, source)
     return _with_like_remarks(_without_translations(_without_source(items, source), source), source)
 
 
@@ -51,6 +53,19 @@ def _without_translations(items: list[Item], source: Source) -> list[Item]:
     if all(n in foreign for n, item in enumerate(items) if item.reason is None):
         return items
     return [replace(item, reason="remark") if n in foreign else item for n, item in enumerate(items)]
+
+
+def _without_separators(items: list[Item], source: Source) -> list[Item]:
+    """Items without the semicolon or comma that parts each sentence from the next: the last may lack it."""
+    kept = [item.text for item in items if item.reason is None]
+    for sign in _SEPARATORS:
+        if (
+            len(kept) > 1
+            and not source.text.endswith(sign)
+            and all(said.endswith(sign) for said in kept[:-1])
+        ):
+            return [item if item.reason else Item(item.text.removesuffix(sign).rstrip()) for item in items]
+    return items
 
 
 def _without_made_up_turns(items: list[Item], source: Source) -> list[Item]:

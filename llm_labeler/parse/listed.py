@@ -135,7 +135,7 @@ def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -
     if above.kind != "outside" and above.is_empty:
         return True
     said = tidy(line)
-    if above.kind != "outside" and is_foreign(said, above.text) and is_foreign(said, source.text):
+    if above.kind != "outside" and is_foreign(said, above.lines[-1]) and is_foreign(said, source.text):
         return False
     reason = wording.aside(said, source, None) if above.kind != "outside" else None
     is_tail = line[:1] in " \t" and not after_blank and reason == "preamble"  # "… such⏎   as:"

@@ -121,6 +121,8 @@ def offered(said: str, source: Source) -> list[tuple[str, bool]] | None:
 
 def _is_whole(span: re.Match[str], source: Source) -> bool:
     quoted = span[span.lastgroup or 0]
+    if quoted[0].islower() and source.text[:1].isupper() and not _ENDED.search(quoted):
+        return False  # words of the sentence around them
     is_long = 5 * size_of(quoted) >= 3 * source.size
     is_whole = is_long or (source.is_as_long_as(quoted) and _ENDED.search(quoted) is not None)
     return is_whole and (span.lastgroup != "single" or quoted.count(" ") > 1)

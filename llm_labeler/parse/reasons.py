@@ -8,7 +8,8 @@ from types import MappingProxyType
 REASONS: Mapping[str, str] = MappingProxyType(
     {
         "empty_answer": "the answer has no text",
-        "unparsable": "it can't be read as a sentence: a page of HTML, JSON without text, bare signs",
+        "unparsable": "it can't be read as a sentence: a page of HTML, JSON without text, bare signs, words"
+        " without order",
         "unread": "it stands beyond the first million characters of the answer",
         "thinking": "the model's reasoning and its drafts, between <think> marks or before its final answer",
         "echo": "the prompt, or the sentence asked about, said again",

@@ -103,7 +103,8 @@ def _is_content(line: str, source: Source) -> bool:
 
 def _leads(answers: re.Match[str], about: str, source: Source) -> bool:
     """Whether the label below `Sentence: …` is that of an answer to it."""
-    return role_of(answers.group()) == "sentence" or not source.is_like(about)
+    role = role_of(answers.group())
+    return role == "sentence" or (role is None and not source.is_like(about))
 
 
 def _is_about_source(said: str, source: Source) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from llm_labeler.parse import wording
+from llm_labeler.parse.damage import is_salad
 from llm_labeler.parse.labels import inner_label, label_end, without_call
 from llm_labeler.parse.quotes import offered, unquote
 from llm_labeler.parse.remarks import without_remarks
@@ -24,27 +25,38 @@ _STRUCK = re.compile(r"~~[^~]{1,500}~~ ?")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]{1,2000})(?<=\S)\*(?![\w*])")
 
 
-def refine(piece: str, source: Source, rounds: int = _ROUNDS) -> list[Item]:
-    """The items in one piece of an answer: its sentence, and whatever stands with it and is turned down."""
+def refine(piece: str, source: Source, rounds: int = _ROUNDS, *, is_value: bool = False) -> list[Item]:
+    """The items in one piece of an answer: its sentence, and whatever stands with it and is turned down.
+
+    A value of data is the sentence itself, whatever it quotes; a piece of other text may talk of the
+    sentence that it quotes.
+    """
     said = tidy(piece)
     if not any(character.isalnum() for character in said):
         return [Item(said, "unparsable")] if said else []
+    if is_salad(said, source):
+        return [Item(said, "unparsable")]
     before, rest = _after_echo(said, source)
     reason = wording.aside(said, source, None)
     if reason is not None and not before and not _may_be_sentence(said, reason, source):
         return [Item(said, reason)]
-    return [*([Item(before, "echo")] if before else []), *_refined(rest, said, source, rounds)]
+    return [*([Item(before, "echo")] if before else []), *_refined(rest, said, source, rounds, is_value)]
 
 
-def _refined(rest: str, said: str, source: Source, rounds: int) -> list[Item]:
+def _refined(rest: str, said: str, source: Source, rounds: int, is_value: bool) -> list[Item]:
     """The items in a piece that no echo stands before."""
-    if (stretches := offered(rest[label_end(rest, source) :], source)) is not None:
+    stretches = None if is_value else offered(rest[label_end(rest, source) :], source)
+    if stretches is not None:
         return [item for text, is_quoted in stretches for item in _quoted(text, is_quoted, source)]
     tags, bare, remarks = without_remarks(rest, source)
     sentence = strip_clothes(bare, source)
     if not any(character.isalnum() for character in sentence):
         return [Item(said, "preamble")]  # a label of nothing
-    inner = [Item(sentence)] if sentence == said or not rounds else refine(sentence, source, rounds - 1)
+    inner = (
+        [Item(sentence)]
+        if sentence == said or not rounds
+        else refine(sentence, source, rounds - 1, is_value=is_value)
+    )
     return [
         *(Item(tag, "remark") for tag in tags),
         *inner,

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from unicodedata import normalize
 
-_LETTERS = re.compile(r"[^\W\d_]")
 _FOREIGN = 0.7
 _WORD = re.compile(r"\w+")
+# Where Unicode's blocks of one script after the other begin; Chinese and Japanese share their signs.
+_SCRIPTS = (
+    (0x0000, "Latin"),
+    (0x0370, "Greek"),
+    (0x0400, "Cyrillic"),
+    (0x0530, "Armenian"),
+    (0x0590, "Hebrew"),
+    (0x0600, "Arabic"),
+    (0x0900, "Indic"),
+    (0x0E00, "Thai"),
+    (0x0F00, "other"),
+    (0x10A0, "Georgian"),
+    (0x1100, "Hangul"),
+    (0x1200, "other"),
+    (0x1E00, "Latin"),
+    (0x1F00, "Greek"),
+    (0x2000, "other"),
+    (0x2E80, "Han"),
+    (0xAC00, "Hangul"),
+    (0xD7B0, "other"),
+    (0xF900, "Han"),
+    (0xFB50, "Arabic"),
+    (0xFF00, "Han"),
+)
+_STARTS = [start for start, _ in _SCRIPTS]
 # Scripts without spaces: each character is as much as a word.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
@@ -34,14 +60,23 @@ def size_of(text: str) -> int:
 
 
 def is_foreign(one: str, other: str) -> bool:
-    """Whether one of two texts is in Latin letters and the other isn't: then it is a translation."""
-    return len(one) > 3 and abs(_latin(one) - _latin(other)) > _FOREIGN
+    """Whether two texts are in different scripts: then one is a translation, or a rendering of its sounds."""
+    if len(one) <= 3:
+        return False
+    if one.isascii() and other.isascii():
+        return False
+    ours, theirs = _shares(one), _shares(other)
+    return bool(ours) and any(share - ours.get(script, 0) > _FOREIGN for script, share in theirs.items())
 
 
-def _latin(text: str) -> float:
-    """Share of Latin letters; a half where there are no letters."""
-    letters = _LETTERS.findall(text)
-    return sum(letter < "\u0250" for letter in letters) / len(letters) if letters else 0.5
+def _shares(text: str) -> dict[str, float]:
+    """Share of each script among the letters of `text`; nothing where there are no letters."""
+    counts: Counter[str] = Counter()
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            counts[_SCRIPTS[bisect_right(_STARTS, ord(character)) - 1][1]] += count
+    total = counts.total()
+    return {script: count / total for script, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)

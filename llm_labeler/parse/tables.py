@@ -8,7 +8,7 @@ import re
 from llm_labeler.parse import wording
 from llm_labeler.parse.names import polarity_of, role_of
 from llm_labeler.parse.sentence import refine
-from llm_labeler.parse.source import Source, size_of, tidy
+from llm_labeler.parse.source import Source, is_foreign, size_of, tidy
 from llm_labeler.records import Item, Polarity
 
 _RULE = re.compile(r"[ \t|:+-]+$")
@@ -130,6 +130,7 @@ def _columns(
     roles = [role_of(name.strip("*_` ")) for name in names]
     has_own = any(polarity_of(name) == polarity for name in names)
     unnamed: list[int] = []
+    translations = _translations(body, width, source)
     for column in range(width):
         cells = [row[column] for row in body if column < len(row) and row[column]]
         role = roles[column] if column < len(roles) else None
@@ -140,7 +141,7 @@ def _columns(
             reasons[column] = "echo"
         elif polarity and has_own and spoken not in (None, polarity):
             reasons[column] = "other_polarity"
-        elif role == "side":
+        elif role == "side" or column in translations:
             reasons[column] = "side_field"
         elif role == "sentence":
             reasons[column] = None
@@ -156,6 +157,22 @@ def _columns(
         ]
         reasons[words[-1] if words else width - 1] = None
     return reasons
+
+
+def _translations(body: list[list[str]], width: int, source: Source) -> set[int]:
+    """Columns in another script than the source, where one of sentences is in the same."""
+    texts = [" ".join(row[column] for row in body if column < len(row)) for column in range(width)]
+    foreign = {column for column, text in enumerate(texts) if is_foreign(text, source.text)}
+    whole = (
+        all(
+            source.is_as_long_as(row[column]) and not source.is_said_by(row[column])
+            for row in body
+            if row[column:]
+        )
+        for column in range(width)
+        if column not in foreign
+    )
+    return foreign if any(whole) else set()
 
 
 def _of_unnamed(columns: list[int], body: list[list[str]], source: Source) -> dict[int, str | None]:

@@ -381,3 +381,21 @@ def test_marks_alone_introduce_nothing() -> None:
 
 def test_every_reason_has_a_meaning() -> None:
     assert all(reason.replace("_", "").islower() and meaning for reason, meaning in REASONS.items())
+
+
+QUOTING = 'The firm is in the hands of "the two sisters".'
+OFFERS = 'The firm is in the hands of "The Two Sisters".'
+
+
+def test_words_that_a_sentence_quotes_are_no_sentence() -> None:
+    text = "Two sisters own the company."
+    assert kept(f"1. {QUOTING}\n2. It belongs to two sisters.", text)[0] == QUOTING
+    assert kept(json.dumps([OFFERS, "It belongs to two sisters."]), text)[0] == OFFERS
+    assert kept(json.dumps({"answer": 'You could say "It belongs to two sisters."'}), text) == [
+        "It belongs to two sisters."
+    ]
+
+
+def test_semicolons_that_part_items_go_in_any_width() -> None:
+    assert kept(f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT) == [ZH_ONE[:-1], ZH_TWO]
+    assert kept("1. Someone plays the guitar;\n2. He plays;") == ["Someone plays the guitar", "He plays"]

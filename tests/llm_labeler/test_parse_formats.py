@@ -13,7 +13,18 @@ from .answer_formats import Format, precision_and_recall, read
 
 FORMATS = [
     one
-    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "runaway")
+    for name in (
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "runaway",
+    )
     for one in read(name)
 ]
 

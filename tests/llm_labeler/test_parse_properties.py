@@ -278,6 +278,10 @@ ADVERSARIES = {
     "backslashes": '"' + "\\" * LONG + '"',
     "python": "[" + "'x', " * (LONG // 5) + "]",
     "surrogates": "\ud800" * LONG,
+    "one number": "1. a.\n" * (LONG // 6),
+    "open bold": "a\n**" * (LONG // 4),
+    "salad": "the the , , " * (LONG // 12),
+    "two scripts": "| a | 中 |\n" * (LONG // 10),
     "ligatures": "ﷺ1. " * (LONG // 4),
 }
 
