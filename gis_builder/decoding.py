@@ -13,14 +13,19 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-MOST_NUMBER = 2**31 - 1  # GraphQL's Int
+MOST_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
+_MOST_COUNT = 2**31 - 1  # GraphQL's Int
 MOST_ID = 2**63 - 1  # SQLite's integer
 
 Number = Annotated[int, Meta(ge=1, le=MOST_NUMBER)]
-Count = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]
+NumberOrNone = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]  # 0 where a tracker has none yet
+Count = Annotated[int, Meta(ge=0, le=_MOST_COUNT)]
 Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
 DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
-RepoName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z", max_length=200)]
+_REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # `../..` leads elsewhere
+RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
+RepoNameOrEmpty = Annotated[str, Meta(pattern=rf"\A(?:{_REPO})?\Z", max_length=200)]
+Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration that may grow
 Cursor = Annotated[str, Meta(max_length=2000)]
@@ -55,7 +60,7 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
         Malformed: it is no JSON, nested too deep, or not what the decoder is for.
     """
     try:
-        return decoder.decode(_whole_characters(bytes(body)))
+        return decoder.decode(whole_characters(bytes(body)))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(_explain(error)) from None
     except RecursionError:
@@ -80,9 +85,11 @@ def stamp(moment: datetime) -> str:
     Raises:
         Malformed: it is outside of the years 1970 to 9998, which nothing behind need reckon with.
     """
-    if not 1970 <= moment.year < 9999:
+    if 1970 <= moment.year < 9999:
+        moment = moment.astimezone(UTC)
+    if not 1970 <= moment.year < 9999:  # in this zone, too
         raise Malformed("a time in a year that no tracker has seen")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:
@@ -101,7 +108,8 @@ def whole_text(text: str | None) -> str:
     return text
 
 
-def _whole_characters(body: bytes) -> bytes:
+def whole_characters(body: bytes) -> bytes:
+    """A JSON text in which an escape of half a surrogate pair is a question mark."""
     if not _HALF.search(body):
         return body
     return _ESCAPE.sub(lambda match: b"?" if match[1] else match[0], body)

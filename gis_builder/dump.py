@@ -18,29 +18,63 @@ A folder without such files may hold what other tools saved, see `gis_builder.sa
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from gis_builder.decoding import Malformed, RepoName, convert
-from gis_builder.rest_records import comment_record, event_record, issue_record
-from gis_builder.saved import KINDS, is_saved, read_saved, saved_files
+from msgspec.json import Decoder
+
+from gis_builder.decoding import (
+    Malformed,
+    Node,
+    Number,
+    Reference,
+    RepoName,
+    convert,
+    decode,
+    stamp_or_none,
+)
+from gis_builder.rest_records import (
+    EVENT_KINDS,
+    CommentObject,
+    EventObject,
+    IssueObject,
+    RepoObject,
+    comment_record,
+    event_record,
+    issue_record,
+    reference,
+)
+from gis_builder.saved import is_saved, read_saved, saved_files
 from pairkit.errors import DataError
-from pairkit.lines import read_objects
+from pairkit.lines import read_objects, read_whole
 
 Object = dict[str, Any]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
-_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)$")
-_REFERENCE = re.compile(r"[^/\s#]+/[^/\s#]+#\d+")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_MOST_NUMBER = 2**31 - 1  # GraphQL's Int
-_MOST_ID = 2**63 - 1
+_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
+_MOST_REPO_BYTES = 1 << 20  # of a repo.json
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OBJECT = Decoder(dict[str, Any])
+
+
+class MissingObject(Node, frozen=True):
+    """A number that is gone."""
+
+    number: Number
+    status: Literal["deleted", "transferred"]
+    to: Reference | None = None
+
+
+class RepoFile(RepoObject, frozen=True):
+    """A repo.json: GitHub's object, and the names that the repository had before."""
+
+    previous_names: list[RepoName] | None = None
+    description: str | None = None
 
 
 class Row(NamedTuple):
@@ -102,7 +136,10 @@ class Dump:
 
 
 class SavedDump(Dump):
-    """A folder, or a file, of JSON that other tools saved."""
+    """A folder, or a file, of JSON that other tools saved.
+
+    A file may mix all kinds: each reader reads it anew, and holds the whole of its text meanwhile.
+    """
 
     @cached_property
     def has_events(self) -> bool:
@@ -164,16 +201,21 @@ def closing_event(issue: Object) -> Object | None:
 
 def _open(folder: Path) -> Dump:
     path = folder / "repo.json"
-    if not path.exists():
+    if not os.path.lexists(path):  # a link that leads nowhere is an error, as is all else that can't be read
         return Dump(folder)
+    body = read_whole(path, _MOST_REPO_BYTES, remedy="keep the keys of the repository alone")
     try:
-        info = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"not readable as JSON ({error})", path=path) from error
-    name = info.get("full_name") if isinstance(info, dict) else None
-    if not isinstance(name, str) or name.count("/") != 1:
-        raise DataError('expected an object with "full_name": "owner/name"', path=path)
-    return Dump(folder, name, info)
+        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _OBJECT)
+        known = convert(info, RepoFile)
+        info |= {
+            "created_at": stamp_or_none(known.created_at),
+            "previous_names": known.previous_names or [],
+        }
+    except Malformed as error:
+        raise DataError(
+            f'{error}; expected a JSON object of a repository with "full_name": "owner/name"', path=path
+        ) from None
+    return Dump(folder, known.full_name, info)
 
 
 def _is_tracker_file(path: Path) -> bool:
@@ -185,7 +227,7 @@ def _names(stem: str) -> tuple[str, ...]:
 
 
 def _file(folder: Path, stem: str) -> Path | None:
-    found = [folder / name for name in _names(stem) if (folder / name).exists()]
+    found = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
     if len(found) > 1:
         raise DataError(f"holds {found[0].name} and {found[1].name}; keep one of them", path=folder)
     return found[0] if found else None
@@ -200,108 +242,36 @@ def _same_repo(expected: str | None, found: str | None) -> str:
 
 
 def _check_issue(value: Object) -> tuple[str | None, int]:
-    number = _need_number(value)
-    _need_text(value, "title")
-    _need_body(value)
-    if value.get("state") not in {"open", "closed"}:
-        raise Malformed(f"state is {value.get('state')!r}; expected open or closed")
-    for key in ("created_at", "updated_at"):
-        _need_time(value, key)
-    if value.get("closed_at") is not None:
-        _need_time(value, "closed_at")
-    for key in ("user", "closed_by"):
-        _need_account(value, key)
-    _need_labels(value)
-    url = value.get("repository_url")
-    match = _REPOSITORY.search(url) if isinstance(url, str) else None
-    issue_record("", value)
-    return (match[1] if match else None), number
+    item = convert(value, IssueObject)
+    issue_record("", item)
+    match = _REPOSITORY.search(item.repository_url or "")
+    return (match[1] if match else None), item.number
 
 
 def _check_comment(value: Object) -> tuple[str | None, int]:
-    _need_number(value, "id", _MOST_ID)
-    _need_body(value)
-    _need_time(value, "created_at")
-    _need_account(value, "user")
-    comment_record(value)
-    return _issue_of(value)
+    item = convert(value, CommentObject)
+    comment_record(item)
+    return _issue_of(item.issue_url)
 
 
 def _check_event(value: Object) -> tuple[str | None, int]:
-    if value.get("event") not in KINDS:
-        raise Malformed(f"event is {value.get('event')!r}; expected one of {', '.join(KINDS)}")
-    _need_time(value, "created_at")
-    _need_account(value, "actor")
-    if value.get("canonical") is not None:
-        _need_reference(value, "canonical")
-    event_record(value)
-    return _issue_of(value)
+    item = convert(value, EventObject)
+    if event_record(item) is None:
+        raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
+    return _issue_of(item.issue_url)
 
 
 def _check_missing(value: Object) -> tuple[str | None, int]:
-    number, status = _need_number(value), value.get("status")
-    if status not in {"deleted", "transferred"}:
-        raise Malformed(f"status is {status!r}; expected deleted or transferred")
-    if status == "transferred":
-        _need_reference(value, "to")
-    return None, number
+    item = convert(value, MissingObject)
+    if item.to is not None:
+        reference(item.to)
+    elif item.status == "transferred":
+        raise Malformed("to: missing; expected owner/name#number")
+    return None, item.number
 
 
-def _issue_of(value: Object) -> tuple[str, int]:
-    url = value.get("issue_url")
-    match = _ISSUE.search(url) if isinstance(url, str) else None
+def _issue_of(url: str | None) -> tuple[str, int]:
+    match = _ISSUE.search(url or "")
     if match is None:
-        raise Malformed(f"issue_url is {url!r}; expected …/repos/owner/name/issues/N")
-    return match[1], int(match[2])
-
-
-def _need_number(value: Object, key: str = "number", most: int = _MOST_NUMBER) -> int:
-    number = value.get(key)
-    if type(number) is not int or not 1 <= number <= most:
-        raise Malformed(f"{key} is {number!r}; expected a whole number from 1 to {most}")
-    return number
-
-
-def _need_text(value: Object, key: str) -> None:
-    if not isinstance(value.get(key), str):
-        raise Malformed(f"{key} is {value.get(key)!r}; expected text")
-
-
-def _need_body(value: Object) -> None:
-    if not isinstance(value.get("body"), str | None):
-        raise Malformed(f"body is {value['body']!r}; expected text or null")
-
-
-def _need_time(value: Object, key: str) -> None:
-    text = value.get(key)
-    if not isinstance(text, str) or not _is_time(text):
-        raise Malformed(f"{key} is {text!r}; expected a time such as 2015-01-31T23:59:59Z")
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return bool(_TIME.fullmatch(text) and datetime.fromisoformat(text))
-    except ValueError:  # the 31st of June
-        return False
-
-
-def _need_account(value: Object, key: str) -> None:
-    account = value.get(key)
-    login = account.get("login") if isinstance(account, dict) else None
-    if account is not None and not (isinstance(login, str) and login.isprintable()):
-        raise Malformed(f'{key} is {account!r}; expected null or an object with "login"')
-
-
-def _need_labels(value: Object) -> None:
-    labels = value.get("labels") or []
-    named = isinstance(labels, list) and all(
-        isinstance(label, dict) and isinstance(label.get("name"), str) for label in labels
-    )
-    if not named:
-        raise Malformed('labels: expected a list of objects with "name"')
-
-
-def _need_reference(value: Object, key: str) -> None:
-    text = value.get(key)
-    if not isinstance(text, str) or not _REFERENCE.fullmatch(text):
-        raise Malformed(f"{key} is {text!r}; expected owner/name#number")
+        raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
+    return match[1], convert(int(match[2]), Number)

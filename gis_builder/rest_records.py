@@ -16,6 +16,7 @@ from gis_builder.decoding import (
     Malformed,
     Node,
     Number,
+    Reference,
     RepoName,
     Time,
     Word,
@@ -33,7 +34,6 @@ _BOT = "[bot]"  # how REST ends a bot's login; GraphQL leaves it off
 _REPO = re.compile(r"/repos/([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)/?")
 _ISSUE = re.compile(r"/issues/([0-9]{1,10})")
 _Url = Annotated[str, Meta(max_length=2000)]
-_Reference = Annotated[str, Meta(pattern=r"\A[^/\s#]+/[^/\s#]+#[0-9]{1,10}\Z", max_length=300)]
 
 
 class Account(Node, frozen=True):
@@ -101,7 +101,7 @@ class EventObject(Node, frozen=True):
     created_at: Time | None = None
     actor: Account | None = None
     state_reason: Word | None = None
-    canonical: _Reference | None = None  # a dump's own
+    canonical: Reference | None = None  # a dump's own
     issue_url: _Url | None = None
     issue: _Home | None = None
 
@@ -189,14 +189,19 @@ def event_record(value: EventObject | Given) -> Event | None:
         return None
     if item.created_at is None:
         raise Malformed("created_at: missing")
-    home, _, number = (item.canonical or "").rpartition("#")
     return Event(
         kind=item.event,
         actor=_login(item.actor),
         created_at=stamp(item.created_at),
-        target=IssueRef(home, _in_range(int(number))) if home else None,
+        target=reference(item.canonical) if item.canonical else None,
         state_reason=item.state_reason if item.event == "closed" else None,
     )
+
+
+def reference(text: str) -> IssueRef:
+    """The issue that a `decoding.Reference` names."""
+    home, _, number = text.partition("#")
+    return IssueRef(home, _in_range(int(number)))
 
 
 def number_of(value: CommentObject | EventObject) -> int:

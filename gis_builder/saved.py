@@ -22,24 +22,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gis_builder.decoding import whole_characters
+from gis_builder.rest_records import EVENT_KINDS
 from pairkit.errors import DataError
 from pairkit.lines import read_whole
 
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
-KINDS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
-_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/(\d+)(?:[/#].*)?$")
-_COMMENT = re.compile(r"#issuecomment-(\d+)$")
+_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#].*)?$")
+_COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 _NEVER = "0001-"  # how gh writes that an issue was not closed
-_GAP = re.compile(r"[\s,]*")
+_NEXT = re.compile(r"[^\s,]")  # where a value, or an array of values, begins or ends
 
 
 def saved_files(folder: Path) -> list[Path]:
     """The JSON files at and below a folder, or the file itself."""
     if folder.is_file():
         return [folder]
-    return sorted(path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")))
+    return sorted(
+        path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")) and not path.is_dir()
+    )
 
 
 def is_saved(path: Path) -> bool:
@@ -67,25 +70,29 @@ def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a file, those of an array one by one."""
-    row = 0
+    """The values of a file, those of its arrays one by one: never more than one of them in memory."""
+    row, depth, place = 1, 0, 0
+    decoder = json.JSONDecoder()
     try:
-        text = read_whole(path).decode("utf-8-sig")
-        place = _end(text, 0)
-        decoder = json.JSONDecoder()
-        while place < len(text):
-            found, place = decoder.raw_decode(text, place)
-            place = _end(text, place)
-            for value in found if isinstance(found, list) else [found]:
-                row += 1
+        text = whole_characters(read_whole(path)).decode("utf-8-sig")
+        while (found := _NEXT.search(text, place)) is not None:
+            place = found.start()
+            if found[0] in "[]":
+                depth += 1 if found[0] == "[" else -1
+                place += 1
+            else:
+                value, place = decoder.raw_decode(text, place)
                 yield row, value
+                row += 1
+            if depth < 0:
+                break
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON ({error.msg}); mend the file", path=path, row=row) from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON after this row ({error})", path=path, row=row) from error
-
-
-def _end(text: str, place: int) -> int:
-    match = _GAP.match(text, place)
-    return match.end() if match else place
+        words = "not UTF-8" if isinstance(error, UnicodeError) else "not JSON (too deep or too large)"
+        raise DataError(f"{words}; mend the file", path=path, row=row) from error
+    if depth:
+        raise DataError("not JSON (an array is not closed or opened); mend the file", path=path, row=row)
 
 
 def _parts(value: Object) -> Iterator[Part] | None:
@@ -130,7 +137,7 @@ def _event(value: Object, issue: Any) -> Iterator[Part]:
     """An event of the kinds that bear on duplicates; of the others there is no need."""
     if value.get("event") == "commented" and value.get("issue_url"):
         yield "comments", value
-    elif value.get("event") in KINDS:
+    elif value.get("event") in EVENT_KINDS:
         url = value.get("issue_url") or (_url(issue, _repo_of(issue)) if isinstance(issue, dict) else None)
         yield "events", value | {"issue_url": url}
 
@@ -145,26 +152,24 @@ def _archive(value: Object, repo: str) -> Iterator[Part]:
 def _listed(value: Object, repo: str | None, *, is_pull: bool) -> Iterator[Part]:
     """An issue as GraphQL names its fields."""
     closed_at = value.get("closedAt")
-    state = str(value.get("state") or "").lower()
+    state = _lower(value.get("state"))
     issue = {
         "number": value.get("number"),
         "title": value.get("title"),
         "body": value.get("body"),
         "state": "closed" if state == "merged" else state,
-        "state_reason": str(value.get("stateReason") or "").lower() or None,
+        "state_reason": _lower(value.get("stateReason")) or None,
         "user": _account(value.get("author")),
         "author_association": value.get("authorAssociation"),
         "created_at": value.get("createdAt"),
         "updated_at": value.get("updatedAt") or value.get("createdAt"),
-        "closed_at": None if str(closed_at or _NEVER).startswith(_NEVER) else closed_at,
-        "labels": [
-            {"name": label} if isinstance(label, str) else label for label in value.get("labels") or ()
-        ],
+        "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
+        "labels": _labels(value.get("labels")),
         "repository_url": _home(repo),
     }
-    yield "issues", issue | {"pull_request": {}} if is_pull or "/pull/" in str(value.get("url")) else issue
+    yield "issues", issue | {"pull_request": {}} if is_pull or "/pull/" in _text(value.get("url")) else issue
     for place, comment in enumerate(_dicts(value.get("comments")), start=1):
-        numbered = _COMMENT.search(str(comment.get("url")))
+        numbered = _COMMENT.search(_text(comment.get("url")))
         yield (
             "comments",
             {
@@ -189,9 +194,9 @@ def _account(author: Any) -> Object | None:
 
 def _repo_of(value: Object) -> str | None:
     for key in ("url", "html_url"):
-        if found := _PLACE.search(str(value.get(key))):
+        if found := _PLACE.search(_text(value.get(key))):
             return found[1]
-    url = str(value.get("repository_url"))
+    url = _text(value.get("repository_url"))
     return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
 
 
@@ -200,7 +205,22 @@ def _home(repo: str | None) -> str | None:
 
 
 def _url(issue: Object, repo: str | None) -> str | None:
-    return None if repo is None else f"{_home(repo)}/issues/{issue.get('number')}"
+    number = issue.get("number")
+    return f"{_home(repo)}/issues/{number}" if repo is not None and isinstance(number, int) else None
+
+
+def _labels(labels: Any) -> Any:
+    if not isinstance(labels, list):
+        return labels
+    return [{"name": label} if isinstance(label, str) else label for label in labels]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 def _dicts(values: Any) -> list[Object]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -186,13 +188,21 @@ def _blocks(path: Path, *, lines: bool) -> Iterator[bytes]:
 
 @contextmanager
 def _open(path: Path) -> Iterator[io.BufferedIOBase]:
-    with path.open("rb") as packed:
+    with open(path, "rb", opener=_open_at_once) as packed:
+        status = os.fstat(packed.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError("is no plain file but a pipe or device; save what it gives in a file", path=path)
         if not is_gzipped(path):
             yield packed
             return
-        size = path.stat().st_size
+        size = status.st_size
         with gzip.GzipFile(fileobj=packed) as unpacked:
             yield io.BufferedReader(_Bounded(unpacked, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """A pipe that nobody writes into would keep us waiting for ever."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _TooLargeError(Exception):

@@ -100,13 +100,19 @@ def import_(
 ) -> None:
     """Fill WORK/store.sqlite from a saved tracker instead of a server.
 
-    Read are folders with issues.jsonl, comments.jsonl and events.jsonl (REST objects, one a line; repo.json,
-    missing.jsonl besides, see `gis_builder/dump.py`). Where there are none, all files of JSON are read, each
-    recognised by what it holds: arrays of REST objects as of `gh api --paginate` (issues, comments, events,
-    timelines); `gh issue list --state all --json number,title,body,state,stateReason,author,createdAt,
-    updatedAt,closedAt,labels,comments,url`; folders of github-backup (issues/N.json with comment_data and
-    event_data) and of github-metadata-backup (issues/N.json and pulls/N.json with events); archive.json of
-    i-d-template. Each may be gzipped.
+    Read are folders with issues.jsonl, comments.jsonl and events.jsonl: REST objects, one a line. An event is
+    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Beside them
+    may lie repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines of
+    number, status: deleted or transferred, to: owner/name#M).
+
+    Where there are none, all files of JSON are read, each recognised by what it holds: arrays of REST objects
+    as of `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
+    number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
+    github-backup (issues/N.json with comment_data and event_data) and of github-metadata-backup
+    (issues/N.json and pulls/N.json with events); archive.json of i-d-template.
+
+    Each may be gzipped. Files of lines may be larger than memory; a file of JSON may hold 512 MiB and is held
+    as a whole, one at a time.
     """
     from gis_builder.crawl import import_tracker
     from gis_builder.folders import STORE_FILE, working_folder

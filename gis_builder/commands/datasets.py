@@ -98,9 +98,7 @@ def show(
     )
 )
 def emulate(
-    dump: Annotated[
-        list[Path], typer.Argument(help="Folders with saved trackers; see `gis_builder/dump.py`.")
-    ],
+    dump: Annotated[list[Path], typer.Argument(help="Folders with saved trackers; see gis import --help.")],
     *,
     host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", help="Port; 0 takes any free one.")] = 8000,

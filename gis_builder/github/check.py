@@ -16,7 +16,7 @@ from gis_builder.github.parse import well_formed
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import BadReply, ConfigError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.\.?$)[A-Za-z0-9._-]+")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.+$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 

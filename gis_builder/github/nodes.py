@@ -11,7 +11,6 @@ from gis_builder.decoding import Count, Cursor, DecimalId, Login, Node, Number, 
 T = TypeVar("T")
 
 # Ten times what any tracker has; a list of all numbers has to fit into memory.
-_Newest = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
 class GraphQLNode(Node, frozen=True, rename="camel"):
@@ -171,7 +170,7 @@ class Hits(GraphQLNode, frozen=True):
 class Born(GraphQLNode, frozen=True):
     """The newest issue or pull request."""
 
-    number: _Newest
+    number: Number
     created_at: Time | None = None
 
 

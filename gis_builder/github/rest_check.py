@@ -14,7 +14,6 @@ from gis_builder.rest_records import RepoObject
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from pairkit.errors import AuthError, RateLimited, RemoteError
 
-_MOST_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
 _NEWEST = "/repos/{}/issues?state=all&per_page=1&direction=desc&sort={}"
 
 
@@ -81,8 +80,8 @@ def _row(crawl: RestCrawl, name: str, value: RepoObject) -> RepoRow:
     if not newest:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
     fresh, _ = crawl.client.get_list(_NEWEST.format(full_name, "updated"), ISSUES)
-    if not fresh or newest[0].number > _MOST_NUMBER:
-        raise Malformed("no issue that was updated last, or a number that no tracker has")
+    if not fresh:
+        raise Malformed("no issue that was updated last")
     row = replace(
         row,
         max_number=newest[0].number,

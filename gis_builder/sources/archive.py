@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gis_builder.decoding import Number, convert
 from pairkit.errors import ConfigError, DataError
 from pairkit.lines import read_lines
 
@@ -131,7 +132,7 @@ def _take(event: Mapping[str, Any], scan: ArchiveScan, numbers: set[int], might_
     if not isinstance(issue, dict):
         scan.textless += 1
     elif not issue.get("pull_request") and any(might_matter(text) for text in _texts(event["type"], payload)):
-        numbers.add(int(issue["number"]))
+        numbers.add(convert(issue["number"], Number))
 
 
 def _texts(kind: str, payload: Mapping[str, Any]) -> Iterator[str]:

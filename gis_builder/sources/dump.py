@@ -1,7 +1,8 @@
 """A saved tracker into a store, without a server: the threads that a sweep of the same tracker would bring.
 
-Each file is read once, a bounded part of it in memory: first all issues, then comments and events, then each
-thread once more to put it in order and to find what its marks point at.
+Files of lines are read once, a bounded part of them in memory; files of JSON, which mix all kinds, again for
+each kind, one file in memory at a time: first all issues, then comments and events, then each thread
+once more to put it in order and to find what its marks point at.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import TypeVar
 
 from gis_builder.dump import Dump, Row, closing_event, find_dumps
 from gis_builder.records import Event, Issue, IssueRef, Thread
-from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record
+from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record, reference
 from gis_builder.sources.trackers import Tracker, Trackers
 from gis_builder.store import Absence, Page, RepoRow, Store, Task, TopUp
+from pairkit.errors import DataError
+from pairkit.printable import one_line
 
 _ROWS = 1000  # of a file to one transaction
 _THREADS = 200
@@ -43,9 +46,10 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
     """
     dumps = find_dumps(folder)
     for path in (path for dump in dumps for path in dump.passed_over):
-        say(f"{path}: holds no issues, comments or events; passed over")
+        say(f"{one_line(str(path))}: holds no issues, comments or events; passed over")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
+    _check_found(folder, trackers)
     _read_missing(dumps, trackers, store)
     _read_comments(dumps, trackers, store)
     _read_events(dumps, trackers, store)
@@ -76,6 +80,14 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
             store.save(page)
 
 
+def _check_found(folder: Path, trackers: Trackers) -> None:
+    rows = [tracker.row() for tracker in trackers]
+    if not any(row.is_crawlable for row in rows):
+        reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5])
+        words = f" ({reasons})" if reasons else ""
+        raise DataError(f"holds no issue{words}; save the issues first, see gis import --help", path=folder)
+
+
 def _implied(dump: Dump, row: Row) -> tuple[Event, ...]:
     """The closing that an issue itself tells of, where the dump has no events."""
     value = None if dump.has_events else closing_event(row.value)
@@ -89,10 +101,9 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
         tracker = trackers.get(row.repo)
         if row.number in tracker.is_pull or not tracker.has_issues:
             continue
-        to = str(row.value.get("to") or "")
+        to = row.value.get("to") or ""
         if row.value["status"] == "transferred":
-            home, _, number = to.partition("#")
-            tracker.moved[row.number] = IssueRef(home, int(number))
+            tracker.moved[row.number] = reference(to)
             page.missing[IssueRef(tracker.name, row.number)] = (Absence.TRANSFERRED, to)
         else:
             page.missing[IssueRef(tracker.name, row.number)] = (Absence.DELETED, "")

@@ -11,7 +11,20 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta
 from msgspec.json import Decoder
 
-from gis_builder.decoding import Count, Id, Login, Malformed, Node, Number, RepoName, Word, convert, decode
+from gis_builder.decoding import (
+    Count,
+    Id,
+    Login,
+    Malformed,
+    Node,
+    Number,
+    NumberOrNone,
+    RepoName,
+    RepoNameOrEmpty,
+    Word,
+    convert,
+    decode,
+)
 from gis_builder.records import Comment, Event, Issue, IssueRef, Thread
 from gis_builder.store.rows import Absence, RepoOutcome, RepoRow, Task, TopUp, Usage
 from pairkit.errors import DataError
@@ -20,8 +33,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Flag = Literal[0, 1]
-_Newest = Annotated[int, Meta(ge=0, le=10_000_000)]  # a list of all numbers has to fit into memory
-_NameOrNone = Annotated[str, Meta(pattern=r"\A(?:[A-Za-z0-9._-]+/[A-Za-z0-9._-]+)?\Z", max_length=200)]
 _Amount = Annotated[int, Meta(ge=0, le=2**53)]
 _Seconds = Annotated[float, Meta(ge=0, le=1e15)]
 _Epoch = Annotated[int, Meta(ge=0, le=250_000_000_000)]  # to the year 9892
@@ -85,10 +96,10 @@ class EventRow(_Row, frozen=True):
 class _RepoCells(_Row, frozen=True):
     name: RepoName
     outcome: RepoOutcome
-    full_name: _NameOrNone
+    full_name: RepoNameOrEmpty
     detail: str
-    max_number: _Newest
-    issue_count: _Newest
+    max_number: NumberOrNone
+    issue_count: NumberOrNone
     created_at: str
     newest_at: str
     as_of: str
@@ -342,14 +353,14 @@ class _Searched(Node, frozen=True):
 
 
 class _Drawn(Node, frozen=True):
-    max_number: _Newest
+    max_number: NumberOrNone
 
 
 class _After(Node, frozen=True, forbid_unknown_fields=True):
     as_of: str
-    max_number: _Newest
+    max_number: NumberOrNone
     newest_at: str
-    issue_count: _Newest = 0
+    issue_count: NumberOrNone = 0
     labels: tuple[str, ...] = ()
 
 

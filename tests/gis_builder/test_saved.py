@@ -170,10 +170,12 @@ def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
         ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: of no layout"),
         (
             '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
-            "state is 'odd'",
+            "state: invalid enum value",
         ),
         ("[1, 2]", "no layout"),
-        ('[{"a": 1}', "not JSON"),
+        ('[{"event": "labeled"}', r"x\.json:2: not JSON .an array is not closed"),
+        ("[NaN", r"x\.json:1: of no layout"),
+        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .too deep"),
         ("[" * 100_000, "not JSON"),
     ],
 )

@@ -77,6 +77,13 @@ def test_candidates(tmp_path: Path, compact: bool) -> None:
     assert (found.files, found.events, found.warnings) == (1, 8, [])
 
 
+@pytest.mark.parametrize("number", [10**30, -5, 0, 7.5, "7", None, True])
+def test_a_number_that_is_none_is_a_broken_line(tmp_path: Path, number: Any) -> None:
+    found = scan(tmp_path / "2020-01-01-0.json", lines([comment(number, "dup"), comment(7, "dup")]))
+    assert found.numbers == {REPO: {7}}
+    assert found.broken_lines == {"2020-01-01-0.json": 1}
+
+
 def test_broken_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     wrong = [
         b'{"type": "IssuesEvent", "repo": {"name": "acme/rocket"}, "payl\n',

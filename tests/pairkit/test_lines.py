@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 from itertools import islice
 from pathlib import Path
@@ -213,3 +214,12 @@ def test_texts_for_training(tmp_path: Path) -> None:
     path = bomb(tmp_path / "a.txt.gz", b"\0", 128)
     with pytest.raises(DataError, match="a line of more than 16 MiB"):
         read_rows(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("name", ["a.txt", "a.gz"])
+def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    for read in (check_lines, read_whole, lambda path: list(read_lines(path))):
+        with pytest.raises(DataError, match="is no plain file"):
+            read(tmp_path / name)

@@ -1,0 +1,137 @@
+"""Hostile saved trackers end in one line, or in a store that can be read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gis_builder.sources.dump import import_dump
+from gis_builder.status import read_status
+from gis_builder.store import Store
+from pairkit.errors import DataError
+
+from .conftest import comment, event, issue, write_tracker
+from .import_fuzz import fuzz_import
+from .test_saved import HOME, ISSUES, listed
+
+HUGE = "9" * 5000
+LISTED = listed(ISSUES[0], plain=False)
+
+
+def import_into(folder: Path, store: Path) -> list[str]:
+    """What is said of an import whose store can be read afterwards."""
+    said: list[str] = []
+    with Store.open(store, create=True) as opened:
+        import_dump(folder, opened, said.append)
+        read_status(opened)
+        for row in opened.all_repos():
+            list(opened.threads(row.name, only_complete=False))
+    return said
+
+
+def refused(folder: Path, store: Path) -> str:
+    """The one line that an import ends in."""
+    with pytest.raises(DataError) as caught:
+        import_into(folder, store)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        '{"full_name": "o/r", "x": ' + "[" * 200_000,
+        " " * (1 << 20) + '{"full_name": "o/r"}',
+        '{"full_name": "../.."}',
+        '{"full_name": "o/.."}',
+        *(
+            json.dumps({"full_name": HOME} | wrong)
+            for wrong in (
+                {"previous_names": 5},
+                {"previous_names": True},
+                {"previous_names": [".."]},
+                {"previous_names": ["a/b", [1]]},
+                {"created_at": 5},
+                {"created_at": "\ud800"},
+                {"created_at": "0001-01-01T00:00:00Z"},
+                {"private": {}},
+            )
+        ),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_a_repo_file(tmp_path: Path, text: str) -> None:
+    write_tracker(tmp_path, HOME, issues=[issue(HOME, 1)])
+    (tmp_path / HOME / "repo.json").write_text(text, encoding="utf-8")
+    assert "repo.json: " in refused(tmp_path, tmp_path / "s.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("stem", "row"),
+    [
+        ("issues", issue(HOME, 1) | {"state": [1]}),
+        ("issues", issue(HOME, 2**31 - 1)),
+        ("issues", issue(HOME, 10_000_001)),
+        ("missing", {"number": 5, "status": {}}),
+        ("missing", {"number": 5, "status": "transferred", "to": f"o/r#{HUGE}"}),
+        ("missing", {"number": 5, "status": "transferred", "to": "o/r#0"}),
+        ("missing", {"number": 5, "status": "transferred", "to": "../..#9"}),
+        ("events", event(HOME, 1, "marked_as_duplicate", 3, canonical="o\x1b/r#9")),
+        ("events", event(HOME, 1, "marked_as_duplicate", 3) | {"event": [1]}),
+        ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
+    ],
+)
+def test_a_line(tmp_path: Path, stem: str, row: dict[str, Any]) -> None:
+    write_tracker(tmp_path, HOME, **({"issues": [issue(HOME, 1)]} | {stem: [row]}))
+    assert f"{stem}.jsonl:1: " in refused(tmp_path, tmp_path / "s.sqlite")
+
+
+@pytest.mark.parametrize("labels", [5, True, {"a": 1}, [5]])
+def test_labels_of_a_list_of_gh(tmp_path: Path, labels: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([LISTED | {"labels": labels}]))
+    assert "a.json:1: labels" in refused(tmp_path, tmp_path / "s.sqlite")
+
+
+def test_what_can_be_read_is_taken_in(tmp_path: Path) -> None:
+    said = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
+    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [said]}]]))  # as of --slurp
+    (tmp_path / "b\n.json").write_text("[5]")
+    passed, done = import_into(tmp_path, tmp_path / "s.sqlite")
+    assert "\n" not in passed
+    assert done == f"{HOME}: 1 issues, 1 comments"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("name", ["issues.jsonl", "repo.json", "comments.jsonl", "z.json"])
+def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    if name in ("repo.json", "comments.jsonl"):
+        write_tracker(tmp_path, "a", issues=[issue(HOME, 1)])
+        (tmp_path / "a" / "repo.json").unlink()
+    folder = tmp_path if name in ("issues.jsonl", "z.json") else tmp_path / "a"
+    os.mkfifo(folder / name)
+    assert "is no plain file" in refused(tmp_path, tmp_path / "s.sqlite")
+
+
+@pytest.mark.parametrize("name", ["issues.jsonl", "repo.json", "a.json"])
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("nowhere")
+    assert "no such file" in refused(tmp_path, tmp_path / "s.sqlite")
+
+
+def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
+    write_tracker(tmp_path / "void", HOME)
+    assert "holds no issue (acme/probe: it has no issues); save" in refused(
+        tmp_path / "void", tmp_path / "s.sqlite"
+    )
+    (tmp_path / "empty.json").write_text("[]")
+    assert "holds no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_changed_tracker_ends_well_or_in_one_line(tmp_path: Path, seed: int) -> None:
+    fuzz_import(tmp_path, seed)
