@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -39,6 +39,9 @@ _PLACE = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # What people call a form, by what its expression has and those further down have not.
 _FORMS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+
+EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 T = TypeVar("T")
 

@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec.json import Decoder
 
 from gis_builder.decoding import (
+    EVENT_KINDS,
     Malformed,
     Node,
     Number,
@@ -39,7 +40,6 @@ from gis_builder.decoding import (
     stamp_or_none,
 )
 from gis_builder.rest_records import (
-    EVENT_KINDS,
     CommentObject,
     EventObject,
     IssueObject,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import UNSET, Meta, UnsetType
 
 from gis_builder.decoding import (
+    EVENT_KINDS,
     MOST_NUMBER,
     Count,
     Id,
@@ -27,7 +28,6 @@ from gis_builder.decoding import (
 )
 from gis_builder.records import Comment, Event, Issue, IssueRef
 
-EVENT_KINDS = ("closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate")
 _GHOST = "ghost"  # whom REST names in place of every deleted account; GraphQL names nobody
 _BOT = "[bot]"  # how REST ends a bot's login; GraphQL leaves it off
 

@@ -22,8 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gis_builder.decoding import whole_characters
-from gis_builder.rest_records import EVENT_KINDS
+from gis_builder.decoding import EVENT_KINDS, whole_characters
 from pairkit.errors import DataError
 from pairkit.lines import read_whole
 

@@ -13,6 +13,7 @@ from msgspec.json import Decoder
 
 from gis_builder.decoding import (
     Count,
+    EventKind,
     Id,
     Login,
     Malformed,
@@ -84,7 +85,7 @@ class EventRow(_Row, frozen=True):
     """Of `events`."""
 
     number: Number
-    kind: Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
+    kind: EventKind
     actor: Login | None
     created_at: str
     target_repo: RepoName | None
