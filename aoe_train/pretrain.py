@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer import TRAINING_ARGS_NAME
 
 from aoe_train.backbones.ran import RanConfig, RanForMaskedLM
 from aoe_train.backbones.ran.corpus import Corpus, read_texts, tokenize_corpus
@@ -180,7 +181,7 @@ def _trainer(
     args = _arguments(settings, work)
     every = math.ceil(settings.epochs * len(corpus))
     examples = every if settings.steps is None else settings.steps * _batch(args)
-    trainer = Trainer(
+    trainer = _Trainer(
         model=model,
         args=args,
         train_dataset=MaskedSequences(
@@ -226,6 +227,14 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
     one_gpu(args)
     set_precision(args, settings.precision)
     return args
+
+
+class _Trainer(Trainer):
+    """Leaves out the pickle of arguments, which nobody reads: a checkpoint holds states alone."""
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
 class _FiniteLoss(TrainerCallback):

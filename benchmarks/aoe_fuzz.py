@@ -36,7 +36,7 @@ from aoe_train.reproduce.recipe import Recipe
 from aoe_train.reproduce.stranger import asks
 from aoe_train.settings import EncoderSettings
 from aoe_train.trainer.checkpoints import Checkpoint
-from aoe_train.trainer.resume import check_states
+from aoe_train.trainer.resume import STATE_FILE, read_progress
 from aoe_train.workplace import begin_or_go_on
 from benchmarks.mutated import mutated
 from pairkit.config import load_settings
@@ -102,7 +102,7 @@ READERS: list[tuple[str, Any, Callable[[Path], object]]] = [
     ("tokenizer.json", TOKENIZER, check_model_folder),
     ("adapter_config.json", ADAPTERS, check_model_folder),
     ("model.safetensors.index.json", {"weight_map": {"a": "x.safetensors"}}, check_model_folder),
-    ("trainer_state.json", STATE, check_states),
+    (STATE_FILE, STATE, lambda folder: read_progress(folder / STATE_FILE)),
     ("clock.json", {"seconds": 3.5}, _seconds),
     ("run.json", RUN, _go_on),
     ("manifest.json", MANIFEST, _partial),

@@ -50,7 +50,7 @@ def check_files(folder: Path) -> None:
         _check_shards(path)
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, remedy: str = _REMEDY) -> Any:
     """What a file of JSON holds.
 
     Raises:
@@ -58,10 +58,10 @@ def read_json(path: Path) -> Any:
     """
     try:
         if path.stat().st_size > _limit(path):
-            raise DataError(f"larger than {_limit(path) // _MIB} MiB; {_REMEDY}", path=path)
+            raise DataError(f"larger than {_limit(path) // _MIB} MiB; {remedy}", path=path)
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"not readable as JSON ({error}); {_REMEDY}", path=path) from error
+        raise DataError(f"not readable as JSON ({error}); {remedy}", path=path) from error
 
 
 def read_object(path: Path) -> dict[str, Any]:

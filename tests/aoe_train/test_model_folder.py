@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import TrainerControl, TrainerState
 
 from aoe_train.backbones.load import load_backbone
 from aoe_train.backbones.packaged import check_published
@@ -332,6 +333,56 @@ def test_a_state_that_is_code_is_not_gone_on_from(tmp_path: Path, name: str) -> 
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
     refused(lambda: check_states(tmp_path), DataError, rf"{name}: no state of a run.*--fresh")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["optimizer.bin", "training_args.bin", "pytorch_model.bin", "own.py"])
+def test_a_file_that_no_run_writes_is_not_gone_on_from(tmp_path: Path, name: str) -> None:
+    (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
+    torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
+    refused(lambda: check_states(tmp_path), DataError, rf"{name}: no file of a run.*--fresh")
+    (tmp_path / name).unlink()
+    (tmp_path / "optimizer.pt").symlink_to("/etc/passwd")
+    refused(lambda: check_states(tmp_path), DataError, "optimizer.pt: no plain file")
+
+
+STOPS = {"args": {"early_stopping_patience": 3}, "attributes": {"early_stopping_patience_counter": 1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"global_step": -5}, "global_step = -5: input should be greater"),
+        ({"global_step": True}, "global_step = True"),
+        ({"train_batch_size": "x"}, "train_batch_size = 'x'"),
+        ({"epoch": "z"}, "epoch = 'z'"),
+        ({"epoch": float("nan")}, "epoch = nan"),
+        ({"max_steps": "x"}, "max_steps = 'x'"),
+        ({"num_train_epochs": None}, "num_train_epochs = None"),
+        ({"log_history": [5]}, r"log_history\.0 = 5"),
+        ({"log_history": [{"loss": {}}]}, r"log_history\.0\.loss"),
+        ({"stateful_callbacks": []}, "stateful_callbacks"),
+        ({"stateful_callbacks": {"Evil": {}}}, r"stateful_callbacks\.Evil = .*not known"),
+        (
+            {"stateful_callbacks": {"EarlyStoppingCallback": {**STOPS, "attributes": {"__class__": 5}}}},
+            r"EarlyStoppingCallback\.attributes\.__class__ = 5: is not known",
+        ),
+        (
+            {"stateful_callbacks": {"TrainerControl": {"args": {"should_save": 1}}}},
+            r"TrainerControl\.args\.should_save = 1",
+        ),
+    ],
+)
+def test_a_state_of_wrong_values_is_refused_by_key(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    callbacks = {"TrainerControl": TrainerControl().state(), "EarlyStoppingCallback": STOPS}
+    history = [{"loss": 1.0, "step": 3, "grad_norm": float("inf")}]
+    state = TrainerState(global_step=3, log_history=history, stateful_callbacks=callbacks)  # type: ignore[arg-type]
+    path = tmp_path / "trainer_state.json"
+    state.save_to_json(str(path))  # type: ignore[no-untyped-call]
+    check_states(tmp_path)
+    edit(path, **fields)
+    refused(lambda: check_states(tmp_path), DataError, f"trainer_state.json: .*{message}.*--fresh")
 
 
 @pytest.mark.parametrize("content", ["[", "[]", '{"global_step": "x"}', '{"evil": 1}'])
