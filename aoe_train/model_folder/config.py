@@ -18,9 +18,10 @@ _IMPLEMENTATIONS = {
 # Other quantisers fetch kernels, or need training data; these weights are plain tensors with their scales.
 _QUANTISERS = {"bitsandbytes"}
 _KERNELS = ("use_kernels", "kernel_config")
-# Counts that a network is built by, layer by layer, before anybody looks at the weights.
-_COUNTED = ("layer", "block", "depth", "expert", "stage")
-_MOST_LAYERS = 4096
+# Counts that a network is built by, part by part, before anybody looks at the weights, and the most that is
+# sensible: Doge is published with 16,384 experts. Widths may be larger; `check_size` holds them to weights.
+_COUNTED = {"expert": 1 << 15, "layer": 4096, "block": 4096, "depth": 4096, "stage": 4096}
+_WIDTHS = {"size", "dim"}
 
 
 def check_config(folder: Path) -> None:
@@ -42,13 +43,20 @@ def check_config(folder: Path) -> None:
             raise ConfigError(f"{path}: {key} would fetch code and run it; take the line out")
         if key in ("quantization_config", "compression_config"):
             _check_quantiser(path, value)
-        if isinstance(value, int) and value > _MOST_LAYERS and any(word in key for word in _COUNTED):
-            raise DataError(f"{key} = {str(value)[:20]}: expected at most {_MOST_LAYERS}", path=path)
+        if isinstance(value, int) and (most := _most(key)) is not None and value > most:
+            raise DataError(f"{key} = {str(value)[:20]}: expected at most {most}", path=path)
     weights = config.get("transformers_weights")
     if weights is not None:
         raise ConfigError(
             f"{path}: transformers_weights names {weights!r}; rename that file to model.safetensors"
         )
+
+
+def _most(key: str) -> int | None:
+    """The largest sensible value of a count; None for what is no count."""
+    if _WIDTHS & set(key.split("_")):
+        return None
+    return next((most for word, most in _COUNTED.items() if word in key), None)
 
 
 def _check_quantiser(path: Path, value: Any) -> None:

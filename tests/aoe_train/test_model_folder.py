@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import TrainerControl, TrainerState
+from huggingface_hub.errors import StrictDataclassError
+from transformers import CONFIG_MAPPING, TrainerControl, TrainerState
 
 from aoe_train.backbones.load import load_backbone
 from aoe_train.backbones.packaged import check_published
@@ -21,6 +22,7 @@ from aoe_train.encoder import Encoder
 from aoe_train.evaluate.embedders.open import open_embedder
 from aoe_train.evaluate.overlap import read_digests
 from aoe_train.model_folder import check_model_folder
+from aoe_train.model_folder.config import check_config
 from aoe_train.model_folder.files import check_files, read_json
 from aoe_train.model_folder.modules import check_modules
 from aoe_train.trainer.resume import check_states
@@ -57,6 +59,8 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
         ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantised by 'mxfp4'"),
         ({"transformers_weights": "../other/model.safetensors"}, ConfigError, "transformers_weights"),
         ({"num_hidden_layers": 10**9}, DataError, "at most 4096"),
+        ({"num_local_experts": 10**9}, DataError, "at most 32768"),
+        ({"block_sizes": [4, 10**9]}, DataError, "at most 4096"),
         ({"vocab_size": 10**13}, DataError, "another configuration"),
         ({"max_position_embeddings": 10**12}, DataError, "another configuration"),
         ({"hidden_size": 10**30}, DataError, "not loadable"),
@@ -310,6 +314,35 @@ def test_an_old_library_is_refused_before_it_is_imported(copy: Path, monkeypatch
     refused(
         lambda: open_embedder(str(copy), cache=False), ConfigError, "sentence-transformers 5.2.0 may run code"
     )
+
+
+# Models that are no attack
+
+
+def check_defaults(kind: str, folder: Path) -> None:
+    config = CONFIG_MAPPING[kind]()
+    (folder / "config.json").write_text(config.to_json_string(use_diff=False))
+    check_config(folder)
+
+
+KINDS = (
+    *("bert", "modernbert", "xlm-roberta", "mpnet", "llama", "qwen2", "qwen2_moe", "qwen3", "mixtral"),
+    *("gemma3n_text", "doge", "funnel", "nemotron_h"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_published_sizes_are_not_refused(kind: str, tmp_path: Path) -> None:
+    check_defaults(kind, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CONFIG_MAPPING)
+def test_no_model_of_transformers_is_refused_for_its_published_sizes(kind: str, tmp_path: Path) -> None:
+    try:
+        check_defaults(kind, tmp_path)
+    except (TypeError, ValueError, ImportError, StrictDataclassError) as error:
+        pytest.skip(f"has no defaults here: {error}")
 
 
 # Other files of a stranger's
