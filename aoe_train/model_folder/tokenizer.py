@@ -1,4 +1,9 @@
-"""tokenizer.json: rules that would make a short text endless, or take time without end over it."""
+"""tokenizer.json: rules that would make a short text endless, or try every part of a long word.
+
+Regular expressions of normalizers and pre-tokenizers are not looked at. The engine that tokenizers uses
+gives up a search after so many tries of its own, and `tokens` then refuses the text. A slow one still costs
+up to that limit for each place in a text.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ _LONGEST_WORD = 1_000  # WordPiece looks at every part of a word; it is publishe
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Refuse rules whose result has no sensible bound.
+    """Refuse replacements whose result has no sensible bound, and a search over words without end.
 
     Raises:
         DataError: The file is damaged, or such a rule is in it.
