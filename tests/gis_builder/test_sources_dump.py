@@ -121,9 +121,9 @@ def test_no_dump(tmp_path: Path, store: Store) -> None:
         ({"state_reason": 5}, "state_reason: expected str"),
         ({"author_association": ["OWNER"]}, "author_association: expected str"),
         ({"created_at": "0001-01-01T00:00:00Z"}, "a year that no tracker has seen"),
-        ({"user": {"login": "a b"}}, r"user\.login: expected str"),
+        ({"user": {"login": "a b"}}, r"user\.login: expected a login"),
         ({"comments": -1}, "comments: expected int >= 0"),
-        ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected str matching"),
+        ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected owner/name"),
     ],
 )
 def test_a_line_that_is_no_issue_is_named(
