@@ -72,7 +72,9 @@ blank lines tidied. Code stays.
 """
 
 _SECRETS = f"""
-What is replaced, and nothing else: {"; ".join(KINDS.values())}.
+What is replaced, and nothing else:
+
+{chr(10).join(f"* {what}" for what in KINDS.values())}
 
 They are found by their shape or by the name before them, so some are missed; `statistics.json` counts each
 kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.

@@ -19,6 +19,7 @@ _NAME = r"""(?i:secret|token|credentials?|bearer|[_-]pat(?![A-Za-z])|_salt
      (?<!foreignkey)(?<!foreign.key)(?<!cachekey)(?<!cache.key)
      (?<!partition.key)(?<!sort.key)(?<!index.key))"""
 _GATES = "secret token key credential bearer _pat -pat _salt"
+_GIVEN_TO_KEY = rf"""{_NAME}(?:\.base)?[\w-]{{0,30}}{GIVEN}(?:{QUOTE})?"""
 _VALUE = r"[A-Za-z0-9+/_~-]"
 
 KEYS = (
@@ -33,7 +34,7 @@ KEYS = (
     shape(
         "assignment",
         _GATES,
-        rf"""{_NAME}(?:\.base)?[\w-]{{0,30}}{GIVEN}(?:{QUOTE})?(?:0x|base64:|\w{{1,12}}:)?
+        rf"""{_GIVEN_TO_KEY}(?:0x|base64:|\w{{1,12}}:)?
         (?P<value>{_VALUE}{{16,2000}}={{0,2}})(?![A-Za-z0-9+/_~.(:-])""",
         looks_random,
     ),
@@ -41,7 +42,7 @@ KEYS = (
     shape(
         "assignment",
         _GATES,
-        rf"""{_NAME}(?:\.base)?[\w-]{{0,30}}{GIVEN}(?:{QUOTE})?
+        rf"""{_GIVEN_TO_KEY}
         (?P<value>[\w+/~=-]{{1,80}}(?:[.:|{{]{{1,2}}[\w+/~=-]{{6,400}}){{1,6}})
         (?![\w(])""",
         looks_mixed_or_long,

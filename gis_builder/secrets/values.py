@@ -54,15 +54,13 @@ def is_stand_in(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Digits and letters mixed with high entropy, and no stand-in."""
-    has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
-    return has_both and not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
+    has_both = _has_digit(value) and any(c.isalpha() for c in value)
+    return has_both and _is_dense(value)
 
 
 def looks_keyed(value: str) -> bool:
     """As `looks_random`, where the place already tells: letters of both cases will do instead of digits."""
-    is_mixed = value != value.lower() and value != value.upper()
-    has_enough = is_mixed or any(c.isdigit() for c in value)
-    return has_enough and not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
+    return (_has_both_cases(value) or _has_digit(value)) and _is_dense(value)
 
 
 def is_no_word(value: str) -> bool:
@@ -72,8 +70,7 @@ def is_no_word(value: str) -> bool:
 
 def looks_mixed(value: str) -> bool:
     """As `looks_random`, in letters of both cases and denser than hexadecimal: no digest looks like it."""
-    has_cases = value != value.lower() and value != value.upper()
-    return has_cases and looks_random(value) and _bits(value) >= _DENSE_BITS
+    return _has_both_cases(value) and looks_random(value) and _bits(value) >= _DENSE_BITS
 
 
 def looks_mixed_or_long(value: str) -> bool:
@@ -107,6 +104,18 @@ def is_hard_password(value: str) -> bool:
 def _could_be(value: str) -> bool:
     is_word = _WORDS.fullmatch(value.rstrip(_AFTER)) is not None
     return not is_word and not is_stand_in(value) and not _EXPRESSION.match(value)
+
+
+def _has_digit(value: str) -> bool:
+    return any(c.isdigit() for c in value)
+
+
+def _has_both_cases(value: str) -> bool:
+    return value not in (value.lower(), value.upper())
+
+
+def _is_dense(value: str) -> bool:
+    return not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
 
 
 def _bits(value: str) -> float:
