@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gis_builder.detect.page import Page
+from gis_builder.detect.prefilter import has_any
 from gis_builder.detect.tokens import REFERENCE_MARK
 
 _IT = r"(?:this|it|that|these|which)(?:'s| is| was| are| were|'re)"
@@ -141,7 +142,7 @@ def explains(page: Page) -> bool:
 
 
 def _present(turns: tuple[_Turn, ...], text: str) -> tuple[_Turn, ...]:
-    return tuple(turn for turn in turns if any(stem in text for stem in turn.stems))
+    return tuple(turn for turn in turns if has_any(text, turn.stems))
 
 
 def _is_said(turn: _Turn, sentence: str) -> bool:

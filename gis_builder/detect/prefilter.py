@@ -71,24 +71,25 @@ _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK
 def might_matter(text: str) -> bool:
     """Whether a comment could claim anything; costs microseconds."""
     lower = text.lower()
-    return _has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and _has_any(lower, _REFERRING_STEMS))
+    return has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and has_any(lower, _REFERRING_STEMS))
 
 
 def might_guess(body: str) -> bool:
     """Whether the body of an issue could call it a duplicate."""
-    return _has_any(body.lower(), _CLAIM_STEMS)
+    return has_any(body.lower(), _CLAIM_STEMS)
 
 
 def is_worth_reading(sentence: str) -> bool:
     """Whether a sentence, in lower case and with its references hidden, could bear on duplicates."""
-    if _has_any(sentence, _CLAIM_STEMS) or _has_any(sentence, _ANSWERING_STEMS):
+    if has_any(sentence, _CLAIM_STEMS) or has_any(sentence, _ANSWERING_STEMS):
         return True
     if REFERENCE_MARK in sentence:
-        return _has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
-    return _has_any(sentence, _BACK_STEMS) and _has_any(sentence, _REFERRING_STEMS)
+        return has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
+    return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
 
 
-def _has_any(text: str, stems: tuple[str, ...]) -> bool:
+def has_any(text: str, stems: tuple[str, ...]) -> bool:
+    """Whether one of the stems stands in the text."""
     for stem in stems:  # noqa: SIM110 - a generator would take twice the time
         if stem in text:
             return True
