@@ -70,7 +70,7 @@ def check(tmp_path: Path, kills: int) -> None:
     whole_s = time.monotonic() - start
     expected = kept(tmp_path / "undisturbed")
     assert len(expected) == COUNT
-    draw, was_killed, began_not_asked = random.Random(11), 0, 0
+    draw, was_killed, cut_off = random.Random(11), 0, 0
     path, journal = tmp_path / "killed", tmp_path / "journal"
     answered: set[str] = set()
     for round_ in range(kills + 1):
@@ -81,9 +81,10 @@ def check(tmp_path: Path, kills: int) -> None:
         assert not answered & set(asked(journal)[before:]), "asked again for what was answered"
         answered = {answer.key.text_id for answer in kept(path)}
         with Store.open(path) as store:
-            in_flight = store._connection.execute("SELECT text_id FROM in_flight").fetchall()
-            began_not_asked += len([1 for (text_id,) in in_flight if text_id not in asked(journal)[before:]])
-            assert store.spent().requests == len(asked(journal)) + began_not_asked
+            ((in_flight,),) = store._connection.execute("SELECT COUNT(*) FROM in_flight")
+            cut_off += in_flight
+            # A call is noted before it is sent: one that was cut off may or may not have gone out.
+            assert 0 <= store.spent().requests - len(asked(journal)) <= cut_off
     assert was_killed >= kills // 2
     assert kept(path) == expected
     with Store.open(path) as store:
