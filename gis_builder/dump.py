@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
@@ -39,6 +39,7 @@ from gis_builder.decoding import (
     decode,
     stamp_or_none,
 )
+from gis_builder.records import Comment, Event, Issue
 from gis_builder.rest_records import (
     CommentObject,
     EventObject,
@@ -53,7 +54,10 @@ from gis_builder.saved import is_saved, read_saved, saved_files
 from pairkit.errors import DataError
 from pairkit.lines import read_objects, read_whole
 
+R = TypeVar("R")
 Object = dict[str, Any]
+# What an object says: its repository where it names one, the issue's number, and its record.
+Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
@@ -77,12 +81,13 @@ class RepoFile(RepoObject, frozen=True):
     description: str | None = None
 
 
-class Row(NamedTuple):
+class Row(NamedTuple, Generic[R]):
     """One checked line of a dump and the issue that it belongs to."""
 
     repo: str  # owner/name
     number: int
     value: Object
+    record: R  # what the line says; an issue's names no repository yet
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Dump:
         """Whether the timeline was saved; where it was not, see `closing_event`."""
         return _file(self.folder, "events") is not None
 
-    def issues(self) -> Iterator[Row]:
+    def issues(self) -> Iterator[Row[Issue]]:
         """Every issue and pull request, in the file's order.
 
         Raises:
@@ -111,28 +116,23 @@ class Dump:
         """
         return self._rows("issues", _check_issue)
 
-    def comments(self) -> Iterator[Row]:
+    def comments(self) -> Iterator[Row[Comment]]:
         """Every comment, in the file's order."""
         return self._rows("comments", _check_comment)
 
-    def events(self) -> Iterator[Row]:
+    def events(self) -> Iterator[Row[Event]]:
         """Every event that was saved, in the file's order."""
         return self._rows("events", _check_event)
 
-    def missing(self) -> Iterator[Row]:
+    def missing(self) -> Iterator[Row[MissingObject]]:
         """Numbers that were deleted or transferred away."""
         return self._rows("missing", _check_missing)
 
-    def _rows(self, stem: str, check: Callable[[Object], tuple[str | None, int]]) -> Iterator[Row]:
+    def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         path = _file(self.folder, stem)
-        if path is None:
-            return
-        for row, value in read_objects(path):
-            try:
-                repo, number = check(value)
-                yield Row(_same_repo(self.repo, repo), number, value)
-            except Malformed as error:
-                raise DataError(str(error), path=path, row=row) from None
+        if path is not None:
+            for row, value in read_objects(path):
+                yield _checked(value, check, self.repo, path, row)
 
 
 class SavedDump(Dump):
@@ -144,27 +144,32 @@ class SavedDump(Dump):
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        return any(True for _ in self.events())
+        return any(kind == "events" for path in self._files for _, kind, _ in read_saved(path))
 
-    @cached_property
+    @property
     def passed_over(self) -> tuple[Path, ...]:
         """The files that hold something else, such as a backup's labels; none where no file is known."""
-        files = saved_files(self.folder)
-        others = tuple(path for path in files if not is_saved(path))
-        return others if len(others) < len(files) else ()
+        return tuple(path for path, is_ours in self._is_ours.items() if not is_ours)
 
-    def _rows(self, stem: str, check: Callable[[Object], tuple[str | None, int]]) -> Iterator[Row]:
-        for path in saved_files(self.folder):
-            if path in self.passed_over:
-                continue
+    def missing(self) -> Iterator[Row[MissingObject]]:
+        """None: no such layout tells of numbers that are gone."""
+        return iter(())
+
+    @cached_property
+    def _is_ours(self) -> dict[Path, bool]:
+        """Each file, and whether it is read; where no file is known all are, to say what is wrong."""
+        known = {path: is_saved(path) for path in saved_files(self.folder)}
+        return known if any(known.values()) else dict.fromkeys(known, True)
+
+    @property
+    def _files(self) -> list[Path]:
+        return [path for path, is_ours in self._is_ours.items() if is_ours]
+
+    def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
+        for path in self._files:
             for row, kind, value in read_saved(path):
-                if kind != stem:
-                    continue
-                try:
-                    repo, number = check(value)
-                    yield Row(_same_repo(None, repo), number, value)
-                except Malformed as error:
-                    raise DataError(str(error), path=path, row=row) from None
+                if kind == stem:
+                    yield _checked(value, check, None, path, row)
 
 
 def find_dumps(root: Path) -> list[Dump]:
@@ -233,6 +238,14 @@ def _file(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
+def _checked(value: Object, check: Check[R], home: str | None, path: Path, row: int) -> Row[R]:
+    try:
+        repo, number, record = check(value)
+        return Row(_same_repo(home, repo), number, value, record)
+    except Malformed as error:
+        raise DataError(str(error), path=path, row=row) from None
+
+
 def _same_repo(expected: str | None, found: str | None) -> str:
     if expected is None and found is None:
         raise Malformed("names no repository, and the folder has no repo.json")
@@ -241,33 +254,34 @@ def _same_repo(expected: str | None, found: str | None) -> str:
     return convert(expected or found, RepoName)
 
 
-def _check_issue(value: Object) -> tuple[str | None, int]:
+def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
     item = convert(value, IssueObject)
-    issue_record("", item)
+    record = issue_record("", item)
     match = _REPOSITORY.search(item.repository_url or "")
-    return (match[1] if match else None), item.number
+    return (match[1] if match else None), item.number, record
 
 
-def _check_comment(value: Object) -> tuple[str | None, int]:
+def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
     item = convert(value, CommentObject)
-    comment_record(item)
-    return _issue_of(item.issue_url)
+    record = comment_record(item)
+    return *_issue_of(item.issue_url), record
 
 
-def _check_event(value: Object) -> tuple[str | None, int]:
+def _check_event(value: Object) -> tuple[str | None, int, Event]:
     item = convert(value, EventObject)
-    if event_record(item) is None:
+    record = event_record(item)
+    if record is None:
         raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
-    return _issue_of(item.issue_url)
+    return *_issue_of(item.issue_url), record
 
 
-def _check_missing(value: Object) -> tuple[str | None, int]:
+def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
     item = convert(value, MissingObject)
     if item.to is not None:
         reference(item.to)
     elif item.status == "transferred":
         raise Malformed("to: missing; expected owner/name#number")
-    return None, item.number
+    return None, item.number, item
 
 
 def _issue_of(url: str | None) -> tuple[str, int]:

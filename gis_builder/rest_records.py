@@ -147,19 +147,23 @@ def issue_record(repo: str, value: IssueObject | Given) -> Issue:
 
 
 def pull_record(repo: str, value: IssueObject | Given) -> Issue:
-    """A pull request, of which only the title is kept: it is no issue, and that is what is asked of it."""
-    item = _taken(value, IssueObject)
+    """A pull request, see `title_only`."""
+    return title_only(issue_record(repo, value))
+
+
+def title_only(pull: Issue) -> Issue:
+    """What is kept of a pull request: it is no issue, and that is what is asked of it."""
     return Issue(
-        repo=repo,
-        number=item.number,
-        title=whole_text(item.title),
+        repo=pull.repo,
+        number=pull.number,
+        title=pull.title,
         body="",
-        state=item.state,
+        state=pull.state,
         state_reason=None,
         author=None,
         author_association="NONE",
-        created_at=stamp(item.created_at),
-        updated_at=stamp(item.updated_at),
+        created_at=pull.created_at,
+        updated_at=pull.updated_at,
         closed_at=None,
         closed_by=None,
         is_pull=True,

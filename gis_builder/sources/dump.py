@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gis_builder.dump import Dump, Row, closing_event, find_dumps
 from gis_builder.records import Event, Issue, IssueRef, Thread
-from gis_builder.rest_records import comment_record, event_record, issue_record, pull_record, reference
+from gis_builder.rest_records import event_record, reference, title_only
 from gis_builder.sources.trackers import Tracker, Trackers
 from gis_builder.store import Absence, Page, RepoRow, Store, Task, TopUp
 from pairkit.errors import DataError
@@ -66,16 +66,20 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store all issues without their threads, and pull requests by title."""
     for dump in dumps:
+        has_events = (
+            dump.has_events
+        )  # asked first: a file of JSON is held while it is read
         for rows in _batches(dump.issues(), _ROWS):
             page = Page()
             for row in rows:
                 tracker = trackers.get(row.repo)
-                issue = issue_record(tracker.name, row.value)
+                issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
                 if issue.is_pull and not tracker.is_private:
-                    page.issues.append(pull_record(tracker.name, row.value))
+                    page.issues.append(title_only(issue))
                 elif not issue.is_pull and tracker.has_issues:
-                    page.threads.append(Thread(issue, events=_implied(dump, row)))
+                    events = () if has_events else _implied(row)
+                    page.threads.append(Thread(issue, events=events))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
             store.save(page)
 
@@ -88,9 +92,9 @@ def _check_found(folder: Path, trackers: Trackers) -> None:
         raise DataError(f"holds no issue{words}; save the issues first, see gis import --help", path=folder)
 
 
-def _implied(dump: Dump, row: Row) -> tuple[Event, ...]:
-    """The closing that an issue itself tells of, where the dump has no events."""
-    value = None if dump.has_events else closing_event(row.value)
+def _implied(row: Row[Issue]) -> tuple[Event, ...]:
+    """The closing that an issue itself tells of."""
+    value = closing_event(row.value)
     event = event_record(value) if value else None
     return (event,) if event else ()
 
@@ -101,8 +105,8 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
         tracker = trackers.get(row.repo)
         if row.number in tracker.is_pull or not tracker.has_issues:
             continue
-        to = row.value.get("to") or ""
-        if row.value["status"] == "transferred":
+        to = row.record.to or ""
+        if row.record.status == "transferred":
             tracker.moved[row.number] = reference(to)
             page.missing[IssueRef(tracker.name, row.number)] = (Absence.TRANSFERRED, to)
         else:
@@ -115,7 +119,7 @@ def _read_comments(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> N
         page = Page()
         for row in rows:
             if tracker := _home(row, trackers):
-                page.comments.append((IssueRef(tracker.name, row.number), comment_record(row.value)))
+                page.comments.append((IssueRef(tracker.name, row.number), row.record))
         store.save(page)
 
 
@@ -124,14 +128,13 @@ def _read_events(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
     for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
         page = Page()
         for row in rows:
-            event = event_record(row.value)
-            if event and (tracker := _home(row, trackers)):
-                page.events.append((IssueRef(tracker.name, row.number), place, event))
+            if tracker := _home(row, trackers):
+                page.events.append((IssueRef(tracker.name, row.number), place, row.record))
                 place += 1
         store.save(page)
 
 
-def _home(row: Row, trackers: Trackers) -> Tracker | None:
+def _home(row: Row[Any], trackers: Trackers) -> Tracker | None:
     """The tracker of a comment or event whose issue is stored; those of pull requests are not wanted."""
     tracker = trackers.get(row.repo)
     tracker.orphans += row.number not in tracker.is_pull
