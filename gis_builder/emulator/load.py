@@ -71,13 +71,13 @@ class _Reader:
             found = self._trackers[name.lower()] = Tracker(name)
         return found
 
-    def _thread(self, row: Row) -> Issue | None:
+    def _thread(self, row: Row[Any]) -> Issue | None:
         tracker = self._tracker(row.repo)
         thread = tracker.issues.get(row.number)
         tracker.orphans += thread is None
         return thread
 
-    def _issue(self, row: Row) -> Issue:
+    def _issue(self, row: Row[Any]) -> Issue:
         value = row.value
         pull = value.get("pull_request")
         return Issue(
@@ -135,5 +135,5 @@ class _Reader:
         return None if text is None else self._strings.setdefault(text, text)
 
 
-def _made_up_id(row: Row) -> int:
+def _made_up_id(row: Row[Any]) -> int:
     return zlib.crc32(row.repo.lower().encode()) % 2000 * 1_000_000 + row.number

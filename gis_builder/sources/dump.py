@@ -66,9 +66,7 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store all issues without their threads, and pull requests by title."""
     for dump in dumps:
-        has_events = (
-            dump.has_events
-        )  # asked first: a file of JSON is held while it is read
+        has_events = dump.has_events  # asked first: a file of JSON is held while it is read
         for rows in _batches(dump.issues(), _ROWS):
             page = Page()
             for row in rows:
