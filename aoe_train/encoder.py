@@ -22,7 +22,7 @@ from aoe_train.backbones.decoder import (
 from aoe_train.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.frame import raw_tokenizer
 from aoe_train.interchange import read_sentence_transformers, write_sentence_transformers
-from aoe_train.model_folder.files import check_files, read_object
+from aoe_train.model_folder.files import read_object
 from aoe_train.origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train.packing.at_once import TOKENS_ACCELERATOR, batches, tokens_at_once
 from aoe_train.packing.memory import keep_freed_memory
@@ -99,7 +99,6 @@ class Encoder:
         check_pin(source, revision, trust_remote_code=trust_remote_code)
         place = torch.device(device) if device else _best_device()
         folder = find_folder(source, revision=revision)
-        check_files(folder)
         stored = _stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
         given = {key: value for key, value in overrides.items() if value is not None}

@@ -29,7 +29,7 @@ from aoe_train.encode.record import read_finished
 from aoe_train.encoder import _stored_settings
 from aoe_train.evaluate.overlap import read_digests, write_digests
 from aoe_train.figures.folder import check_folder
-from aoe_train.model_folder import check_model_folder
+from aoe_train.model_folder import check_files, check_settings
 from aoe_train.model_folder.modules import check_modules
 from aoe_train.reproduce.plan import Places, plan
 from aoe_train.reproduce.recipe import Recipe
@@ -97,11 +97,11 @@ READERS: list[tuple[str, Any, Callable[[Path], object]]] = [
     ("config_sentence_transformers.json", MODEL, _stored_settings),
     ("tokenizer_config.json", {"model_max_length": 16}, _stored_settings),
     ("config.json", CONFIG, _stored_settings),
-    ("config.json", CONFIG, check_model_folder),
+    ("config.json", CONFIG, check_settings),
     ("config.json", {"head_num": 12, "window_size": 256}, _published_config),
-    ("tokenizer.json", TOKENIZER, check_model_folder),
-    ("adapter_config.json", ADAPTERS, check_model_folder),
-    ("model.safetensors.index.json", {"weight_map": {"a": "x.safetensors"}}, check_model_folder),
+    ("tokenizer.json", TOKENIZER, check_settings),
+    ("adapter_config.json", ADAPTERS, check_settings),
+    ("model.safetensors.index.json", {"weight_map": {"a": "x.safetensors"}}, check_files),
     (STATE_FILE, STATE, lambda folder: read_progress(folder / STATE_FILE)),
     ("clock.json", {"seconds": 3.5}, _seconds),
     ("run.json", RUN, _go_on),

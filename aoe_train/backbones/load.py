@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from aoe_train.backbones.packaged import PACKAGED, packaged_folder
-from aoe_train.model_folder import ADAPTERS_FILE, check_model_folder
+from aoe_train.model_folder import ADAPTERS_FILE, check_files, check_settings
 from aoe_train.model_folder.files import read_object
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
 
@@ -54,12 +54,19 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
 
 
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
-    """The folder of a model, fetched first where `source` is a hub id.
+    """The folder of a model, fetched first where `source` is a hub id; its files may be read.
 
     Raises:
-        ConfigError: Neither a folder nor the name of a model on the hub.
+        ConfigError: Neither a folder nor the name of a model on the hub; or see `check_files`.
+        DataError: See `check_files`.
         RemoteError: The hub could not be reached; AuthError where it wants a token.
     """
+    folder = _find(source, revision)
+    check_files(folder)
+    return folder
+
+
+def _find(source: str | Path, revision: str | None) -> Path:
     if str(source) == PACKAGED:
         return packaged_folder()
     if Path(source).is_dir():
@@ -101,7 +108,7 @@ def load_backbone(
     import aoe_train.backbones.ran  # noqa: F401 - makes transformers know RAN
 
     folder = find_folder(source, revision=revision)
-    _check_files(folder)
+    _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
@@ -205,8 +212,8 @@ def check_size(folder: Path) -> None:
         )
 
 
-def _check_files(folder: Path) -> None:
-    check_model_folder(folder)
+def _check_model(folder: Path) -> None:
+    check_settings(folder)
     if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
         raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
     if not any(folder.glob("*.safetensors")):
@@ -236,7 +243,7 @@ def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
     try:
         check_pin(base, revision, trust_remote_code=trust_remote_code)
         found = find_folder(base, revision=revision)
-        _check_files(found)
+        _check_model(found)
     except (ConfigError, RemoteError) as error:
         raise type(error)(f"{folder}: holds adapters for {base}, which can't be loaded: {error}") from error
     if (found / ADAPTERS_FILE).is_file():

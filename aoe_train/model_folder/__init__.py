@@ -22,20 +22,20 @@ from aoe_train.model_folder.config import check_config
 from aoe_train.model_folder.files import check_files
 from aoe_train.model_folder.tokenizer import check_tokenizer
 
-__all__ = ["ADAPTERS_FILE", "check_model_folder"]
+__all__ = ["ADAPTERS_FILE", "check_files", "check_settings"]
 
 
-def check_model_folder(folder: Path) -> None:
-    """Refuse a folder that would make a library run code, leave the folder, or work without end.
+def check_settings(folder: Path) -> None:
+    """Refuse settings that would make a library run code, or work without end.
 
     Args:
-        folder: Of a model of transformers, or of adapters for one.
+        folder: Of a model of transformers, of adapters for one, or of a module. `check_files` has looked at
+            it, or at the whole model that it is part of.
 
     Raises:
         ConfigError: It asks for what is not on the lists.
-        DataError: A file is damaged or of absurd size.
+        DataError: A file is damaged, or a value absurd.
     """
-    check_files(folder)
     check_config(folder)
     check_adapters(folder)
     check_tokenizer(folder)

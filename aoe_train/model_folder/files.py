@@ -20,7 +20,7 @@ _VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt")
 _ENTRIES_LIMIT = 20_000
 _INDEX = "*.safetensors.index.json"
 # A file in the hub's cache is a link to models--NAME/blobs/HASH.
-_SNAPSHOT = re.compile(r"models--[^/]+/snapshots/[^/]+")
+_SNAPSHOT = re.compile(r"(.*/models--[^/]+)/snapshots/[^/]+", re.DOTALL)
 _REMEDY = "copy or download the model again"
 
 
@@ -34,20 +34,23 @@ F = TypeVar("F", bound=BaseModel)
 
 
 def check_files(folder: Path) -> None:
-    """Refuse links that lead elsewhere, what is no file, and shards with a path.
+    """Refuse links that lead elsewhere, what is no file, and shards with a path; in subfolders too.
+
+    Args:
+        folder: Of a whole model: its parts may link to each other.
 
     Raises:
         ConfigError: A link leads out of the folder (but for the hub's own cache), or a pipe or device stands
             there.
         DataError: A file of JSON or a vocabulary is too large, or the list of shards is damaged.
     """
-    homes = _homes(folder)
+    home, blobs = folder.resolve(), _blobs(folder)
     for number, path in enumerate(_entries(folder)):
         if number == _ENTRIES_LIMIT:
             raise ConfigError(f"{folder}: more than {_ENTRIES_LIMIT:,} files; expected the folder of a model")
-        _check_entry(path, homes)
-    for path in sorted(folder.glob(_INDEX)):
-        _check_shards(path)
+        _check_entry(path, home, blobs)
+        if path.match(_INDEX):
+            _check_shards(path)
 
 
 def read_json(path: Path, remedy: str = _REMEDY) -> Any:
@@ -100,10 +103,10 @@ def _limit(path: Path) -> int:
     return _VOCABULARY_LIMIT if path.name in _VOCABULARIES else _JSON_LIMIT
 
 
-def _homes(folder: Path) -> tuple[Path, ...]:
-    home = folder.resolve()
-    is_snapshot = _SNAPSHOT.search(folder.absolute().as_posix())
-    return (home, home.parents[1] / "blobs") if is_snapshot else (home,)
+def _blobs(folder: Path) -> Path | None:
+    """Where the hub's cache keeps the files of this snapshot, or part of one; None for any other folder."""
+    found = _SNAPSHOT.match(folder.absolute().as_posix())
+    return None if found is None else Path(found[1]).resolve() / "blobs"
 
 
 def _entries(folder: Path) -> Iterator[Path]:
@@ -111,12 +114,14 @@ def _entries(folder: Path) -> Iterator[Path]:
         yield from (Path(above, name) for name in (*folders, *files))
 
 
-def _check_entry(path: Path, homes: tuple[Path, ...]) -> None:
+def _check_entry(path: Path, home: Path, blobs: Path | None) -> None:
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"{path}: leads nowhere; {_REMEDY}") from error
-    if not any(real.is_relative_to(home) for home in homes):
+    # A folder elsewhere is not walked through, be it among the blobs.
+    is_blob = blobs is not None and real.is_relative_to(blobs) and not real.is_dir()
+    if not (is_blob or real.is_relative_to(home)):
         raise ConfigError(
             f"{path}: a link out of the model's folder, to {real}; put the file itself there if you trust it"
         )

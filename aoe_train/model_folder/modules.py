@@ -22,22 +22,19 @@ _SIZE = 1 << 20
 
 # A class has had several homes; each name is written out, so that nothing else in the library can be named.
 _PLACES = {
-    "Transformer": ("base.modules.transformer", "base.modules"),
-    "Dense": ("base.modules.dense", "base.modules"),
-    "Normalize": ("base.modules.normalize", "base.modules"),
-    "Pooling": ("sentence_transformer.modules.pooling", "sentence_transformer.modules"),
-    "LayerNorm": ("sentence_transformer.modules.layer_norm", "sentence_transformer.modules"),
-    "Dropout": ("sentence_transformer.modules.dropout", "sentence_transformer.modules"),
-    "StaticEmbedding": ("sentence_transformer.modules.static_embedding", "sentence_transformer.modules"),
-    "WeightedLayerPooling": (
-        "sentence_transformer.modules.weighted_layer_pooling",
-        "sentence_transformer.modules",
-    ),
+    "Transformer": "base.modules.transformer",
+    "Dense": "base.modules.dense",
+    "Normalize": "base.modules.normalize",
+    "Pooling": "sentence_transformer.modules.pooling",
+    "LayerNorm": "sentence_transformer.modules.layer_norm",
+    "Dropout": "sentence_transformer.modules.dropout",
+    "StaticEmbedding": "sentence_transformer.modules.static_embedding",
+    "WeightedLayerPooling": "sentence_transformer.modules.weighted_layer_pooling",
 }
 KINDS = {
-    f"sentence_transformers.{place}.{kind}": kind
-    for kind, places in _PLACES.items()
-    for place in ("models", f"models.{kind}", *places, "sentence_transformer.modules")
+    f"sentence_transformers.{home}.{kind}": kind
+    for kind, place in _PLACES.items()
+    for home in ("models", f"models.{kind}", place, place.rpartition(".")[0], "sentence_transformer.modules")
 }
 
 Size = Annotated[int, Field(ge=1, le=_SIZE)]
@@ -228,8 +225,8 @@ def read_model(folder: Path) -> Model:
     return decode(Model, read_object(folder / MODEL_FILE), folder / MODEL_FILE)
 
 
-def check_modules(folder: Path) -> None:
-    """Refuse what sentence-transformers must not be told by a stranger's folder.
+def check_modules(folder: Path) -> list[Listed]:
+    """Refuse what sentence-transformers must not be told by a stranger's folder; see `read_modules`.
 
     Raises:
         ConfigError: A module that is not on the list.
@@ -248,14 +245,17 @@ def check_modules(folder: Path) -> None:
             read_transformer(folder / module.path)
         elif module.path:
             path = folder / module.path / "config.json"
-            _check_dense(decode(_SETTINGS[kind], read_object(path), path), path)
+            settings = decode(_SETTINGS[kind], read_object(path), path)
+            if isinstance(settings, _Dense):
+                _check_dense(settings, path)
+    return modules
 
 
-def _check_dense(settings: Foreign, path: Path) -> None:
+def _check_dense(settings: _Dense, path: Path) -> None:
     """Refuse a layer larger than its weights: it is made before they are read."""
     weights = path.with_name("model.safetensors")
     size = weights.stat().st_size if weights.is_file() else 0
-    if isinstance(settings, _Dense) and settings.in_features * settings.out_features > size:
+    if settings.in_features * settings.out_features > size:
         raise DataError(
             f"a layer of {settings.in_features} x {settings.out_features}, and weights of {size} bytes; copy"
             " or download the model again",

@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassError
+from safetensors.torch import save_file
 from transformers import CONFIG_MAPPING, TrainerControl, TrainerState
 
 from aoe_train.backbones.load import load_backbone
 from aoe_train.backbones.packaged import check_published
+from aoe_train.backbones.ran.tokenizer import load_tokenizer
 from aoe_train.encoder import Encoder
 from aoe_train.evaluate.embedders.open import open_embedder
 from aoe_train.evaluate.overlap import read_digests
-from aoe_train.model_folder import check_model_folder
+from aoe_train.model_folder import check_files, check_settings
 from aoe_train.model_folder.config import check_config
-from aoe_train.model_folder.files import check_files, read_json
+from aoe_train.model_folder.files import read_json
 from aoe_train.model_folder.modules import check_modules
 from aoe_train.trainer.resume import check_states
 from pairkit.errors import ConfigError, DataError, PairkitError
@@ -77,9 +79,9 @@ def test_what_a_configuration_may_not_ask_for(
 
 def test_what_a_configuration_may_say(copy: Path) -> None:
     edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
-    check_model_folder(copy)
+    check_settings(copy)
     edit(copy / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
-    check_model_folder(copy)
+    check_settings(copy)
 
 
 @pytest.mark.parametrize("shard", ["../../other.safetensors", "/etc/passwd", "a/b.safetensors", "x.bin"])
@@ -107,6 +109,55 @@ def test_links_of_the_hubs_cache_are_its_own_files(copy: Path, tmp_path: Path) -
         (snapshot / path.name).symlink_to(path)
     check_files(snapshot)
     load_backbone(snapshot)
+
+
+@pytest.fixture
+def snapshot(copy: Path, tmp_path: Path) -> Path:
+    """A model of sentence-transformers as the hub's cache keeps it: each file is a link."""
+    write_modules(copy, "Transformer", "Pooling", "LayerNorm")
+    edit(copy / "1_m" / "config.json", word_embedding_dimension=32)
+    edit(copy / "2_m" / "config.json", dimension=32)
+    save_file({"norm.weight": torch.ones(32), "norm.bias": torch.zeros(32)}, copy / "2_m/model.safetensors")
+    home = tmp_path / "models--org--name"
+    found = home / "snapshots" / ("a" * 40)
+    (home / "blobs").mkdir(parents=True)
+    for number, path in enumerate(path for path in sorted(copy.rglob("*")) if path.is_file()):
+        shutil.move(path, home / "blobs" / f"{number:064x}")
+        link = found / path.relative_to(copy)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        up = (".." for _ in link.relative_to(home).parent.parts)
+        link.symlink_to(Path(*up, "blobs", f"{number:064x}"))
+    return found
+
+
+def test_modules_of_the_hubs_cache_are_links_too(snapshot: Path) -> None:
+    assert (snapshot / "2_m" / "config.json").readlink().parts[:4] == ("..", "..", "..", "blobs")
+    assert open_embedder(str(snapshot), cache=False).encode(["a cat"]).shape == (1, 32)
+
+
+def test_a_module_of_the_hubs_cache_may_not_lead_out_of_it(snapshot: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("mine")
+    (tmp_path / "models--org--name" / "refs").write_text("mine")
+    link = snapshot / "2_m" / "README.md"
+    for elsewhere in ("../../../../secret", "../../../refs", "../../../blobs"):
+        link.symlink_to(elsewhere)
+        refused(
+            lambda: open_embedder(str(snapshot), cache=False), ConfigError, "a link out of the model's folder"
+        )
+        link.unlink()
+
+
+def test_a_shard_of_a_module_lies_in_its_folder(copy: Path) -> None:
+    write_modules(copy, "Transformer", "Pooling", "LayerNorm")
+    edit(copy / "2_m" / "config.json", dimension=32)
+    edit(copy / "2_m" / "model.safetensors.index.json", weight_map={"a": "../../other.safetensors"})
+    refused(lambda: open_embedder(str(copy), cache=False), ConfigError, "names the shard")
+
+
+def test_a_tokenizers_folder_is_looked_at_too(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("mine")
+    (copy / "vocab.txt").symlink_to(tmp_path / "secret")
+    refused(lambda: load_tokenizer(copy), ConfigError, "a link out of the model's folder")
 
 
 def test_pipes_devices_and_dead_links(copy: Path) -> None:
@@ -160,7 +211,7 @@ def test_adapters_of_peft_are_taken(copy: Path) -> None:
 
     config = LoraConfig(r=4, target_modules=["query"], base_model_name_or_path="org/m")
     config.save_pretrained(copy)
-    check_model_folder(copy)
+    check_settings(copy)
 
 
 def test_adapters_beside_a_configuration_have_their_base_looked_at(copy: Path) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from aoe_train.model_folder import check_model_folder
+from aoe_train.model_folder import check_files, check_settings
 from pairkit.errors import ConfigError, DataError
 
 _SPECIAL = {
@@ -34,7 +34,8 @@ def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokeniz
     if source.is_file():
         return _wordpiece(source, lowercase=lowercase)
     if source.is_dir():
-        check_model_folder(source)
+        check_files(source)
+        check_settings(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             source, use_fast=True, local_files_only=True, trust_remote_code=False

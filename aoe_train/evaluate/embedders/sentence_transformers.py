@@ -11,9 +11,9 @@ import numpy as np
 
 from aoe_train.backbones.load import check_size
 from aoe_train.evaluate.embedders.local import find_separator, shown_name
-from aoe_train.model_folder import ADAPTERS_FILE, check_model_folder
+from aoe_train.model_folder import ADAPTERS_FILE, check_settings
 from aoe_train.model_folder.files import read_object
-from aoe_train.model_folder.modules import check_modules, read_modules
+from aoe_train.model_folder.modules import check_modules
 from aoe_train.origin import versions
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
@@ -35,7 +35,7 @@ class SentenceTransformersEmbedder:
         """Load it.
 
         Args:
-            folder: Has a `modules.json`.
+            folder: Has a `modules.json`; see `find_folder`.
             source: What the folder was found by.
             precision: Of weights and computation; `auto` is what the weights are stored in.
             refusal: Why this package can't run it, for where the library is missing.
@@ -80,16 +80,16 @@ def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer
 
 def _refuse_code(folder: Path) -> None:
     """Refuse all that would run code that the folder chose: pickles, and modules that are on no list."""
-    check_model_folder(folder)
     for path in sorted(folder.rglob("*")):
         if path.suffix in _PICKLES and not any(path.parent.glob("model*.safetensors")):
             raise ConfigError(
                 f"{path}: a pickle, which can run code when loaded; convert it to model.safetensors where you"
                 " trust it"
             )
-    check_modules(folder)
-    for part in {folder / module.path for module in read_modules(folder)}:
-        check_model_folder(part)
+    parts = {folder / module.path for module in check_modules(folder)}
+    for part in sorted({folder, *parts}):
+        check_settings(part)
+    for part in sorted(parts):
         if (part / ADAPTERS_FILE).is_file():
             raise ConfigError(f"{part}: holds adapters; merge them into their base first")
         if _is_network(part):
