@@ -57,13 +57,14 @@ class Node(msgspec.Struct, frozen=True):
 def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     """The value of a JSON text.
 
-    Half a surrogate pair, which no UTF-8 file can hold, becomes a question mark.
+    Half a surrogate pair, which no UTF-8 file can hold, becomes a question mark. A part that was left raw is
+    of a body from which they are gone.
 
     Raises:
         Malformed: it is no JSON, nested too deep, or not what the decoder is for.
     """
     try:
-        return decoder.decode(whole_characters(bytes(body)))
+        return decoder.decode(body if isinstance(body, msgspec.Raw) else whole_characters(body))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(_explain(error)) from None
     except RecursionError:

@@ -46,15 +46,15 @@ class _Reader:
             event = None if dump.has_events else closing_event(row.value)
             if event is not None:
                 issue.events.append(self._event(event))
-        for row in dump.comments():
-            if thread := self._thread(row):
-                thread.comments.append(self._comment(row.value))
-        for row in dump.events():
-            if thread := self._thread(row):
-                thread.events.append(self._event(row.value))
-        for row in dump.missing():
-            missing = Missing(row.value["status"], row.value.get("to"))
-            self._tracker(row.repo).missing[row.number] = missing
+        for comment in dump.comments():
+            if thread := self._thread(comment):
+                thread.comments.append(self._comment(comment.value))
+        for said in dump.events():
+            if thread := self._thread(said):
+                thread.events.append(self._event(said.value))
+        for gone in dump.missing():
+            missing = Missing(gone.record.status, gone.record.to)
+            self._tracker(gone.repo).missing[gone.number] = missing
 
     def finish(self) -> list[Tracker]:
         for tracker in self._trackers.values():

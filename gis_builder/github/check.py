@@ -11,10 +11,11 @@ from gis_builder.github.answers import GraphQLError
 from gis_builder.github.batches import BatchSize, ask_sized
 from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
+from gis_builder.github.fetch import part
 from gis_builder.github.nodes import RepositoryNode
 from gis_builder.github.parse import well_formed
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
-from pairkit.errors import BadReply, ConfigError
+from pairkit.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.+$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
@@ -79,9 +80,8 @@ def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: boo
         crawl.client.back_off(attempt, "a repository could not be looked up")
     rows = []
     for place, name in enumerate(names[:count]):
-        if f"r{place}" not in reply.data:
-            raise BadReply(f"{name}: a reply without it; run the same command again to go on")
-        row = _row(crawl, name, reply.data[f"r{place}"], _errors(reply).get(f"r{place}"))
+        node = part(reply.data, f"r{place}", name)
+        row = _row(crawl, name, node, _errors(reply).get(f"r{place}"))
         old = crawl.store.repo(name)
         # A crawl that failed half way goes on from what it had, so an update has to look back as far.
         rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)

@@ -68,9 +68,9 @@ class Fetcher:
         """Put what came into the page; return what has to be asked for again, with the server's words."""
         failed: dict[IssueRef, str] = {}
         for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
-            home = _part(reply.data, f"r{place}", repo)
+            home = part(reply.data, f"r{place}", repo)
             for ref in group:
-                node = _part(home, f"i{ref.number}", str(ref)) if home else None
+                node = part(home, f"i{ref.number}", str(ref)) if home else None
                 failure = failure_of(reply.errors, f"r{place}", f"i{ref.number}")
                 if failure:
                     failed[ref] = failure
@@ -114,7 +114,12 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     return ""
 
 
-def _part(data: Mapping[str, T], alias: str, what: str) -> T:
+def part(data: Mapping[str, T], alias: str, what: str) -> T:
+    """What is under an alias.
+
+    Raises:
+        BadReply: the server left it out.
+    """
     if alias not in data:
         raise BadReply(f"{what}: a reply without it; run the same command again to go on")
     return data[alias]

@@ -6,11 +6,20 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
-from gis_builder.decoding import Count, Cursor, DecimalId, Login, Node, Number, RepoName, Time, Word
+from gis_builder.decoding import (
+    Count,
+    Cursor,
+    DecimalId,
+    Login,
+    Node,
+    Number,
+    NumberOrNone,
+    RepoName,
+    Time,
+    Word,
+)
 
 T = TypeVar("T")
-
-# Ten times what any tracker has; a list of all numbers has to fit into memory.
 
 
 class GraphQLNode(Node, frozen=True, rename="camel"):
@@ -189,7 +198,7 @@ class Some(GraphQLNode, Generic[T], frozen=True):
 class Counted(GraphQLNode, frozen=True):
     """The newest issue, and how many there are."""
 
-    total_count: Annotated[int, Meta(ge=0, le=10_000_000)]
+    total_count: NumberOrNone
     nodes: list[Born]
 
 

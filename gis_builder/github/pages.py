@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from gis_builder.decoding import MOST_NUMBER
 from pairkit.errors import BadReply
 
 _MOST_IDLE = 10  # pages in a row with nothing new: a page may hold only what moved meanwhile, or what failed
-MOST_ITEMS = 10_000_000  # ten times the largest list of any tracker
+MOST_ITEMS = MOST_NUMBER
+MOST_OF_THREAD = 100_000  # GitHub itself takes no more than 2,500 comments
 LEAST_ITEMS = 3  # a page of up to 100, on average: what is hidden from a list leaves its pages short
 _TRIED_PAGES = 100  # so many are turned before it is asked how much they bring
 _GROWTH = 10_000  # items by which a list may grow while it is read, beside twice what it had

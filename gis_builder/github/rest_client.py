@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from gis_builder.github.client import Client
 from gis_builder.github.crawl import Tools
-from gis_builder.github.pages import LEAST_ITEMS, Pages
+from gis_builder.github.pages import LEAST_ITEMS, MOST_OF_THREAD, Pages
 from gis_builder.github.query import Query
 from gis_builder.github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder.github.settings import CrawlSettings
@@ -20,7 +20,6 @@ from gis_builder.rest_records import CommentObject, EventObject, IssueObject, Re
 from pairkit.errors import BadReply
 
 _MOST_REDIRECTS = 5
-_MOST_ITEMS = 100_000  # of one thread
 
 T = TypeVar("T")
 Numbered = TypeVar("Numbered", CommentObject, EventObject)
@@ -70,7 +69,7 @@ class RestClient(Client):
     def get_all(self, path: str, answer: Decoder[list[Numbered]]) -> Iterator[Numbered]:
         """The items of a list, asked for page by page; see `get_list`."""
         cursor: str | None = path
-        pages = Pages(path, path, most=_MOST_ITEMS, least=LEAST_ITEMS)
+        pages = Pages(path, path, most=MOST_OF_THREAD, least=LEAST_ITEMS)
         while cursor:
             items, reply = self.get_list(cursor, answer)
             yield from items

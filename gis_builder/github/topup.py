@@ -11,7 +11,7 @@ from gis_builder.github.client import Reply
 from gis_builder.github.crawl import Crawl
 from gis_builder.github.fetch import failure_of
 from gis_builder.github.nodes import Connection, Parts
-from gis_builder.github.pages import Pages
+from gis_builder.github.pages import MOST_OF_THREAD, Pages
 from gis_builder.github.parse import (
     next_top_up,
     parse_comments,
@@ -24,8 +24,6 @@ from gis_builder.records import IssueRef
 from gis_builder.store import Page, TopUp
 
 _Home = dict[str, Parts | None]
-
-_MOST_ITEMS = 100_000  # of one thread; GitHub itself takes no more than 2,500 comments
 
 
 def top_up(crawl: Crawl, repo: str) -> None:
@@ -40,7 +38,7 @@ def top_up(crawl: Crawl, repo: str) -> None:
             node = home.get(f"t{place}")
             if node and getattr(node, wanted.part) and not failure_of(reply.errors, "r0", f"t{place}"):
                 what = f"{wanted.ref} {wanted.part}"
-                pages = Pages(what, wanted.before, most=_MOST_ITEMS)
+                pages = Pages(what, wanted.before, most=MOST_OF_THREAD)
                 _take(page, wanted, node, lists.setdefault((wanted.ref, wanted.part), pages))
                 continue
             failures[wanted] += 1

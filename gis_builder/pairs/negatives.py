@@ -124,6 +124,7 @@ class _Ground:
         self._refs = everyone if self._settings.partners == "any" else sorted(self._paired)
         self._place = {ref: place for place, ref in enumerate(self._refs)}
         self._retriever: Retriever | None = None
+        self._headings_of: dict[IssueRef, frozenset[str]] = {}
         guard = Guard(
             cluster=sources.cluster,
             group=sources.group,
@@ -171,7 +172,13 @@ class _Ground:
             of_everyone.draw_others()
 
     def _same_template(self, one: IssueRef, other: IssueRef) -> bool:
-        return _headings(self._sources.texts[one].text) == _headings(self._sources.texts[other].text)
+        return self._headings(one) == self._headings(other)
+
+    def _headings(self, ref: IssueRef) -> frozenset[str]:
+        found = self._headings_of.get(ref)
+        if found is None:
+            found = self._headings_of[ref] = _headings(self._sources.texts[ref].text)
+        return found
 
     def with_single(self) -> int:
         """How many negatives have an issue without a positive."""

@@ -38,7 +38,6 @@ _Amount = Annotated[int, Meta(ge=0, le=2**53)]
 _Seconds = Annotated[float, Meta(ge=0, le=1e15)]
 _Epoch = Annotated[int, Meta(ge=0, le=250_000_000_000)]  # to the year 9892
 _Part = Literal["comments", "events", "labels"]
-_Depth = Literal[0, 1, 2]
 _TIME_LENGTH = len("2015-01-31T23:59:59Z")
 _LABELS = Decoder(list[str])
 _INDEX = re.compile(r"\[(\d+)\](.*)", re.DOTALL)
