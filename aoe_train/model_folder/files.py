@@ -27,7 +27,8 @@ _REMEDY = "copy or download the model again"
 class Foreign(BaseModel):
     """Base of what is read from a stranger's JSON: exact types, and no key that is not listed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    # A run needs few of these, and to build them all takes a tenth of a second.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 F = TypeVar("F", bound=BaseModel)
