@@ -6,7 +6,6 @@ an undisturbed run would have. Once the folder is written, `OUT.work` is removed
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -22,6 +21,7 @@ from aoe_train.backbones.ran.initialise import copy_embeddings, read_embeddings
 from aoe_train.backbones.ran.masking import Vocabulary
 from aoe_train.backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train.backbones.ran.tokenizer import load_tokenizer
+from aoe_train.model_folder.files import read_json
 from aoe_train.trainer.arguments import one_gpu, set_precision
 from aoe_train.trainer.callbacks import ProgressCallback
 from aoe_train.trainer.resume import check_states
@@ -115,17 +115,10 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
         raise ConfigError(f"{settings.out}: exists already; give another `out`, or `fresh` to replace it")
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
-    elif _read_run(work / _RUN_FILE) != origin:
+    elif read_json(work / _RUN_FILE, "give `fresh` to begin anew") != origin:
         raise ConfigError(
             f"{work}: a run with other settings or texts was begun here; give the same ones, or `fresh`"
         )
-
-
-def _read_run(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"not readable as JSON ({error}); give `fresh` to begin anew", path=path) from error
 
 
 def _newest_checkpoint(work: Path) -> str | None:

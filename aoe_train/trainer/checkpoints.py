@@ -10,17 +10,19 @@ step-120/clock.json          how long training took up to here
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from aoe_train.model_folder.files import Foreign, decode, read_json
 from aoe_train.trainer.gather import is_distributed
 from aoe_train.trainer.sharding import share_of
 from pairkit.errors import DataError
@@ -30,6 +32,11 @@ _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
 AVERAGE_FILE = "average.safetensors"
 CLOCK_FILE = "clock.json"
+_REMEDY = "begin anew with --fresh"
+
+
+class _Clock(Foreign):
+    seconds: Annotated[float, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,7 @@ class Checkpoint:
     def seconds(self) -> float:
         """How long training took up to here."""
         path = self.folder / CLOCK_FILE
-        try:
-            return float(json.loads(path.read_text(encoding="utf-8"))["seconds"])
-        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise DataError("no clock of a run; begin anew with --fresh", path=path) from error
+        return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY).seconds
 
 
 def newest_checkpoint(work: Path) -> Checkpoint | None:
@@ -107,7 +111,7 @@ def _load(path: Path) -> dict[str, Tensor] | None:
     try:
         return load_file(path) if path.exists() else None
     except (OSError, SafetensorError) as error:
-        raise DataError(f"not readable ({error}); begin anew with --fresh", path=path) from error
+        raise DataError(f"not readable ({error}); {_REMEDY}", path=path) from error
 
 
 def wait_for_all() -> None:
@@ -130,6 +134,6 @@ def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path |
     """
     own = trained_weights(model)
     if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
-        raise DataError("weights of another model; run again with --fresh to begin anew", path=source)
+        raise DataError(f"weights of another model; {_REMEDY}", path=source)
     for name, weight in own.items():
         weight.copy_(share_of(weights[name], weight))

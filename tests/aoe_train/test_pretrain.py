@@ -145,6 +145,13 @@ def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
     assert pretrain(settings(texts, bert, steps=2, fresh=True), quiet=True)["steps"] == 2
 
 
+def test_a_damaged_record_of_a_run_says_how_to_go_on(texts: Path, bert: Path) -> None:
+    (texts.with_name("ran.work")).mkdir()
+    (texts.with_name("ran.work") / "run.json").write_text("{")
+    with pytest.raises(DataError, match=r"run\.json: .*give `fresh` to begin anew"):
+        pretrain(settings(texts, bert), quiet=True)
+
+
 def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
     sizes = SIZES.model_copy(update={"dim": 999})
     begun = settings(
