@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aoe_train.reproduce.recipe import SMOKE_SETTINGS, AtScale, Recipe, Row, RowAtScale, Scale
+from aoe_train.reproduce.recipe import SMOKE_SETTINGS, AtScale, Recipe, Row, Scale
 from aoe_train.settings import TrainSettings, merged
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
@@ -90,7 +90,7 @@ def plan(
     if scale == "smoke":
         assignments = (*SMOKE_SETTINGS, *assignments)
     wanted = [row for row in recipe.runs if not only or row.name in only]
-    skipped = {row.name: reason for row in wanted if (reason := _differences(row, scale).skip)}
+    skipped = {row.name: reason for row in wanted if (reason := row.at(scale).skip)}
     runs = [
         # Nothing is drawn where nothing is trained: one run, whichever seeds are asked for.
         _run(recipe, row, scale, at, places, seed if row.train else at.seeds[0], assignments)
@@ -115,10 +115,6 @@ def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignment
             )
 
 
-def _differences(row: Row, scale: Scale) -> RowAtScale:
-    return row.scales.get(scale) or row.scales.get("small" if scale == "smoke" else scale) or RowAtScale()
-
-
 def _run(
     recipe: Recipe,
     row: Row,
@@ -128,7 +124,7 @@ def _run(
     seed: int,
     assignments: Sequence[str],
 ) -> Run:
-    own = _differences(row, scale)
+    own = row.at(scale)
     tree: Tree = {}
     for layer in (recipe.settings, at.settings, row.settings, own.settings, {"seed": seed}):
         tree = merged(tree, layer)

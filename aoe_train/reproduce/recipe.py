@@ -105,6 +105,11 @@ class Row(Settings):
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     paper: dict[str, float] = Field(default_factory=dict)  # column to the published figure, times 100
 
+    def at(self, scale: Scale) -> RowAtScale:
+        """Where it differs at a scale; at `smoke` as at `small`, unless it is given."""
+        likely = self.scales.get("small") if scale == "smoke" else None
+        return self.scales.get(scale) or likely or RowAtScale()
+
 
 class Recipe(Settings):
     """A table that can be run again."""

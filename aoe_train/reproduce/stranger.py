@@ -18,7 +18,7 @@ from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
-    from aoe_train.reproduce.recipe import AtScale, Recipe, Scale
+    from aoe_train.reproduce.recipe import Recipe, Scale
 
 
 def asks(recipe: Recipe, scale: Scale) -> list[str]:
@@ -29,18 +29,17 @@ def asks(recipe: Recipe, scale: Scale) -> list[str]:
     Raises:
         ConfigError: A command that no recipe may run, or a path or address that none may name.
     """
-    at = recipe.at(scale)
-    lines = [f"runs    {parse_command(words)}" for words in at.source.prepare]
-    lines += [f"loads   {word}" for word in _distinct(_named(recipe, at, scale))]
-    return lines + [f"reports {word}" for word in _distinct(_reports(recipe, at))]
+    lines = [f"runs    {parse_command(words)}" for words in recipe.at(scale).source.prepare]
+    lines += [f"loads   {word}" for word in _distinct(_named(recipe, scale))]
+    return lines + [f"reports {word}" for word in _distinct(_reports(recipe, scale))]
 
 
-def _named(recipe: Recipe, at: AtScale, scale: Scale) -> Iterator[str]:
+def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Models and data that are not below --data-dir."""
+    at = recipe.at(scale)
     words = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
     for row in recipe.runs:
-        words += [row.backbone, row.texts.of if row.texts else None]
-        words += [own.backbone for name, own in row.scales.items() if name in (scale, "small")]
+        words += [row.backbone, row.at(scale).backbone, row.texts.of if row.texts else None]
     for word in words:
         if word is None or word in (PACKAGED, NO_DEV):
             continue
@@ -52,10 +51,10 @@ def _named(recipe: Recipe, at: AtScale, scale: Scale) -> Iterator[str]:
             yield word
 
 
-def _reports(recipe: Recipe, at: AtScale) -> Iterator[str]:
+def _reports(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Services that a run would tell what it does."""
-    layers = [recipe.settings, at.settings, *(row.settings for row in recipe.runs)]
-    layers += [own.settings for row in recipe.runs for name, own in row.scales.items()]
+    layers = [recipe.settings, recipe.at(scale).settings]
+    layers += [own.settings for row in recipe.runs for own in (row, row.at(scale))]
     for layer in layers:
         log = layer.get("log")
         if isinstance(log, dict) and log.get("report_to"):

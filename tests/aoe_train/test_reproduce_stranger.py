@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from aoe_train.reproduce.command import ALLOWED, ARGUMENT, Allowed, parse_command
-from aoe_train.reproduce.plan import Places
+from aoe_train.reproduce.plan import Places, plan
 from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
 from aoe_train.reproduce.stranger import asks
 from gis_builder import cli as gis_cli
@@ -178,6 +178,23 @@ def test_each_scale_asks_for_its_own(tmp_path: Path) -> None:
     }
     for scale, lines in expected.items():
         assert asks(recipe, scale) == lines
+
+
+def test_it_asks_for_what_the_rows_take_at_that_scale_and_nothing_else(tmp_path: Path) -> None:
+    own = """
+scales.small = { backbone = "evil/small", settings = { log = { report_to = "wandb" } } }
+scales.full = { backbone = "evil/full", settings = { log = { report_to = "mlflow" } } }
+"""
+    skipped = 'scales.full = { skip = "needs a larger machine" }\n'
+    recipe = read_recipe(str(write(tmp_path / "own.toml", (skipped, own))))
+    small = ["loads   evil/small", "reports to wandb"]
+    full = ["loads   somebody/bert", "loads   somebody/pairs", "loads   evil/full", "reports to mlflow"]
+    expected: dict[Scale, list[str]] = {"smoke": small, "small": small, "full": full}
+    for scale, lines in expected.items():
+        assert asks(recipe, scale) == lines
+        runs, _ = plan(recipe, scale, Places(tmp_path, tmp_path))
+        taken = {run.backbone for run in runs} & {"evil/small", "evil/full"}
+        assert taken == {line.split()[1] for line in lines if "evil" in line}
 
 
 @pytest.mark.parametrize(
