@@ -19,13 +19,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_labeler.budget import Budget, Spending
-from llm_labeler.dispatch import ask_all
-from llm_labeler.prompts import generation_asks, load_template
-from llm_labeler.provider import Prices
-from llm_labeler.records import Ask, Reply, Text, Usage
-from llm_labeler.settings import BreakerSettings, BudgetSettings, PromptSettings
-from llm_labeler.store import Store
+from llm_labeler._budget import Budget, Spending
+from llm_labeler._dispatch import ask_all
+from llm_labeler._prompts import generation_asks, load_template
+from llm_labeler._provider import Prices
+from llm_labeler._records import Ask, Reply, Text, Usage
+from llm_labeler._settings import BreakerSettings, BudgetSettings, PromptSettings
+from llm_labeler._store import Store
 
 
 class Waiting:

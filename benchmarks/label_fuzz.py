@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from llm_labeler.filters import REASONS as FILTER_REASONS
-from llm_labeler.filters import screen
-from llm_labeler.judge import judge_asks, judge_batches, read_verdicts
-from llm_labeler.parse import REASONS, parse_answer
-from llm_labeler.records import AskKey, Candidate, Text
-from llm_labeler.settings import FilterSettings, JudgeSettings
+from llm_labeler._filters import REASONS as FILTER_REASONS
+from llm_labeler._filters import screen
+from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
+from llm_labeler._parse import REASONS, parse_answer
+from llm_labeler._records import AskKey, Candidate, Text
+from llm_labeler._settings import FilterSettings, JudgeSettings
 from tests.llm_labeler.answer_formats import FOLDER, Format, read
 
 MOST_SECONDS = 1.0

@@ -54,7 +54,7 @@ def _named(pattern: str, names: str) -> tuple[str, ...]:
 
 AREAS = {
     "detect": Area(
-        _named("gis_builder/detect/{}.py", "references ledger weight claims grammar targets verdict"),
+        _named("gis_builder/_detect/{}.py", "references ledger weight claims grammar targets verdict"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
             "verdict markers turns weight ledger rules lexicon prefilter relations explain clusters sample "
@@ -64,10 +64,10 @@ AREAS = {
     "pairs": Area(
         (
             *_named(
-                "gis_builder/pairs/{}.py",
+                "gis_builder/_pairs/{}.py",
                 "references text positives negatives matching timeline guard stubs",
             ),
-            "gis_builder/split.py",
+            "gis_builder/_split.py",
         ),
         _named(
             "tests/gis_builder/test_{}.py",
@@ -76,8 +76,8 @@ AREAS = {
     ),
     "budget": Area(
         (
-            "llm_labeler/budget.py",
-            *_named("llm_labeler/dispatch/{}.py", "gate breaker"),
+            "llm_labeler/_budget.py",
+            *_named("llm_labeler/_dispatch/{}.py", "gate breaker"),
             *_named("pairkit/openai_api/{}.py", "patience waits"),
         ),
         (
@@ -86,7 +86,7 @@ AREAS = {
         ),
     ),
     "parse": Area(
-        ("llm_labeler/parse/*.py", "llm_labeler/filters/*.py"),
+        ("llm_labeler/_parse/*.py", "llm_labeler/_filters/*.py"),
         _named(
             "tests/llm_labeler/test_{}.py",
             "parse parse_formats filters filters_kinship parse_widths filters_screen",

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from detection import DUMP, kind_lookup, read_dump
 
-from gis_builder.detect import decide
-from gis_builder.records import Outcome, Relation
+from gis_builder._detect import decide
+from gis_builder._records import Outcome, Relation
 from pairkit.keyed import keyed_hash
 
 JUDGED = Path(__file__).resolve().parent / "rust_relations.tsv"

@@ -5,7 +5,7 @@ from pairkit.start import start
 
 def main() -> None:
     """Run the command line."""
-    start("gis_builder.cli")
+    start("gis_builder._cli")
 
 
 if __name__ == "__main__":

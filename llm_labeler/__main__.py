@@ -5,7 +5,7 @@ from pairkit.start import start
 
 def main() -> None:
     """Run the command line."""
-    start("llm_labeler.cli")
+    start("llm_labeler._cli")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def start(module: str) -> None:
     """Import a command line and run its `main`.
 
     Args:
-        module: Such as `gis_builder.cli`.
+        module: Such as `gis_builder._cli`.
     """
     if sys.platform == "win32":
         sys.stderr.write("error: needs Linux or macOS; on Windows, use it in WSL\n")

@@ -11,8 +11,8 @@ from aoe_train.reproduce.command import ALLOWED, ARGUMENT, Allowed, parse_comman
 from aoe_train.reproduce.plan import Places, plan
 from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
 from aoe_train.reproduce.stranger import asks
-from gis_builder import cli as gis_cli
-from llm_labeler import cli as label_cli
+from gis_builder import _cli as gis_cli
+from llm_labeler import _cli as label_cli
 from pairkit.errors import ConfigError
 from tests.aoe_train.test_reproduce import RECIPE
 from tests.aoe_train.test_reproduce_command import aoe

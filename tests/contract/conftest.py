@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.emulator import serve
+from gis_builder._emulator import serve
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gis_builder.emulator import FaultPlan, Rule, serve
+from gis_builder._emulator import FaultPlan, Rule, serve
 from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Gis
 
 ONE = "quarryhq/quarry"

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler.emulator import Faults, Options, Server, serve
+from llm_labeler._emulator import Faults, Options, Server, serve
 from pairkit.keyed import keyed_unit
 from pairkit.reader import read_pairs
 from tests.contract.label_command import MEMBERS, environment, llms_file, run_label, sentences, tree

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler.emulator import Faults, Options, serve
+from llm_labeler._emulator import Faults, Options, serve
 from pairkit.reader import read_pairs
 from tests.contract.label_command import llms_file, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gis_builder.emulator import Server, serve
-from gis_builder.store import Store
+from gis_builder._emulator import Server, serve
+from gis_builder._store import Store
 
 API = "https://api.github.com/repos"
 DAY = "2020-01-{:02d}T12:00:00Z"

@@ -19,16 +19,16 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
-from gis_builder import crawl as use_case
-from gis_builder.emulator.faults import FaultPlan
-from gis_builder.emulator.load import load_trackers
-from gis_builder.emulator.service import Options, Request, Service
-from gis_builder.emulator.tracker import Catalogue
-from gis_builder.github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
-from gis_builder.github.exchange import Exchange, Raw
-from gis_builder.settings import BuildSettings, PoolSettings
-from gis_builder.status import read_status
-from gis_builder.store import Store
+from gis_builder import _crawl as use_case
+from gis_builder._emulator.faults import FaultPlan
+from gis_builder._emulator.load import load_trackers
+from gis_builder._emulator.service import Options, Request, Service
+from gis_builder._emulator.tracker import Catalogue
+from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder._github.exchange import Exchange, Raw
+from gis_builder._settings import BuildSettings, PoolSettings
+from gis_builder._status import read_status
+from gis_builder._store import Store
 from pairkit.errors import PairkitError, RemoteError
 
 from .conftest import closed, comment, event, issue, write_tracker

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gis_builder.github import CrawlSettings, GitHub, Listener, RouteFactory, find_tokens
-from gis_builder.github.progress import ignore
-from gis_builder.github.route import GraphQLRoute
-from gis_builder.store import Store
+from gis_builder._github import CrawlSettings, GitHub, Listener, RouteFactory, find_tokens
+from gis_builder._github.progress import ignore
+from gis_builder._github.route import GraphQLRoute
+from gis_builder._store import Store
 
 from .conftest import API, write_tracker
 

@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gis_builder.crawl import import_tracker
-from gis_builder.settings import DetectSettings
-from gis_builder.status import read_status
-from gis_builder.store import Store
-from gis_builder.verdicts import judge
+from gis_builder._crawl import import_tracker
+from gis_builder._settings import DetectSettings
+from gis_builder._status import read_status
+from gis_builder._store import Store
+from gis_builder._verdicts import judge
 from pairkit.errors import ConfigError, DataError
 
 from .crawl_fuzz import Changer, write_world

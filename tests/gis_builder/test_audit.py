@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from gis_builder.audit import audit
+from gis_builder._audit import audit
 from pairkit.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"

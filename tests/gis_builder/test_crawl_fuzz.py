@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from gis_builder.github.exchange import Exchange, Raw
+from gis_builder._github.exchange import Exchange, Raw
 from pairkit.errors import BadReply, RemoteError
 
 from .crawl_fuzz import (

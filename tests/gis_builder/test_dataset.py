@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder.dataset import drop_counts, make_rows, row_counts, write_dropped, write_gis
-from gis_builder.records import DroppedPair, Pair
+from gis_builder._dataset import drop_counts, make_rows, row_counts, write_dropped, write_gis
+from gis_builder._records import DroppedPair, Pair
 from pairkit.errors import DataError
 
 from .pair_material import grounds, ref, text_of

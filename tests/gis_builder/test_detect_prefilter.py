@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detect import might_matter
-from gis_builder.detect.markers import read
+from gis_builder._detect import might_matter
+from gis_builder._detect.markers import read
 
 from .detect_threads import ref
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detect.markers import read
-from gis_builder.detect.relations import relation_of
-from gis_builder.records import IssueRef
+from gis_builder._detect.markers import read
+from gis_builder._detect.relations import relation_of
+from gis_builder._records import IssueRef
 
 ISSUE = IssueRef("o/n", 99)
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detect import Rules, budget, decide
-from gis_builder.detect.evidence import marks
-from gis_builder.detect.verdict import hear_thread
-from gis_builder.records import Comment, Outcome, Thread, Verdict
+from gis_builder._detect import Rules, budget, decide
+from gis_builder._detect.evidence import marks
+from gis_builder._detect.verdict import hear_thread
+from gis_builder._records import Comment, Outcome, Thread, Verdict
 
 from .detect_threads import event, kind_of, ref, said, thread
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from graphql import get_operation_ast, parse, validate
 
-from gis_builder.emulator.cost import Price, price
-from gis_builder.emulator.schema import build_schema
+from gis_builder._emulator.cost import Price, price
+from gis_builder._emulator.schema import build_schema
 
 SCHEMA = build_schema()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.dump import closing_event, find_dumps
-from gis_builder.emulator.load import load_trackers
-from gis_builder.emulator.tracker import Catalogue, Event, Issue
+from gis_builder._dump import closing_event, find_dumps
+from gis_builder._emulator.load import load_trackers
+from gis_builder._emulator.tracker import Catalogue, Event, Issue
 from pairkit.errors import DataError
 
 from .conftest import closed, comment, event, issue, write_lines, write_tracker

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import requests
 
-from gis_builder.emulator import FaultPlan, Rule, Server, read_plan, serve
-from gis_builder.emulator.faults import Injector, Kind
+from gis_builder._emulator import FaultPlan, Rule, Server, read_plan, serve
+from gis_builder._emulator.faults import Injector, Kind
 from pairkit.errors import ConfigError
 
 ISSUES = """{ repository(owner: "acme", name: "rocket") { issues(first: 50) {

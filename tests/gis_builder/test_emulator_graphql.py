@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from gis_builder.emulator import Options, Server, serve
+from gis_builder._emulator import Options, Server, serve
 
 from .conftest import comment, issue, write_tracker
 

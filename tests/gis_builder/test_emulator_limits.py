@@ -6,8 +6,8 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.emulator import FaultPlan, Options, serve
-from gis_builder.emulator.limits import Allowance, Budgets
+from gis_builder._emulator import FaultPlan, Options, serve
+from gis_builder._emulator.limits import Allowance, Budgets
 
 ALLOWANCES = {"graphql": Allowance(10, 60.0), "search": Allowance(2, 6.5)}
 HEADERS = {"Authorization": "bearer any"}

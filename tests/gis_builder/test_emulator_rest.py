@@ -9,9 +9,9 @@ import github
 import pytest
 import requests
 
-from gis_builder.emulator import Server, serve
-from gis_builder.emulator.errors import RestRefusal
-from gis_builder.emulator.rest_pages import PageRequest, cut, cut_search
+from gis_builder._emulator import Server, serve
+from gis_builder._emulator.errors import RestRefusal
+from gis_builder._emulator.rest_pages import PageRequest, cut, cut_search
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from graphql import (
 from graphql import build_schema as build_from_text
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.emulator.schema import build_schema, schema_text
+from gis_builder._emulator.schema import build_schema, schema_text
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.emulator.errors import SearchRefusal
-from gis_builder.emulator.load import load_trackers
-from gis_builder.emulator.search import Search
-from gis_builder.emulator.search_query import Term, count_key, parse_query
-from gis_builder.emulator.text_index import phrase_test
-from gis_builder.emulator.tracker import Catalogue
+from gis_builder._emulator.errors import SearchRefusal
+from gis_builder._emulator.load import load_trackers
+from gis_builder._emulator.search import Search
+from gis_builder._emulator.search_query import Term, count_key, parse_query
+from gis_builder._emulator.text_index import phrase_test
+from gis_builder._emulator.tracker import Catalogue
 
 
 @pytest.fixture(scope="module")

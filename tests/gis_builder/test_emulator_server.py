@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from gis_builder.emulator import Server, run, serve
+from gis_builder._emulator import Server, run, serve
 from pairkit.errors import ConfigError, DataError
 
 HEADERS = {"Authorization": "bearer any"}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.folders import check_out, working_folder
+from gis_builder._folders import check_out, working_folder
 from pairkit.errors import ConfigError
 from pairkit.folders import check_apart, work_beside
 

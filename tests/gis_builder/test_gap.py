@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gis_builder.gap import gap_auc
+from gis_builder._gap import gap_auc
 
 
 def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.json import Decoder
 
-from gis_builder.decoding import Node
-from gis_builder.emulator import FaultPlan, Options, Rule, serve
-from gis_builder.github.batches import BatchSize, ask_sized
-from gis_builder.github.client import Client, Refused, Stopped, TooHeavy
-from gis_builder.github.progress import Waiting
-from gis_builder.github.query import Query
-from gis_builder.github.settings import CrawlSettings
-from gis_builder.github.tokens import Token
+from gis_builder._decoding import Node
+from gis_builder._emulator import FaultPlan, Options, Rule, serve
+from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.client import Client, Refused, Stopped, TooHeavy
+from gis_builder._github.progress import Waiting
+from gis_builder._github.query import Query
+from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.tokens import Token
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
 from .crawl_world import quick

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.emulator import FaultPlan, Options, Rule, Server, serve
-from gis_builder.github import Advanced, Finished, GitHub
-from gis_builder.github.pool import number_order
-from gis_builder.github.route import GraphQLRoute
-from gis_builder.records import IssueRef, Kind
-from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
+from gis_builder._emulator import FaultPlan, Options, Rule, Server, serve
+from gis_builder._github import Advanced, Finished, GitHub
+from gis_builder._github.pool import number_order
+from gis_builder._github.route import GraphQLRoute
+from gis_builder._records import IssueRef, Kind
+from gis_builder._store import Absence, RepoOutcome, RepoRow, Store
 from pairkit.errors import AuthError, ConfigError, RemoteError
 
 from .conftest import issue, write_tracker

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pytest
 
-from gis_builder.github import exchange
-from gis_builder.github.answers import Answer, AnswerKind
-from gis_builder.github.exchange import Exchange, Raw
-from gis_builder.github.tokens import Token
+from gis_builder._github import exchange
+from gis_builder._github.answers import Answer, AnswerKind
+from gis_builder._github.exchange import Exchange, Raw
+from gis_builder._github.tokens import Token
 from pairkit.address import read_address
 
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"

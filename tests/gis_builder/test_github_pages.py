@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.github.pages import MOST_ITEMS, Pages, most_of
+from gis_builder._github.pages import MOST_ITEMS, Pages, most_of
 from pairkit.errors import BadReply
 
 

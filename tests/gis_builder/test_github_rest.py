@@ -14,14 +14,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from gis_builder.emulator import FaultPlan, Rule, Server, serve
-from gis_builder.github import GitHub, RestRoute, Token, Waiting
-from gis_builder.github.client import Denied
-from gis_builder.github.rest_client import COMMENTS, ISSUES, REPOSITORY, RestClient
-from gis_builder.records import IssueRef, Kind, Thread
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Absence, Page, RepoOutcome, Store, Task
-from gis_builder.verdicts import judge
+from gis_builder._emulator import FaultPlan, Rule, Server, serve
+from gis_builder._github import GitHub, RestRoute, Token, Waiting
+from gis_builder._github.client import Denied
+from gis_builder._github.rest_client import COMMENTS, ISSUES, REPOSITORY, RestClient
+from gis_builder._records import IssueRef, Kind, Thread
+from gis_builder._settings import DetectSettings
+from gis_builder._store import Absence, Page, RepoOutcome, Store, Task
+from gis_builder._verdicts import judge
 from pairkit.errors import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
 from .conftest import comment, issue, write_tracker
@@ -508,7 +508,7 @@ class Shallow:
 def test_lists_that_end_early_are_begun_anew_and_closings_are_inferred(
     canned, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gis_builder.github.rest_lists._SURE_DEPTH", 200)
+    monkeypatch.setattr("gis_builder._github.rest_lists._SURE_DEPTH", 200)
     sweep(canned(Shallow(issues=730, pages=2)), store, ROCKET)
     threads = list(store.threads(ROCKET))
     assert [thread.issue.number for thread in threads] == list(range(1, 731))

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
-from gis_builder.github import CrawlSettings, GitHub, Waiting, find_tokens
-from gis_builder.github.client import Client
-from gis_builder.github.query import Query
-from gis_builder.github.tokens import Token
-from gis_builder.store import Store
+from gis_builder._github import CrawlSettings, GitHub, Waiting, find_tokens
+from gis_builder._github.client import Client
+from gis_builder._github.query import Query
+from gis_builder._github.tokens import Token
+from gis_builder._store import Store
 from pairkit.errors import AuthError, ConfigError, PairkitError
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"

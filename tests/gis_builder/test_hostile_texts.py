@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import pytest
 
-from gis_builder.detect import decide, explain
-from gis_builder.detect.budget import MOST_CHARACTERS
-from gis_builder.detect.markers import read
-from gis_builder.detect.phrases import PHRASES
-from gis_builder.detect.rules import RULES
-from gis_builder.pairs.text import clean
-from gis_builder.records import Outcome, Thread
+from gis_builder._detect import decide, explain
+from gis_builder._detect.budget import MOST_CHARACTERS
+from gis_builder._detect.markers import read
+from gis_builder._detect.phrases import PHRASES
+from gis_builder._detect.rules import RULES
+from gis_builder._pairs.text import clean
+from gis_builder._records import Outcome, Thread
 
 from .detect_threads import event, kind_of, ref, said, thread
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gis_builder.sources.dump import import_dump
-from gis_builder.status import read_status
-from gis_builder.store import Store
+from gis_builder._sources.dump import import_dump
+from gis_builder._status import read_status
+from gis_builder._store import Store
 from pairkit.errors import DataError
 
 from .conftest import comment, event, issue, write_tracker

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.dataset import make_rows
-from gis_builder.gap import gap_auc
-from gis_builder.pairs.timeline import Timeline, WantedGaps, mismatch, opening_times
-from gis_builder.records import Cluster, IssueRef, IssueText
+from gis_builder._dataset import make_rows
+from gis_builder._gap import gap_auc
+from gis_builder._pairs.timeline import Timeline, WantedGaps, mismatch, opening_times
+from gis_builder._records import Cluster, IssueRef, IssueText
 
 from .pair_material import cluster, ref, text_of
 from .test_negatives import draw, everything, use

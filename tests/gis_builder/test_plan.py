@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gis_builder.crawl import crawl
-from gis_builder.emulator import serve
-from gis_builder.github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
-from gis_builder.plan import hours, plan, plan_table, price
-from gis_builder.settings import BuildSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store
+from gis_builder._crawl import crawl
+from gis_builder._emulator import serve
+from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder._plan import hours, plan, plan_table, price
+from gis_builder._settings import BuildSettings
+from gis_builder._store import RepoOutcome, RepoRow, Store
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))

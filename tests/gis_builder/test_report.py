@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from gis_builder.cli import app
-from gis_builder.report import make_report
-from gis_builder.report.report import report_beside
+from gis_builder._cli import app
+from gis_builder._report import make_report
+from gis_builder._report.report import report_beside
 from pairkit.errors import ConfigError, DataError
 from pairkit.records import PairDataset
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.report.counts import (
+from gis_builder._report.counts import (
     count_kinds,
     count_overlaps,
     count_sources,
@@ -14,9 +14,9 @@ from gis_builder.report.counts import (
     long_share,
     text_tokens,
 )
-from gis_builder.report.drops import drop_reasons
-from gis_builder.report.rows import Rows, collect_rows
-from gis_builder.report.samples import choose_samples, spread
+from gis_builder._report.drops import drop_reasons
+from gis_builder._report.rows import Rows, collect_rows
+from gis_builder._report.samples import choose_samples, spread
 from pairkit.errors import DataError
 from pairkit.records import PairDataset
 

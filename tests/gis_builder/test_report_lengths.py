@@ -4,8 +4,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder.report import lengths
-from gis_builder.report.lengths import add_lengths, token_rule
+from gis_builder._report import lengths
+from gis_builder._report.lengths import add_lengths, token_rule
 from pairkit.terminal import progress
 
 from .report_material import frame, row

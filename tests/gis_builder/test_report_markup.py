@@ -1,6 +1,6 @@
 import pytest
 
-from gis_builder.report.markup import escape, link, shown, table
+from gis_builder._report.markup import escape, link, shown, table
 
 
 def test_nothing_stays_markup() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gis_builder.report.overlap import ORDERS, add_overlaps, ngrams, overlap, words
+from gis_builder._report.overlap import ORDERS, add_overlaps, ngrams, overlap, words
 from pairkit.terminal import progress
 
 from .report_material import frame, row

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.repos import read_repos
+from gis_builder._repos import read_repos
 from pairkit.errors import ConfigError, DataError
 
 DATA = Path(__file__).parents[2] / "data"

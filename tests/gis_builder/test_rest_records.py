@@ -1,6 +1,6 @@
-from gis_builder.decoding import convert
-from gis_builder.records import Comment, Event, Issue, IssueRef
-from gis_builder.rest_records import (
+from gis_builder._decoding import convert
+from gis_builder._records import Comment, Event, Issue, IssueRef
+from gis_builder._rest_records import (
     CommentObject,
     EventObject,
     IssueObject,

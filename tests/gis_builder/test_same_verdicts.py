@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from gis_builder.cli import app
-from gis_builder.emulator import serve
+from gis_builder._cli import app
+from gis_builder._emulator import serve
 
 from .conftest import closed, comment, event, issue, write_tracker
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.card import gis_card
-from gis_builder.secrets import KINDS, scrub_secrets
+from gis_builder._card import gis_card
+from gis_builder._secrets import KINDS, scrub_secrets
 
 # Put together here, so that no scanner takes this file for a leak.
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

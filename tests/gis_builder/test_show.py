@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from gis_builder.show import pick_pair, print_pair, save_svg
+from gis_builder._show import pick_pair, print_pair, save_svg
 from pairkit.errors import ConfigError
 from pairkit.records import PairDataset
 

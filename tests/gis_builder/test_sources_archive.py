@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.sources.archive import ArchiveScan, archive_files, read_candidates
+from gis_builder._sources.archive import ArchiveScan, archive_files, read_candidates
 from pairkit.errors import ConfigError, DataError
 
 HOURS = Path(__file__).resolve().parents[3] / "shared" / "data" / "gharchive"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.crawl import crawl
-from gis_builder.emulator import serve
-from gis_builder.records import IssueRef, Kind
-from gis_builder.settings import BuildSettings, DetectSettings
-from gis_builder.sources import dump
-from gis_builder.sources.dump import import_dump
-from gis_builder.store import Absence, RepoOutcome, Store
-from gis_builder.verdicts import judge
+from gis_builder._crawl import crawl
+from gis_builder._emulator import serve
+from gis_builder._records import IssueRef, Kind
+from gis_builder._settings import BuildSettings, DetectSettings
+from gis_builder._sources import dump
+from gis_builder._sources.dump import import_dump
+from gis_builder._store import Absence, RepoOutcome, Store
+from gis_builder._verdicts import judge
 from pairkit.errors import DataError
 
 from .conftest import closed, comment, issue, write_tracker

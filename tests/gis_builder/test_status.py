@@ -12,10 +12,10 @@ from threading import Thread
 import pytest
 from rich.console import Console
 
-from gis_builder.emulator import Server, serve
-from gis_builder.github import GitHub, GraphQLRoute, RestRoute
-from gis_builder.status import BUDGET, Budget, crawl_summary, read_status, status_table
-from gis_builder.store import Page, RepoOutcome, RepoRow, Store, Task, Usage
+from gis_builder._emulator import Server, serve
+from gis_builder._github import GitHub, GraphQLRoute, RestRoute
+from gis_builder._status import BUDGET, Budget, crawl_summary, read_status, status_table
+from gis_builder._store import Page, RepoOutcome, RepoRow, Store, Task, Usage
 
 from .crawl_world import STATION, open_github, quick, write_station
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.records import Comment, Event, Issue, IssueRef, Kind, Thread
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
+from gis_builder._records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder._store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
 from pairkit.errors import ConfigError, DataError
 
 REPO = "acme/rocket"
@@ -305,8 +305,8 @@ import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_store import an_issue
-from gis_builder.records import Thread
-from gis_builder.store import Page, Store
+from gis_builder._records import Thread
+from gis_builder._store import Page, Store
 from pairkit.errors import ConfigError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store.open(Path({path!r}), create=True)

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.crawl import crawl, crawl_archive, import_tracker, stored_record, update
-from gis_builder.emulator import serve
-from gis_builder.github import CrawlSettings, GitHub, Token
-from gis_builder.records import Evidence, IssueRef, Outcome, Verdict
-from gis_builder.settings import BuildSettings, DetectSettings
-from gis_builder.store import Page, Store
-from gis_builder.verdicts import (
+from gis_builder._crawl import crawl, crawl_archive, import_tracker, stored_record, update
+from gis_builder._emulator import serve
+from gis_builder._github import CrawlSettings, GitHub, Token
+from gis_builder._records import Evidence, IssueRef, Outcome, Verdict
+from gis_builder._settings import BuildSettings, DetectSettings
+from gis_builder._store import Page, Store
+from gis_builder._verdicts import (
     count_verdicts,
     detect,
     explain_thread,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llm_labeler.budget import Budget
-from llm_labeler.dispatch import Outcome, Progress, ask_all
-from llm_labeler.provider import Prices
-from llm_labeler.records import Ask, AskKey, Message, Reply, Usage, digest
-from llm_labeler.settings import BreakerSettings, BudgetSettings
-from llm_labeler.store import Store
+from llm_labeler._budget import Budget
+from llm_labeler._dispatch import Outcome, Progress, ask_all
+from llm_labeler._provider import Prices
+from llm_labeler._records import Ask, AskKey, Message, Reply, Usage, digest
+from llm_labeler._settings import BreakerSettings, BudgetSettings
+from llm_labeler._store import Store
 
 T = TypeVar("T")
 

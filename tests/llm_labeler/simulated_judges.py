@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from llm_labeler.ensemble.ballots import CLASSES
-from llm_labeler.records import Judgement, Verdict
+from llm_labeler._ensemble.ballots import CLASSES
+from llm_labeler._records import Judgement, Verdict
 
 
 def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Verdict]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from llm_labeler.emulator import Faults, serve
+from llm_labeler._emulator import Faults, serve
 from tests.llm_labeler.aimock import CHAOS, answered, install, served
 from tests.llm_labeler.llm_server import an_ask, provider, replies, run
 

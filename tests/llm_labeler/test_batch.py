@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.batch.lines import Line, custom_id, read_lines, request_line
-from llm_labeler.batch.results import read_results
-from llm_labeler.batch.run import run_batch
-from llm_labeler.batch.server import BatchServer
-from llm_labeler.budget import Budget
-from llm_labeler.dispatch import Outcome
-from llm_labeler.emulator import Faults, Options, serve
-from llm_labeler.records import Ask, Message, Usage
-from llm_labeler.settings import BudgetSettings
-from llm_labeler.store import Batch, Store
+from llm_labeler._batch.lines import Line, custom_id, read_lines, request_line
+from llm_labeler._batch.results import read_results
+from llm_labeler._batch.run import run_batch
+from llm_labeler._batch.server import BatchServer
+from llm_labeler._budget import Budget
+from llm_labeler._dispatch import Outcome
+from llm_labeler._emulator import Faults, Options, serve
+from llm_labeler._records import Ask, Message, Usage
+from llm_labeler._settings import BudgetSettings
+from llm_labeler._store import Batch, Store
 from pairkit.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
@@ -173,7 +173,7 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from llm_labeler.store import Batch, Store
+from llm_labeler._store import Batch, Store
 from tests.llm_labeler.test_batch import batch, end_after
 end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
 with Store.open(Path(sys.argv[2]), create=True) as store:
@@ -199,7 +199,7 @@ def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
 
 
 def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.batch.server._PAGE", 2)
+    monkeypatch.setattr("llm_labeler._batch.server._PAGE", 2)
 
     def end() -> None:
         raise Killed
@@ -360,11 +360,11 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
 
 
 def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.batch.lines.MOST_REQUESTS", 8)
+    monkeypatch.setattr("llm_labeler._batch.lines.MOST_REQUESTS", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 3  # 8 + 8 + 3
-        monkeypatch.setattr("llm_labeler.batch.lines.MOST_BYTES", 700)
+        monkeypatch.setattr("llm_labeler._batch.lines.MOST_BYTES", 700)
         assert batch(server.base_url, store, 24).done == 4
         assert server.stats.batches >= 5
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset import DatasetRows, check_out, row_counts, run_record, write
-from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Text
-from llm_labeler.settings import LabelSettings
+from llm_labeler._dataset import DatasetRows, check_out, row_counts, run_record, write
+from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Text
+from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
 

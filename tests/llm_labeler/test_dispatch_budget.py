@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.provider import CallFailed, Prices
-from llm_labeler.records import Ask, Reply, Usage
-from llm_labeler.settings import BudgetSettings
-from llm_labeler.store import Store
+from llm_labeler._provider import CallFailed, Prices
+from llm_labeler._records import Ask, Reply, Usage
+from llm_labeler._settings import BudgetSettings
+from llm_labeler._store import Store
 from pairkit.errors import AuthError, ConfigError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run

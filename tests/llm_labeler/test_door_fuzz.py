@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.batch.lines import read_lines
-from llm_labeler.batch.results import read_results
-from llm_labeler.batch.server import _listed, _object, _seen
-from llm_labeler.provider import CallFailed
-from llm_labeler.providers.replies import models_of, read_reply
-from llm_labeler.records import Reply, Usage
-from llm_labeler.store import Batch
+from llm_labeler._batch.lines import read_lines
+from llm_labeler._batch.results import read_results
+from llm_labeler._batch.server import _listed, _object, _seen
+from llm_labeler._provider import CallFailed
+from llm_labeler._providers.replies import models_of, read_reply
+from llm_labeler._records import Reply, Usage
+from llm_labeler._store import Batch
 from pairkit.errors import BadReply
 from pairkit.openai_api.refusals import Refusal, Refused
 from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s

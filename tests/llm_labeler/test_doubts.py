@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from llm_labeler.card import label_card
-from llm_labeler.doubts import Doubts
-from llm_labeler.records import Proposal
+from llm_labeler._card import label_card
+from llm_labeler._doubts import Doubts
+from llm_labeler._records import Proposal
 
 
 def proposals(llm: str, *reasons: str | None) -> list[Proposal]:

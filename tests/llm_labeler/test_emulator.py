@@ -14,12 +14,12 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.emulator import FAULT_KINDS, Faults, Options, Server, serve
-from llm_labeler.emulator.answers import answer
-from llm_labeler.emulator.faults import PASSING
-from llm_labeler.prompts import load_template
-from llm_labeler.records import VERDICTS
-from llm_labeler.settings import PromptSettings
+from llm_labeler._emulator import FAULT_KINDS, Faults, Options, Server, serve
+from llm_labeler._emulator.answers import answer
+from llm_labeler._emulator.faults import PASSING
+from llm_labeler._prompts import load_template
+from llm_labeler._records import VERDICTS
+from llm_labeler._settings import PromptSettings
 from pairkit.errors import ConfigError
 
 PROMPT = "Generate 4 synonymous sentences. Input sentence: The heart beats fast. Output:"
@@ -177,7 +177,7 @@ def test_a_port_that_is_taken_and_closing_twice() -> None:
 
 @contextmanager
 def process(*flags: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "llm_labeler.emulator", *flags]
+    command = [sys.executable, "-m", "llm_labeler._emulator", *flags]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environ
     )

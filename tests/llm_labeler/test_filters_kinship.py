@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.filters import turned_down
-from llm_labeler.filters.kinship import asks, is_question, shared
-from llm_labeler.records import Polarity
-from llm_labeler.settings import FilterSettings
+from llm_labeler._filters import turned_down
+from llm_labeler._filters.kinship import asks, is_question, shared
+from llm_labeler._records import Polarity
+from llm_labeler._settings import FilterSettings
 
 QUESTION = "How many words should a personal essay have?"
 

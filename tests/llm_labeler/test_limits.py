@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dispatch.breaker import Breaker
-from llm_labeler.dispatch.gate import PATIENCE_S, Gate
-from llm_labeler.dispatch.pace import Pace
-from llm_labeler.provider import CallFailed
-from llm_labeler.records import Ask, Reply, Usage
-from llm_labeler.settings import BreakerSettings
-from llm_labeler.store import Store
+from llm_labeler._dispatch.breaker import Breaker
+from llm_labeler._dispatch.gate import PATIENCE_S, Gate
+from llm_labeler._dispatch.pace import Pace
+from llm_labeler._provider import CallFailed
+from llm_labeler._records import Ask, Reply, Usage
+from llm_labeler._settings import BreakerSettings
+from llm_labeler._store import Store
 from pairkit.errors import RateLimited, RemoteError
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, run

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from llm_labeler.parse import REASONS, parse_answer
-from llm_labeler.parse.source import Source
-from llm_labeler.parse.structured import read_data
-from llm_labeler.parse.wording import introduces
-from llm_labeler.records import Item
+from llm_labeler._parse import REASONS, parse_answer
+from llm_labeler._parse.source import Source
+from llm_labeler._parse.structured import read_data
+from llm_labeler._parse.wording import introduces
+from llm_labeler._records import Item
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse import parse_answer
-from llm_labeler.parse.damage import is_left_bold, is_salad
-from llm_labeler.parse.source import Source
+from llm_labeler._parse import parse_answer
+from llm_labeler._parse.damage import is_left_bold, is_salad
+from llm_labeler._parse.source import Source
 
 SOURCE = Source.of("The old bridge is closed.")
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse.items import after_refusal, compared
-from llm_labeler.parse.source import Source
-from llm_labeler.records import Item
+from llm_labeler._parse.items import after_refusal, compared
+from llm_labeler._parse.source import Source
+from llm_labeler._records import Item
 
 SOURCE = Source.of("The old bridge is closed.")
 ONE, TWO, THREE = "The ancient bridge is shut.", "The old bridge was shut.", "Nobody can cross the bridge."

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse import parse_answer
-from llm_labeler.parse.keyed import Record, read_keyed
+from llm_labeler._parse import parse_answer
+from llm_labeler._parse.keyed import Record, read_keyed
 
 
 @pytest.mark.parametrize(

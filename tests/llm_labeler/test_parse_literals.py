@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse.literals import Literal, read_code
-from llm_labeler.parse.source import Source
+from llm_labeler._parse.literals import Literal, read_code
+from llm_labeler._parse.source import Source
 
 SOURCE = Source.of("The old bridge is closed.")
 ONE, TWO = "The ancient bridge is shut.", "The old bridge was shut."

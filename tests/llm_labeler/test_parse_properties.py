@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.parse import MAX_CHARS, REASONS, parse_answer
+from llm_labeler._parse import MAX_CHARS, REASONS, parse_answer
 
 TEXT = "A man is playing a guitar."
 SMALL = [

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse import parse_answer
-from llm_labeler.parse.source import is_foreign
+from llm_labeler._parse import parse_answer
+from llm_labeler._parse.source import is_foreign
 
 LATIN, VIETNAMESE, CYRILLIC, GREEK = "The bridge", "Cầu đã đóng cửa", "Мост закрыт", "Η γέφυρα έκλεισε"
 HAN, KANA, HANGUL, ARABIC, HINDI = (

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parse.marks import find_marks
-from llm_labeler.parse.source import Source
-from llm_labeler.parse.titles import titles_of
+from llm_labeler._parse.marks import find_marks
+from llm_labeler._parse.source import Source
+from llm_labeler._parse.titles import titles_of
 
 SOURCE = Source.of("The old bridge is closed.")
 ONE, TWO = "The ancient bridge is shut.", "The old bridge has been shut."

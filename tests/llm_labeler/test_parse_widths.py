@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.parse.widths import narrow, widened
-from llm_labeler.records import Item
+from llm_labeler._parse.widths import narrow, widened
+from llm_labeler._records import Item
 
 
 def test_by_hand() -> None:

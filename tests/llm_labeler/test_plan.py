@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.plan import estimate, refuse_fruitless
-from llm_labeler.prompts import Template
-from llm_labeler.providers import build
-from llm_labeler.records import Text
-from llm_labeler.settings import LabelSettings
-from llm_labeler.workplace import RunRecord
+from llm_labeler._plan import estimate, refuse_fruitless
+from llm_labeler._prompts import Template
+from llm_labeler._providers import build
+from llm_labeler._records import Text
+from llm_labeler._settings import LabelSettings
+from llm_labeler._workplace import RunRecord
 from pairkit.errors import ConfigError
 
 TEXT = Text.of("x" * 40, 1)

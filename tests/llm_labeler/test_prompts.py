@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.prompts import Template, generation_asks, load_template
-from llm_labeler.records import POLARITIES, Text
-from llm_labeler.settings import PromptSettings
+from llm_labeler._prompts import Template, generation_asks, load_template
+from llm_labeler._records import POLARITIES, Text
+from llm_labeler._settings import PromptSettings
 from pairkit.errors import ConfigError
 
 BOTH = POLARITIES

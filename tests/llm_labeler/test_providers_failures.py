@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from llm_labeler.emulator import FaultKind, Faults, Options, serve
-from llm_labeler.provider import CallFailed
+from llm_labeler._emulator import FaultKind, Faults, Options, serve
+from llm_labeler._provider import CallFailed
 from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.openai_api.refusals import Refusal
 from tests.llm_labeler.llm_server import (

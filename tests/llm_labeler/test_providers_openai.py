@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.emulator import Options, serve
-from llm_labeler.emulator.server import Server
-from llm_labeler.provider import CallFailed, Provider
-from llm_labeler.providers import build
-from llm_labeler.records import Ask, Message, Usage
-from llm_labeler.settings import LlmSettings
+from llm_labeler._emulator import Options, serve
+from llm_labeler._emulator.server import Server
+from llm_labeler._provider import CallFailed, Provider
+from llm_labeler._providers import build
+from llm_labeler._records import Ask, Message, Usage
+from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
 from tests.llm_labeler.llm_server import (
     ENVIRON,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.provider import Prices
-from llm_labeler.providers.prices import find_prices
-from llm_labeler.providers.reach import find_address
-from llm_labeler.settings import BUILT_IN_LLMS, LlmSettings
+from llm_labeler._provider import Prices
+from llm_labeler._providers.prices import find_prices
+from llm_labeler._providers.reach import find_address
+from llm_labeler._settings import BUILT_IN_LLMS, LlmSettings
 from pairkit.errors import ConfigError
 
 OWN = {"kind": "openai_compatible", "model": "m", "local": True}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.provider import CallFailed
-from llm_labeler.providers.replies import read_reply, reply_of
-from llm_labeler.records import Reply, Usage
+from llm_labeler._provider import CallFailed
+from llm_labeler._providers.replies import read_reply, reply_of
+from llm_labeler._records import Reply, Usage
 from pairkit.openai_api.refusals import Refused
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.provider import Prices, Provider
-from llm_labeler.providers.wordnet import WordnetProvider
-from llm_labeler.providers.wordnet.annotator import Annotator
-from llm_labeler.providers.wordnet.files import DEBIAN, load
-from llm_labeler.records import Ask, AskKey, Polarity, Task, Usage
-from llm_labeler.settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
+from llm_labeler._provider import Prices, Provider
+from llm_labeler._providers.wordnet import WordnetProvider
+from llm_labeler._providers.wordnet.annotator import Annotator
+from llm_labeler._providers.wordnet.files import DEBIAN, load
+from llm_labeler._records import Ask, AskKey, Polarity, Task, Usage
+from llm_labeler._settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
 from pairkit.errors import ConfigError
 from tests.llm_labeler.wordnet_files import write_wordnet
 

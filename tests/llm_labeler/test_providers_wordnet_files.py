@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.providers.wordnet.files import DEBIAN, WordNet, find_folder
-from llm_labeler.providers.wordnet.lexicon import antonyms, is_compound, main_sense, synonyms
-from llm_labeler.providers.wordnet.morphology import (
+from llm_labeler._providers.wordnet.files import DEBIAN, WordNet, find_folder
+from llm_labeler._providers.wordnet.lexicon import antonyms, is_compound, main_sense, synonyms
+from llm_labeler._providers.wordnet.morphology import (
     degree,
     inflected_verb,
     lemmas,
@@ -17,9 +17,9 @@ from llm_labeler.providers.wordnet.morphology import (
     third_person,
     with_article_for,
 )
-from llm_labeler.providers.wordnet.patterns import Table
-from llm_labeler.providers.wordnet.sentence import Edit, Sentence, tokens
-from llm_labeler.providers.wordnet.tagging import Tagger
+from llm_labeler._providers.wordnet.patterns import Table
+from llm_labeler._providers.wordnet.sentence import Edit, Sentence, tokens
+from llm_labeler._providers.wordnet.tagging import Tagger
 from pairkit.errors import ConfigError, DataError
 from tests.llm_labeler.wordnet_files import write_wordnet
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.records import digest
-from llm_labeler.score import ScoreReport, ScoreRow, score
-from llm_labeler.score.measures import Counts, cohen_kappa, spearman, wilson
-from llm_labeler.settings import EnsembleSettings
+from llm_labeler._records import digest
+from llm_labeler._score import ScoreReport, ScoreRow, score
+from llm_labeler._score.measures import Counts, cohen_kappa, spearman, wilson
+from llm_labeler._settings import EnsembleSettings
 from pairkit.errors import DataError
 
 SETTINGS = EnsembleSettings(min_confidence=0.5)

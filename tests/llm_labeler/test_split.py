@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.settings import SplitSettings
-from llm_labeler.split import normalised, split_texts
+from llm_labeler._settings import SplitSettings
+from llm_labeler._split import normalised, split_texts
 
 EVEN = SplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.records import digest
-from llm_labeler.settings import InputSettings
-from llm_labeler.texts import Texts, read_texts, tidy, why_unusable
+from llm_labeler._records import digest
+from llm_labeler._settings import InputSettings
+from llm_labeler._texts import Texts, read_texts, tidy, why_unusable
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]

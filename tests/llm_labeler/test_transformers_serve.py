@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from llm_labeler.emulator import Faults, Options, serve
+from llm_labeler._emulator import Faults, Options, serve
 from tests.llm_labeler.llm_server import an_ask, check, provider, replies, run
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn")

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler.prompts import load_template
-from llm_labeler.records import Text
-from llm_labeler.settings import LabelSettings, PromptSettings
-from llm_labeler.workplace import (
+from llm_labeler._prompts import load_template
+from llm_labeler._records import Text
+from llm_labeler._settings import LabelSettings, PromptSettings
+from llm_labeler._workplace import (
     RUN_FILE,
     TEXTS_FILE,
     RunRecord,

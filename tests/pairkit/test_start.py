@@ -14,7 +14,7 @@ def test_on_windows_it_says_so_in_one_line(
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit) as ended:
-        start("gis_builder.cli")
+        start("gis_builder._cli")
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
 

@@ -1,0 +1,161 @@
+"""From a store and its verdicts to a dataset: clusters, texts, positives, splits, negatives, folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from gis_builder._crawl import pool_size
+from gis_builder._dataset import drop_counts, write_dropped, write_gis
+from gis_builder._detect import clusters as find_clusters
+from gis_builder._detect.references import find_references
+from gis_builder._github.pool import sample_order
+from gis_builder._pairs.guard import Link
+from gis_builder._pairs.negatives import make_negatives
+from gis_builder._pairs.positives import make_positives
+from gis_builder._pairs.similar import tie_similar
+from gis_builder._pairs.text import render_issues
+from gis_builder._records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder._settings import BuildSettings
+from gis_builder._split import split_issues
+from gis_builder._store import RepoRow, Store, full_names
+from gis_builder._verdicts import count_verdicts, read_duplicates
+from pairkit import __version__
+from pairkit.errors import ConfigError
+
+DROPPED_FILE = "dropped.parquet"
+
+
+def assemble(
+    store: Store,
+    rows: Sequence[RepoRow],
+    verdicts: Path,
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
+    out: Path,
+) -> dict[str, Any]:
+    """Make the dataset of these repositories and write it to `out`.
+
+    `crawled` is the crawl's own record of its settings. Beside the verdicts goes `dropped.parquet`: every
+    issue and pair that was left out, with its reason.
+
+    Returns:
+        The dataset's statistics.
+
+    Raises:
+        DataError: there are no duplicates, or no verdicts.
+        ConfigError: the split sizes don't fit, or the folder can't be written.
+    """
+    seed = settings.seed
+    duplicates = read_duplicates(verdicts)
+    clusters = find_clusters(duplicates)
+    members = {ref for cluster in clusters for ref in cluster.members}
+    wanted = members | _pool(store, rows, duplicates, settings)
+    texts = render_issues(_issues(store, wanted), clusters, settings.text)
+    positives = make_positives(clusters, texts, _grounds(duplicates), settings.pair, seed)
+
+    ties = tie_similar(texts.usable, settings.pair.similar_at)
+    splits = split_issues(
+        positives.pairs, clusters, texts.usable, ties, settings.split, settings.pair.ratio, seed
+    )
+    negatives = make_negatives(
+        splits.positives,
+        splits.negatives_wanted,
+        splits.of,
+        splits.group,
+        clusters,
+        texts.usable,
+        _links(store, texts.usable),
+        settings.pair,
+        seed,
+    )
+    missing = {split: count for split, count in negatives.missing.items() if count}
+    if missing and settings.split.exact:
+        raise ConfigError(
+            f"--split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
+            "smaller --ratio, or crawl more issues (--set pool.per_positive=3)"
+        )
+    dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
+    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
+    return write_gis(
+        out,
+        splits.positives,
+        negatives.pairs,
+        texts.usable,
+        seed=seed,
+        statistics={
+            "verdicts": count_verdicts(verdicts),
+            "clusters": len(clusters),
+            "missing_negatives": missing,
+            "negatives_with_a_pool_issue": negatives.with_single,
+            **drop_counts(texts.rejected, dropped, texts.removed),
+        },
+        run=run_record(store, rows, settings, crawled),
+    )
+
+
+def run_record(
+    store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What made a dataset: version, settings and data, and nothing that differs from one run to the next."""
+    return {
+        "made_by": f"gis (aoe-toolkit {__version__})",
+        "settings": settings_record(settings, crawled),
+        "repositories": {row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows},
+        "store_sha256": store.content_hash(),
+    }
+
+
+def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that bear on what a dataset holds, those of its crawl as the crawl recorded them."""
+    return settings.model_dump(mode="json", exclude={"crawl", "api"}) | {"crawl": dict(crawled)}
+
+
+def _pool(
+    store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
+) -> set[IssueRef]:
+    """The issues that only serve in negatives: the same sample that the crawl fetched."""
+    counts = Counter(verdict.ref.repo for verdict in duplicates)
+    by_name = {row.full_name: row for row in rows}
+    pool: set[IssueRef] = set()
+    for repo in full_names(rows):
+        refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
+        issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
+        pool.update(islice(issues, pool_size(counts[repo], settings)))
+    return pool
+
+
+def _issues(store: Store, wanted: Collection[IssueRef]) -> Iterator[Issue]:
+    """The wanted issues of every repository, one at a time in memory."""
+    for repo in sorted({ref.repo for ref in wanted}):
+        yield from (issue for issue in store.issues(repo) if issue.ref in wanted)
+
+
+def _grounds(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+    """What each (duplicate, target) rests on; of the statements the last that names the target, or of all."""
+    found: dict[tuple[IssueRef, IssueRef], Grounds] = {}
+    for verdict in duplicates:
+        for target in verdict.targets:
+            naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
+            last = next(reversed(naming or verdict.evidence), None)
+            found[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
+    return found
+
+
+def _links(store: Store, usable: Mapping[IssueRef, object]) -> set[Link]:
+    """Pairs of usable issues of which one mentions the other anywhere in its thread."""
+    links: set[Link] = set()
+    for repo in sorted({ref.repo for ref in usable}):
+        for thread in store.threads(repo, only_complete=False):
+            if thread.issue.ref in usable:
+                links.update(frozenset((thread.issue.ref, ref)) for ref in _mentions(thread) if ref in usable)
+    return links
+
+
+def _mentions(thread: Thread) -> set[IssueRef]:
+    texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
+    repo = thread.issue.repo
+    return {reference.ref for text in texts for reference in find_references(text, repo)}

@@ -1,0 +1,211 @@
+"""From pairs and texts to the dataset folder: rows, counts, card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gis_builder._card import gis_card
+from gis_builder._gap import gap_auc
+from gis_builder._records import DroppedPair, Evidence, IssueRef, IssueText, Pair
+from pairkit.errors import DataError
+from pairkit.keyed import keyed_hash
+from pairkit.length import share_long
+from pairkit.parquet import write_parquet
+from pairkit.records import card_files, write_dataset
+
+_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.Int64,
+    "repo": pl.String,
+    "number1": pl.Int64,
+    "number2": pl.Int64,
+    "url1": pl.String,
+    "url2": pl.String,
+    "created_at1": pl.String,
+    "created_at2": pl.String,
+    "cluster": pl.String,
+    "relation": pl.String,
+    "reason": pl.String,
+    "confidence": pl.Float64,
+    "evidence": _EVIDENCE,
+    "negative_kind": pl.String,
+}
+
+
+def make_rows(
+    positives: Sequence[Pair], negatives: Sequence[Pair], texts: Mapping[IssueRef, IssueText], seed: int
+) -> pl.DataFrame:
+    """One split's rows, in an order and with a first text that the seed decides for both labels alike.
+
+    Were the duplicate always first, or the positives on top, the place would tell the label.
+    """
+    pairs = sorted(
+        [*positives, *negatives], key=lambda p: (keyed_hash(seed, "row", *sorted((p.first, p.second))), p)
+    )
+    return pl.DataFrame([_row(pair, texts, seed) for pair in pairs], schema=ROWS, orient="row")
+
+
+def make_positive_rows(
+    positives: Sequence[Pair], texts: Mapping[IssueRef, IssueText], seed: int
+) -> pl.DataFrame:
+    """Only the positives: the duplicate as anchor, the issue it was closed for as positive."""
+    pairs = sorted(positives, key=lambda p: (keyed_hash(seed, "row", *sorted((p.first, p.second))), p))
+    return pl.DataFrame(
+        {
+            "anchor": [texts[pair.first].text for pair in pairs],
+            "positive": [texts[pair.second].text for pair in pairs],
+        },
+        schema={"anchor": pl.String, "positive": pl.String},
+    )
+
+
+def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int) -> tuple[Any, ...]:
+    low, high = sorted((pair.first, pair.second))
+    one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    grounds = pair.grounds
+    return (
+        texts[one].text,
+        texts[other].text,
+        pair.label,
+        one.repo,
+        one.number,
+        other.number,
+        one.url,
+        other.url,
+        texts[one].created_at,
+        texts[other].created_at,
+        pair.cluster or None,
+        grounds and str(grounds.relation),
+        grounds and grounds.reason,
+        grounds and grounds.confidence,
+        _evidence(grounds.evidence if grounds else None),
+        pair.negative_kind or None,
+    )
+
+
+def _evidence(evidence: Evidence | None) -> dict[str, str | None] | None:
+    if evidence is None:
+        return None
+    return {"kind": evidence.kind, "url": evidence.url, "who": evidence.who, "when": evidence.when}
+
+
+def write_gis(
+    out: Path,
+    positives: Mapping[str, Sequence[Pair]],
+    negatives: Mapping[str, Sequence[Pair]],
+    texts: Mapping[IssueRef, IssueText],
+    *,
+    seed: int,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write the dataset folder with its configurations `default` and `positive`.
+
+    Args:
+        out: The folder.
+        positives: The positives of each split.
+        negatives: The negatives of each split.
+        texts: The texts of every issue that stands in a pair.
+        seed: Decides the order of rows and which text of a pair comes first.
+        statistics: Counts of the stages before, see `drop_counts`; added to the counts of the rows.
+        run: What made the dataset.
+
+    Returns:
+        The statistics as written.
+
+    Raises:
+        DataError: There are no positives.
+        ConfigError: The folder can't be written.
+    """
+    if not any(positives.values()):
+        raise DataError(_why_empty(statistics), path=out)
+    rows = {
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed) for split, pairs in positives.items()
+    }
+    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    configs = {"default": rows, "positive": only}
+    counts = row_counts(rows) | dict(statistics)
+    write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
+    return counts
+
+
+def _why_empty(statistics: Mapping[str, Any]) -> str:
+    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    if not left_out:
+        return "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
+    return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
+
+
+def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
+    return {
+        "splits": {split: _split_counts(frame) for split, frame in rows.items()},
+        "gap_auc": gap_auc(pl.concat(rows.values())),
+        "repositories": {split: _repository_counts(frame) for split, frame in rows.items()},
+        "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
+        "evidence": _value_counts(pl.concat(f["evidence"].struct.field("kind") for f in rows.values())),
+        "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
+    }
+
+
+def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
+    positive = int(frame["label"].sum())
+    return {
+        "positive": positive,
+        "negative": frame.height - positive,
+        "total": frame.height,
+        "long_share": round(share_long(frame, "text1", "text2"), 4),
+        "gap_auc": gap_auc(frame),
+    }
+
+
+def _repository_counts(frame: pl.DataFrame) -> dict[str, dict[str, int]]:
+    grouped = (
+        frame.group_by("repo")
+        .agg(pl.col("label").sum().alias("positive"), pl.len().alias("total"))
+        .sort("repo")
+    )
+    return {
+        repo: {"positive": positive, "negative": total - positive}
+        for repo, positive, total in grouped.iter_rows()
+    }
+
+
+def _value_counts(values: pl.Series) -> dict[str, int]:
+    return dict(sorted(Counter(values.drop_nulls().to_list()).items()))
+
+
+def drop_counts(
+    rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair], removed: Mapping[str, int]
+) -> dict[str, Any]:
+    """Counts by reason of what the stages left out, for statistics.json."""
+    reasons: dict[int, Counter[str]] = {0: Counter(), 1: Counter()}
+    for drop in dropped:
+        reasons[drop.label][drop.reason] += 1
+    return {
+        "rejected_issues": dict(sorted(Counter(rejected.values()).items())),
+        "dropped_positives": dict(sorted(reasons[1].items())),
+        "dropped_negatives": dict(sorted(reasons[0].items())),
+        "removed_from_texts": dict(sorted(removed.items())),
+    }
+
+
+def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
+    """Write every rejected issue and dropped pair with its reason as Parquet, to be looked at.
+
+    Columns: reason, label (null for an issue), issue1, issue2 (null for an issue).
+    """
+    rows: list[tuple[str, int | None, str, str | None]] = [
+        (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
+    ]
+    rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
+    schema = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
+    write_parquet(path, pl.DataFrame(rows, schema=schema, orient="row"), private=True)

@@ -1,0 +1,213 @@
+"""Asking until there is an answer: waits for limits, retries what passes, gives up on what does not."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+from gis_builder._github.answers import Answer, AnswerKind, Budget, GraphQLError
+from gis_builder._github.progress import Listener, Waiting, ignore
+from gis_builder._github.query import Query
+from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.tokens import Token
+from gis_builder._github.transport import GraphQLTransport, Transport
+from gis_builder._store import Page, Usage
+from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+
+T = TypeVar("T")
+
+
+class TooHeavy(RemoteError):  # noqa: N818
+    """The server can't answer this query in its time or size: ask for less at once."""
+
+
+class Stopped(RemoteError):  # noqa: N818
+    """Another worker met an error that ends the whole crawl."""
+
+
+class Refused(BadReply):
+    """The server does not take this query, whenever it is asked."""
+
+
+class Denied(RemoteError):  # noqa: N818
+    """The token is good but what was asked for is not shown to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """What is under each alias of a query, and the errors of those parts that are missing from it."""
+
+    data: Mapping[str, T | None]
+    errors: tuple[GraphQLError, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the server left parts out because the query was heavy."""
+        return any(error.is_heavy for error in self.errors)
+
+
+class Client:
+    """One token's line to the server: one request at a time.
+
+    Args:
+        settings: Where to ask and how patiently.
+        token: What to sign with.
+        stop: Set by whoever wants all waiting to end.
+        listener: Told of every wait.
+    """
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        token: Token,
+        stop: threading.Event | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        self._settings = settings
+        self._token_name = token.name
+        self._address, self._transport = self._connect(settings, token)
+        self._stop = stop or threading.Event()
+        self._listener = listener
+        self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
+        self._usage = Usage()
+        self._was_heard = False
+        self._budget: Budget | None = None
+
+    def ask(self, query: Query[T]) -> Reply[T]:
+        """Ask until there is an answer.
+
+        Raises:
+            TooHeavy: ask for less at once.
+            AuthError: the token is refused.
+            Denied: it may not see this.
+            RateLimited: the wait would be longer than `max_wait_s`.
+            BadReply: the server refuses the query itself, or talks nonsense again and again.
+            RemoteError: it failed `attempts` times in a row.
+        """
+        answer = self._until_answered(query)
+        return Reply(answer.data, answer.errors)
+
+    def _until_answered(self, query: Query[Any]) -> Answer:
+        failures = waits = 0
+        while True:
+            answer = self._ask_once(query)
+            match answer.kind:
+                case AnswerKind.OK | AnswerKind.PARTIAL:
+                    return answer
+                case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
+                    waits += 1
+                    self._wait_for_limit(answer, waits)
+                case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
+                    failures += 1
+                    self._wait_after_failure(answer, failures)
+                case _:
+                    raise _error_of(answer, self._token_name)
+
+    def back_off(self, failures: int, why: str) -> None:
+        """Wait as after the n-th failure in a row, with jitter so that workers do not move in step."""
+        seconds = min(self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s)
+        self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
+
+    def take_usage(self) -> Usage:
+        """What was spent since this was asked last; stored with the page that it brought."""
+        usage, self._usage = self._usage, Usage()
+        return usage
+
+    def book(self, page: Page, repo: str) -> None:
+        """Add to a page what was spent on it, and what the server last said is left."""
+        page.usage[repo] = self.take_usage()
+        if self._budget:
+            page.notes["budget"] = json.dumps(asdict(self._budget))
+
+    @property
+    def was_heard(self) -> bool:
+        """Whether the server ever answered anything."""
+        return self._was_heard
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()
+
+    def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
+        """The address that errors name, and the line to it; another kind of server overrides this."""
+        transport = GraphQLTransport(settings.graphql_address, token, settings.timeout_s)
+        return settings.graphql_url, transport
+
+    def _ask_once(self, query: Query[Any]) -> Answer:
+        self._check_stop()
+        start = time.monotonic()
+        answer = self._transport.ask(query)
+        self._was_heard |= answer.was_heard
+        self._budget = answer.budget or self._budget
+        self._usage += Usage(answer.cost, 1, time.monotonic() - start)
+        return answer
+
+    @staticmethod
+    def _is_final(answer: Answer) -> bool:
+        return answer.kind is AnswerKind.BAD_REPLY and answer.final
+
+    def _wait_for_limit(self, answer: Answer, waits: int) -> None:
+        """Wait as long as the server says; where it does not say, a minute and then ever longer."""
+        grown = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
+        # After a named wait the limit should be over: if it is not, do not hammer.
+        seconds = grown if answer.wait_s is None else max(answer.wait_s, grown if waits > 1 else 0.0)
+        if waits > self._settings.attempts:
+            raise RateLimited(
+                f"the server's limit ({answer.message}) was there after each of {waits - 1} waits; run the "
+                "same command again later",
+                seconds,
+            )
+        if seconds > self._settings.max_wait_s:
+            raise RateLimited(
+                f"the server's limit ({answer.message}) lasts {seconds:.0f} s more; run the same command "
+                "again then, or raise max_wait_s",
+                seconds,
+            )
+        self._sleep(seconds, answer.message)
+
+    def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+        if not self._was_heard and failures >= self._settings.first_attempts:
+            raise RemoteError(
+                f"{self._address} can't be reached ({answer.message}): check --api-url and the network"
+            )
+        if failures >= self._settings.attempts:
+            kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
+            raise kind(
+                f"{self._address} failed {failures} times in a row, last with: "
+                f"{answer.message}; run the same command again to go on"
+            )
+        if answer.wait_s is not None:
+            self._sleep(min(answer.wait_s, self._settings.max_wait_s), answer.message)
+        else:
+            self.back_off(failures, answer.message)
+
+    def _sleep(self, seconds: float, why: str) -> None:
+        self._listener(Waiting(why, seconds, time.time() + seconds))
+        self._stop.wait(seconds)
+        self._usage += Usage(seconds=seconds)
+        self._check_stop()
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise Stopped("the crawl was stopped; run the same command again to go on")
+
+
+def _error_of(answer: Answer, token: str) -> RemoteError:
+    match answer.kind:
+        case AnswerKind.TOO_HEAVY:
+            return TooHeavy(f"the server gave the query up ({answer.message})")
+        case AnswerKind.AUTH:
+            return AuthError(f"the server refuses {token} ({answer.message}): make a new one and run again")
+        case AnswerKind.FORBIDDEN:
+            return Denied(f"{token} may not see this ({answer.message}): give it access")
+        case AnswerKind.NOT_FOUND:
+            return BadReply(f"the server has no GraphQL at this address ({answer.message}): check --api-url")
+        case _ if answer.errors:
+            return Refused(answer.message)
+        case _:
+            return BadReply(f"{answer.message}; check --api-url")

@@ -1,0 +1,40 @@
+"""What every strategy works with: the line to the server, the store, and somebody who watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gis_builder._github.client import Client
+from gis_builder._github.progress import Advanced, Listener
+from gis_builder._github.queries import Queries
+from gis_builder._github.settings import CrawlSettings
+from gis_builder._store import Page, Store
+
+AnyClient = TypeVar("AnyClient", bound=Client)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools(Generic[AnyClient]):
+    """One worker's tools, whichever way it asks."""
+
+    settings: CrawlSettings
+    client: AnyClient
+    store: Store
+    listener: Listener
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page together with what was spent on it, under the repository's account."""
+        self.client.book(page, repo)
+        self.store.save(page)
+
+    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Tell the listener how far a stage is."""
+        self.listener(Advanced(repo, stage, done, total))
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl(Tools[Client]):
+    """The tools of a worker that asks over GraphQL."""
+
+    queries: Queries

@@ -1,0 +1,233 @@
+"""What a crawl will cost, before any of it is spent.
+
+A sweep is computed from the number of issues and GitHub's own rule of costs. A search depends on how people
+write, so it is an estimate: with the rates of one large repository. REST does not count what its lists hold.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gis_builder._crawl import pool_size
+from gis_builder._github import CrawlSettings, GitHub
+from gis_builder._github.search import is_cheaper_swept, search_words
+from gis_builder._settings import BuildSettings
+from gis_builder._store import RepoRow, Store, Usage
+
+# Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
+_MEASURED_ON = "rust-lang/rust"
+_HITS_AN_ISSUE = 0.382  # results of all searches together, for each issue of the repository
+_CANDIDATES_AN_ISSUE = 0.258  # distinct issues among them
+_DUPLICATES_AN_ISSUE = 0.104  # duplicates among those
+_TARGETS_AN_ISSUE = 0.062  # canonical issues that are not among the candidates
+_TOP_UPS = 0.02  # threads with more comments than a first look shows; measured 0.011, the rest is margin
+_COMMENTS_AN_ITEM = 4.8  # for each issue or pull request
+# The dump that was measured has no events; this is assumed, from labels, mentions and closings of most items.
+_EVENTS_AN_ITEM = 10.0
+
+_POINTS_AN_HOUR = 5000
+_SECONDS_A_REQUEST = 1.2
+_POINT = 100  # connections
+_THREAD_CONNECTIONS = 3  # comments, events, labels
+
+
+@dataclass(frozen=True, slots=True)
+class RepoPlan:
+    """What one repository will cost; nothing where there is nothing to fetch."""
+
+    row: RepoRow
+    points: int = 0
+    requests: int = 0
+
+    @property
+    def hours(self) -> float:
+        """Hours for one token."""
+        return hours(self.points, self.requests)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row for scripts."""
+        return {
+            "repository": self.row.name,
+            "outcome": self.row.outcome.value,
+            "full_name": self.row.full_name,
+            "detail": self.row.detail,
+            "issues": self.row.issue_count,
+            "points": self.points,
+            "requests": self.requests,
+            "hours": round(self.hours, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPlan:
+    """What a crawl will cost, by repository, and what it cost to find out."""
+
+    strategy: str
+    api: str
+    repos: tuple[RepoPlan, ...]
+    spent: Usage
+
+    @property
+    def points(self) -> int:
+        """Points of all repositories."""
+        return sum(repo.points for repo in self.repos)
+
+    @property
+    def requests(self) -> int:
+        """Requests of all repositories."""
+        return sum(repo.requests for repo in self.repos)
+
+    @property
+    def hours(self) -> float:
+        """Hours for one token; several share the work."""
+        return hours(self.points, self.requests)
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether rates of another repository went into it."""
+        return self.api == "rest" or self.strategy == "search"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for scripts."""
+        return {
+            "strategy": self.strategy,
+            "api": self.api,
+            "estimate": self.is_estimate,
+            "points": self.points,
+            "requests": self.requests,
+            "hours_per_token": round(self.hours, 3),
+            "repositories": [repo.to_dict() for repo in self.repos],
+            "spent": {"points": self.spent.points, "requests": self.spent.requests},
+        }
+
+
+def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> CrawlPlan:
+    """Look the repositories up and price a crawl of them. Nothing is kept.
+
+    Args:
+        names: `owner/name` each.
+        settings: Everything that can be set; strategy and batch sizes decide the price.
+        open_github: Makes the crawl's client over a store.
+
+    Raises:
+        ConfigError: a name is not owner/name.
+        RemoteError: the server or the token is no good.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
+        Store.open(Path(folder) / "store.sqlite", create=True) as store,
+    ):
+        with open_github(store) as github:
+            rows = github.check(names)
+        spent = sum(store.usage().values(), Usage())
+    priced: set[str] = set()
+    repos = []
+    for row in rows:
+        is_new = row.is_crawlable and row.full_name not in priced
+        repos.append(price(row, settings) if is_new else RepoPlan(row))
+        priced.add(row.full_name)
+    return CrawlPlan(settings.crawl.strategy, settings.api, tuple(repos), spent)
+
+
+def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
+    """What the crawl of a repository costs that is there, as `RepoRow` describes it."""
+    if settings.api == "rest":
+        requests = _rest_requests(row.max_number)
+        return RepoPlan(row, requests, requests)
+    swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
+    if settings.crawl.strategy == "sweep" or swept:
+        return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
+    return RepoPlan(row, *_search(row, settings))
+
+
+def hours(points: int, requests: int) -> float:
+    """How long one token takes: as long as its points last, or as long as the server takes to answer."""
+    return max(points / _POINTS_AN_HOUR, requests * _SECONDS_A_REQUEST / 3600)
+
+
+def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
+    """Points and requests of all threads, with the beginnings of long ones."""
+    pages = _batches(issues, settings.thread_batch)
+    top_ups = _batches(issues * _TOP_UPS, settings.thread_batch)
+    # A listing is a connection itself; the beginnings of threads are one connection each.
+    points = pages * _points(1 + _THREAD_CONNECTIONS * settings.thread_batch)
+    return points + top_ups * _points(settings.thread_batch), pages + top_ups
+
+
+def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
+    """Points and requests of discovery, of the candidates' threads, of their targets and of the pool."""
+    crawl, issues = settings.crawl, row.issue_count
+    searches = len(search_words(row.full_name, row.labels, crawl))
+    # A search has a page for each hundred of its hits, and at least one.
+    discovery = _batches(searches + issues * _HITS_AN_ISSUE / 100, crawl.search_batch)
+    threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
+    top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
+    targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
+    pool = min(issues, pool_size(round(issues * _DUPLICATES_AN_ISSUE), settings))
+    # The pool is drawn from all numbers, of which pull requests have their share.
+    drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
+    points = (
+        discovery * _points(crawl.search_batch)
+        + threads * _points(_THREAD_CONNECTIONS * crawl.thread_batch)
+        + top_ups * _points(crawl.thread_batch)
+        + targets
+        + drawn
+    )
+    return points, discovery + threads + top_ups + targets + drawn
+
+
+def _rest_requests(items: int) -> int:
+    """Requests for the lists of issues with pull requests, of comments and of events, a hundred each."""
+    return sum(_batches(items * rate, 100) for rate in (1.0, _COMMENTS_AN_ITEM, _EVENTS_AN_ITEM))
+
+
+def _batches(things: float, size: int) -> int:
+    return math.ceil(round(things, 6) / size)
+
+
+def _points(connections: int) -> int:
+    """GitHub's rule: a point for a hundred connections, rounded, and at least one."""
+    return max(1, math.floor(connections / _POINT + 0.5))
+
+
+def plan_table(plan: CrawlPlan) -> RenderableType:
+    """The plan for a person, with what is odd about a repository and how sure the figures are."""
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("repository", "all", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    issues = sum({repo.row.full_name: repo.row.issue_count for repo in plan.repos}.values())
+    counts = (issues, plan.points, plan.requests)
+    for name, count in zip(("issues", "points", "requests"), counts, strict=True):
+        table.add_column(name, f"{count:,}", justify="right", no_wrap=True)
+    table.add_column("hours", f"{plan.hours:.2f}", justify="right", no_wrap=True)
+    for repo in plan.repos:
+        row = repo.row
+        numbers = (f"{row.issue_count:,}", f"{repo.points:,}", f"{repo.requests:,}", f"{repo.hours:.2f}")
+        words = row.outcome.value.replace("_", " ")
+        table.add_row(row.name, words, *(numbers if repo.requests else ("",) * 4))
+    notes = [Text(f"{repo.row.name}: {repo.row.detail}") for repo in plan.repos if repo.row.detail]
+    return Group(table, *notes, Text(_basis(plan)))
+
+
+def _basis(plan: CrawlPlan) -> str:
+    spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
+    if plan.api == "rest":
+        rates = (
+            f"{_COMMENTS_AN_ITEM:g} comments (as in {_MEASURED_ON}) and {_EVENTS_AN_ITEM:g} events (assumed)"
+        )
+        how = f"An estimate with {rates} for each issue and pull request; a search over REST is a sweep."
+    elif plan.strategy == "sweep":
+        how = f"Computed, with {_TOP_UPS:.0%} of the threads longer than a first look shows."
+    else:
+        how = f"An estimate with the rates of {_MEASURED_ON}; others may take half or twice as much."
+    return f"{how} {spent}"

@@ -1,0 +1,157 @@
+"""From stored answers to the dataset and the table of candidates; asks nobody, and never needs to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from llm_labeler._dataset import DatasetRows, write
+from llm_labeler._doubts import Doubts
+from llm_labeler._ensemble import Judges, fit_judges, label
+from llm_labeler._evidence import Evidence, judged
+from llm_labeler._records import Judgement, Pair, Text
+from llm_labeler._split import split_texts
+from llm_labeler._store import Store
+from llm_labeler._workplace import CANDIDATES_FILE, RunRecord, kind_of, write_private
+
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
+_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "text_id": pl.String,
+    "text": pl.String,
+    "candidate": pl.String,
+    "polarity": pl.String,  # as proposed
+    "llms": pl.List(pl.String),
+    "votes": _VOTES,
+    "label": pl.Float64,  # what the run's strategy made of it
+    "reason": pl.String,  # why it is no pair; null: it is one
+}
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A dataset that was written, and how it came about."""
+
+    statistics: dict[str, Any]
+    judges: Judges | None
+    dropped: Mapping[str, int]
+    warnings: tuple[str, ...]  # what people should know before they use it
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """The table of candidates, in frames as it grows."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    frames: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, text: Text, pairs: list[Pair]) -> None:
+        for pair in pairs:
+            candidate = pair.candidate
+            votes = [{"judge": vote.judge, "verdict": vote.verdict} for vote in pair.votes]
+            self.rows.append(
+                (
+                    text.text_id,
+                    text.text,
+                    candidate.candidate,
+                    candidate.polarity,
+                    list(candidate.llms),
+                    votes,
+                    pair.label,
+                    pair.reason,
+                )
+            )
+        if len(self.rows) >= _CHUNK:
+            self._pack()
+
+    def table(self) -> pl.DataFrame:
+        self._pack()
+        return pl.concat(self.frames)
+
+    def _pack(self) -> None:
+        self.frames.append(pl.DataFrame(self.rows, schema=_COLUMNS, orient="row"))
+        self.rows = []
+
+
+def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path, work: Path) -> Assembled:
+    """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet.
+
+    Args:
+        store: The answers.
+        record: The run.
+        texts: Its sentences.
+        out: The dataset's folder.
+        work: The working folder.
+
+    Raises:
+        DataError: no pair is left; says what became of the proposals.
+        ConfigError: a folder can't be written.
+    """
+    settings = record.settings
+    by_id = {text.text_id: text for text in texts}
+    judges = None
+    if settings.judges:  # all votes first: `weighted` goes by them, and people see the judges' records
+        judges = fit_judges(_judgements(judged(store, record, by_id)), settings.ensemble)
+    rows = DatasetRows(settings.ensemble.strategy, settings.seed)
+    candidates = _Candidates()
+    emitted: list[tuple[str, str]] = []
+    dropped: Counter[str] = Counter()
+    doubts = Doubts()
+    answers = unjudged = proposals = 0
+    for evidence in judged(store, record, by_id):
+        pairs = label(evidence.candidates, evidence.votes, settings.ensemble, judges)
+        rows.add(evidence.text, pairs)
+        doubts.add(evidence.proposals, evidence.answers)
+        candidates.add(evidence.text, pairs)
+        emitted += [
+            (evidence.text.text_id, pair.candidate.candidate) for pair in pairs if pair.reason is None
+        ]
+        dropped.update(item.reason for item in evidence.proposals if item.reason is not None)
+        answers, unjudged = answers + evidence.answers.total(), unjudged + evidence.unjudged
+        proposals += len(evidence.proposals)
+    table = candidates.table()
+    write_private(work / CANDIDATES_FILE, table)
+    wanted = len(texts) * len(record.generation_keys())
+    rejected = _rejected(store, record)
+    told = {
+        **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
+        **dropped,
+        "answer_rejected": rejected,
+        "not_answered": wanted - answers - rejected,
+        "not_judged": unjudged,
+    }
+    dropped_before = {reason: count for reason, count in sorted(told.items()) if count}
+    statistics = write(
+        out,
+        rows,
+        split_texts({t.text_id: t.text for t in texts}, emitted, settings.split, settings.seed),
+        graded=settings.ensemble.strategy == "weighted",
+        statistics={
+            "texts": len(texts),
+            "answers": answers,
+            "proposals": proposals,
+            "candidates": table.height,
+            "dropped": dropped_before,
+            "warnings": [*doubts.warnings()],
+            **({"judges": judges.to_dict()} if judges else {}),
+        },
+        run=record.made_of(),
+    )
+    return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
+
+
+def _judgements(evidence: Iterator[Evidence]) -> Iterator[Judgement]:
+    for one in evidence:
+        for votes in one.votes.values():
+            yield from votes
+
+
+def _rejected(store: Store, record: RunRecord) -> int:
+    """Questions that a server turned down for good."""
+    wanted = record.generation_keys()
+    return sum(failure.final and kind_of(failure.key) in wanted for failure in store.failures())

@@ -1,0 +1,5 @@
+"""Asking through OpenAI's Batch API, across sessions."""
+
+from llm_labeler._batch.run import run_batch
+
+__all__ = ["run_batch"]

@@ -1,0 +1,281 @@
+"""Asking through OpenAI's Batch API: half the price, within a day.
+
+A batch is written down with all its questions before it is started, under a tag that the server keeps with
+it. So a run that was killed at any moment finds out whether its batch exists, and starts none twice. What a
+batch brings is kept in one step, each line matched by its custom id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from llm_labeler._batch.lines import Portion, request_line
+from llm_labeler._batch.results import Results, read_results
+from llm_labeler._batch.server import ENDED, BatchServer, Seen
+from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, charge
+from llm_labeler._dispatch import Outcome, Progress, ask_all
+from llm_labeler._dispatch.problems import by_llm, together
+from llm_labeler._dispatch.progress import Meter
+from llm_labeler._provider import Provider
+from llm_labeler._providers.dialect import can_be_sent
+from llm_labeler._records import Ask, AskKey, Failure, Usage
+from llm_labeler._settings import BreakerSettings
+from llm_labeler._store import Batch, Store, chunks
+from pairkit.errors import ConfigError, RemoteError
+
+if TYPE_CHECKING:
+    from llm_labeler._providers.openai_compatible import OpenAiProvider
+
+_STARTING = "starting"  # the state of a batch that the server may not have heard of
+
+
+async def run_batch(
+    asks: Mapping[str, Iterable[Ask]],
+    providers: Mapping[str, Provider],
+    store: Store,
+    budget: Budget,
+    *,
+    progress: Callable[[Progress], None],
+    poll_s: float = 30.0,
+    retry_final: bool = False,
+    keep_going: bool = False,
+) -> Outcome:
+    """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
+
+    The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
+    the model or a parameter now and not tomorrow.
+
+    Args:
+        asks: By LLM, what it is asked.
+        providers: By LLM, who answers; checked by the caller, who also closes them.
+        store: Where batches, answers and failures go.
+        budget: Begun from what the store says is spent.
+        progress: Told at each look at the server, and at the end.
+        poll_s: Seconds between looks.
+        retry_final: Ask again what a server rejected for good.
+        keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
+
+    Raises:
+        ConfigError: an LLM has no Batch API.
+        PairkitError: a server could not be asked to the end; the others have finished by then, and running
+            again resumes.
+    """
+    meter = Meter(progress, None)
+    able = {llm: _with_batches(providers[llm]) for llm in asks}
+    batchers = {
+        llm: _Batcher(provider, store, budget, meter, poll_s, retry_final=retry_final)
+        for llm, provider in able.items()
+    }
+    tasks = [asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()]
+    try:
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        meter.changed(last=True)
+    problems = by_llm(dict(zip(asks, ends, strict=True)))
+    if problems and not keep_going:
+        raise together(list(problems.values()))
+    return meter.outcome(problems)
+
+
+def _with_batches(provider: Provider) -> OpenAiProvider:
+    from llm_labeler._providers.openai_compatible import OpenAiProvider
+
+    if isinstance(provider, OpenAiProvider) and provider.kind != "glm":
+        return provider
+    raise ConfigError(f"llm {provider.name}: has no OpenAI Batch API; leave it out, or run without --batch")
+
+
+class _Batcher:
+    """One LLM's batches."""
+
+    def __init__(
+        self,
+        provider: OpenAiProvider,
+        store: Store,
+        budget: Budget,
+        meter: Meter,
+        poll_s: float,
+        *,
+        retry_final: bool,
+    ) -> None:
+        self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
+        self._poll_s, self._retry_final = poll_s, retry_final
+        self._server = BatchServer(provider, min(1.0, poll_s))
+        self._portion = Portion()  # what is handed in next
+        self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
+        self._collected: set[AskKey] = set()  # answered by batches of an earlier process
+        # Others on this machine, or behind other servers, may give no discount.
+        self._discount = 0.5 if provider.kind == "openai" else 1.0
+
+    async def run(self, asks: Iterable[Ask]) -> None:
+        """Ask everything."""
+        try:
+            self._store.save_parameters(self._provider.parameters, self._provider.parameters_text)
+            await self._settle_starts()
+            await self._collect_all()
+            questions = self._unanswered(asks)
+            if (first := next(questions, None)) is not None and await self._answers_now(first):
+                await self._hand_in_all(chain(self._store.unanswered([first]), questions))
+                await self._collect_all()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """After an error, hold no room that others wait for; what was handed in may go on, and cost."""
+        for reservation in self._portion.held.values():
+            self._budget.release(reservation)
+        for reservation in self._held.values():
+            self._budget.write_off(reservation)
+
+    def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
+        for chunk in chunks(asks):
+            missing = self._store.unanswered(chunk, retry_final=self._retry_final)
+            collected = sum(ask.key in self._collected for ask in chunk)
+            self._meter.done += collected
+            self._meter.cached += len(chunk) - len(missing) - collected
+            yield from filter(self._can_be_sent, missing)
+
+    def _can_be_sent(self, ask: Ask) -> bool:
+        if sendable := can_be_sent(ask):
+            return sendable
+        detail = "the text holds half a surrogate pair"
+        self._store.save_failure(Failure(ask.key, "rejected", detail, 0, final=True))
+        self._meter.failed += 1
+        return sendable
+
+    async def _answers_now(self, ask: Ask) -> bool:
+        """Ask one question directly; whether there is room for more."""
+        name, breaker = self._provider.name, BreakerSettings()
+        outcome = await ask_all(
+            {name: [ask]},
+            {name: self._provider},
+            self._store,
+            self._budget,
+            breaker=breaker,
+            progress=lambda progress: None,  # noqa: ARG005
+            retry_final=self._retry_final,
+        )
+        self._meter.done += outcome.done
+        self._meter.spent += outcome.spent
+        self._meter.stopped_by = outcome.stopped_by or self._meter.stopped_by
+        return outcome.stopped_by is None
+
+    async def _hand_in_all(self, asks: Iterable[Ask]) -> None:
+        misfits = 0
+        for ask in asks:
+            line = request_line(ask, self._provider.dialect.body(ask, self._provider.dialect.form))
+            bound = self._provider.bound(ask)
+            if not self._portion.has_room_for(line):
+                await self._hand_in()
+            try:
+                while (reservation := self._reserve(bound)) is None:
+                    await self._hand_in()
+                    await self._make_room()
+            except BudgetSpent as spent:
+                self._meter.stopped_by = spent.limit
+                if (misfits := misfits + 1) >= MOST_MISFITS:
+                    break
+                continue
+            self._portion.add(ask, line, bound, reservation)
+            misfits = 0
+        await self._hand_in()
+
+    def _reserve(self, bound: Usage) -> Reservation | None:
+        return self._budget.reserve(self._provider.name, bound, self._cost(bound), in_bulk=True)
+
+    async def _make_room(self) -> None:
+        """Free what our own batches hold in the budget; else wait for other LLMs'."""
+        if self._held:
+            await self._collect_all()
+        else:
+            await self._budget.change()
+
+    async def _hand_in(self) -> None:
+        """Start a batch, and begin an empty portion."""
+        portion = self._portion
+        if not portion.keys:
+            return
+        file_id = await self._server.upload(bytes(portion.content))
+        tag = f"label-{uuid4().hex}"
+        name, cost = self._provider.name, self._cost(portion.bound)
+        batch = Batch(name, tag, _STARTING, {}, portion.keys, portion.bound, cost)
+        self._store.save_batch(batch)
+        self._held |= portion.held
+        self._portion = Portion()
+        seen = await self._server.create(file_id, tag)
+        self._adopt(batch, seen)
+        self._meter.in_flight += len(portion.keys)
+        self._meter.changed()
+
+    async def _settle_starts(self) -> None:
+        """Find out what became of batches that an earlier process was about to start."""
+        for batch in self._store.batches(self._provider.name):
+            if batch.state == _STARTING:
+                if (seen := await self._server.find(batch.batch_id)) is not None:
+                    self._adopt(batch, seen)
+                else:
+                    self._store.forget_batch(batch.batch_id)
+
+    def _adopt(self, batch: Batch, seen: Seen) -> None:
+        known = replace(batch, batch_id=seen.batch_id, state=seen.state)
+        self._store.save_batch(known, replaces=batch.batch_id)
+
+    async def _collect_all(self) -> None:
+        """Wait for every batch of this LLM, and keep what it brings."""
+        waiting = self._store.batches(self._provider.name)
+        while waiting:
+            for batch in list(waiting):
+                seen = await self._server.look(batch.batch_id)
+                if seen.state in ENDED:
+                    await self._collect(batch, seen)
+                    waiting.remove(batch)
+            self._meter.in_flight = sum(len(batch.keys) for batch in waiting)
+            self._meter.changed()
+            if waiting:
+                await asyncio.sleep(self._poll_s)
+
+    async def _collect(self, batch: Batch, seen: Seen) -> None:
+        if seen.state == "failed":
+            self._store.forget_batch(batch.batch_id)
+            self._settle(batch, Results())
+            raise RemoteError(
+                f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
+                f"({seen.problems or 'no reason given'}); mend what it says, then run the same command again"
+            )
+        content = [await self._server.download(file_id) for file_id in seen.files]
+        results = await read_results(self._provider, batch, seen.state, content, self._discount)
+        self._store.collect_batch(batch, results.answers.values(), results.failures.values())
+        self._settle(batch, results)
+        if results.problem is not None:
+            raise results.problem
+
+    def _settle(self, batch: Batch, results: Results) -> None:
+        """Put what a batch took in place of what was held for it; an earlier process's is counted already."""
+        is_ours = not self._held.keys().isdisjoint(batch.keys)
+        self._meter.done += len(results.answers) if is_ours else 0
+        self._meter.failed += len(results.failures) if is_ours else 0  # an earlier one's are asked again
+        self._collected.update(batch.keys[name] for name in results.answers if not is_ours)
+        for name in batch.keys:
+            answer = results.answers.get(name)
+            usage, cost = (answer.reply.usage, answer.cost) if answer else (None, None)
+            if answer or name in results.failures:
+                estimated = answer is not None and answer.estimated
+                self._meter.spent += charge(usage, cost, estimated=estimated)
+            if (reservation := self._held.pop(name, None)) is None:
+                continue
+            if answer or name in results.failures:
+                self._budget.settle(reservation, usage, cost)
+            else:
+                self._budget.release(reservation)
+
+    def _cost(self, bound: Usage) -> float | None:
+        cost = self._provider.prices.cost(bound)
+        return None if cost is None else cost * self._discount

@@ -1,0 +1,12 @@
+"""Ensembles: from several LLMs' proposals and judgements to labels.
+
+```
+Judgement … ──fit_judges──► Judges ─┐
+Candidate …, their votes ───────────┴─label──► Pair …, with a reason where turned down
+```
+"""
+
+from llm_labeler._ensemble.judges import Agreement, Judge, Judges, fit_judges
+from llm_labeler._ensemble.strategies import label
+
+__all__ = ["Agreement", "Judge", "Judges", "fit_judges", "label"]

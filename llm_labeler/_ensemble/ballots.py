@@ -1,0 +1,88 @@
+"""All judgements of a run as small arrays.
+
+Verdicts are so few that most candidates were judged alike: equal ballots are kept once, with how often they
+occur. What is computed from them then costs by kinds of ballots, not by candidates, and can't depend on the
+order of the judgements.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from llm_labeler._records import VERDICTS, Judgement, Verdict
+
+CLASSES: tuple[Verdict, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
+ABSTAINS = -1
+
+_BITS: Mapping[Verdict, int] = {verdict: 1 << place for place, verdict in enumerate(VERDICTS)}
+# From the bits of all that one judge said of one candidate to its class: contradictions abstain as well.
+_CLASS = np.full(1 << len(VERDICTS), ABSTAINS, np.int8)
+_CLASS[[_BITS[verdict] for verdict in CLASSES]] = range(len(CLASSES))
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """Who said what; axes are ballot and judge.
+
+    Attributes:
+        names: The judges, ascending.
+        votes: Index into `CLASSES`, or `ABSTAINS`, of each ballot and judge.
+        counts: How many candidates got each ballot.
+        judged: Candidates that each judge was heard on.
+        unsure: Those of them on which it abstained.
+    """
+
+    names: tuple[str, ...]
+    votes: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int64]
+    judged: npt.NDArray[np.int64]
+    unsure: npt.NDArray[np.int64]
+
+    @property
+    def chosen(self) -> npt.NDArray[np.bool_]:
+        """Whether the judge of a ballot voted for a class; axes ballot, judge, class."""
+        return np.equal(self.votes[:, :, None], np.arange(len(CLASSES), dtype=np.int8))
+
+    @property
+    def voters(self) -> npt.NDArray[np.int64]:
+        """How many judges did not abstain, by ballot."""
+        return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
+
+
+def collect(judgements: Iterable[Judgement]) -> Ballots:
+    """Count the ballots; a judge that said two things of one candidate abstains there."""
+    items: dict[str, int] = {}
+    judges: dict[str, int] = {}
+    rows, columns, bits = array("q"), array("q"), array("B")
+    for judgement in judgements:
+        rows.append(items.setdefault(judgement.candidate_id, len(items)))
+        columns.append(judges.setdefault(judgement.judge, len(judges)))
+        bits.append(_BITS[judgement.verdict])
+    said = np.zeros((len(items), len(judges)), np.uint8)
+    if items:
+        np.bitwise_or.at(said, tuple(np.frombuffer(a, np.int64) for a in (rows, columns)), np.array(bits))
+    names = tuple(sorted(judges))
+    ballots, counts = _distinct(said[:, [judges[name] for name in names]])
+    votes = _CLASS[ballots]
+    judged, unsure = (ballots > 0), (ballots > 0) & (votes == ABSTAINS)
+    return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
+
+
+def verdicts(votes: Iterable[Judgement]) -> dict[str, Verdict]:
+    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
+    said: dict[str, set[Verdict]] = {}
+    for vote in votes:
+        said.setdefault(vote.judge, set()).add(vote.verdict)
+    return {judge: verdict for judge in sorted(said) for verdict in CLASSES if said[judge] == {verdict}}
+
+
+def _distinct(said: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if not said.size:
+        return said, np.zeros(0, np.int64)
+    ballots, counts = np.unique(said, axis=0, return_counts=True)
+    return ballots, counts.astype(np.int64)

@@ -1,0 +1,15 @@
+"""From the items of all answers about one text to its candidates.
+
+```
+scripts, words   what a sentence is written in, what two sentences share
+kinship          whether it can speak of the same
+└ rules          one candidate against its text
+  └ screening    all of them: repeats, several sources, both polarities
+```
+"""
+
+from llm_labeler._filters.reasons import BESIDE, REASONS
+from llm_labeler._filters.rules import turned_down
+from llm_labeler._filters.screening import Screened, screen
+
+__all__ = ["BESIDE", "REASONS", "Screened", "screen", "turned_down"]

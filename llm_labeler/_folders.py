@@ -1,0 +1,78 @@
+"""What made a dataset, and whether its folder may be replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llm_labeler._settings import LabelSettings
+from pairkit import __version__
+from pairkit.errors import ConfigError
+from pairkit.folders import made_there
+
+_COMMAND = "label"
+
+
+def run_record(
+    settings: LabelSettings,
+    *,
+    parameters: Mapping[str, str],
+    prompts: Mapping[str, str],
+    source: str,
+    sha256: str,
+) -> dict[str, Any]:
+    """What made a dataset, for run.json: nothing that differs from one run to the next, and no credential.
+
+    Args:
+        settings: Of the run; what bears only on how it is carried out (budget, servers) is left out.
+        parameters: Each proposer's and judge's `parameters_text`.
+        prompts: The templates by polarity, and the `system` message where there is one.
+        source: The input's own name.
+        sha256: Of the input's usable texts.
+    """
+    kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
+    kept["llms"] = [*settings.proposers]
+    kept["prompt"]["template"] = Path(settings.prompt.template).name
+    return {
+        "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
+        "settings": kept,
+        "llms": {
+            name: {
+                "kind": settings.llm[name].kind,
+                "model": settings.llm[name].model,
+                "parameters": json.loads(text),
+            }
+            for name, text in sorted(parameters.items())
+        },
+        "prompts": dict(prompts),
+        "input": {"name": source, "sha256": sha256},
+    }
+
+
+def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse an output folder that holds what a run must not replace.
+
+    A dataset made of the same input, settings and LLMs is not refused: what replaces it is the same, or more
+    of it.
+
+    Args:
+        out: The folder.
+        run: What would be made, see `run_record`.
+        fresh: Whether any dataset of `label` may be replaced.
+
+    Raises:
+        ConfigError: says what is there and what to do.
+    """
+    there = made_there(out, _COMMAND, "input")
+    if there is not None and not fresh and _made_of(there) != _made_of(run):
+        raise ConfigError(
+            f"{out}: holds a dataset made from another input, or with other settings or LLMs; give --fresh to"
+            " replace it, or another --out"
+        )
+
+
+def _made_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes two datasets the same; the input's name does not, and a newer toolkit may mend one."""
+    return run["input"].get("sha256"), run.get("settings"), run.get("llms"), run.get("prompts")

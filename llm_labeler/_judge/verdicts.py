@@ -1,0 +1,67 @@
+"""What a judge answered: a word for each candidate, or `unsure` where it can't be told for certain."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from llm_labeler._finish import Ending, ending_of
+from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words
+from llm_labeler._records import VERDICTS, Ask, Candidate, Judgement, Verdict
+
+_MOST_CHARACTERS = 20_000  # of an answer that is a few words long
+_NO_ANSWER = ("refused", "filtered", "failed")
+_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
+
+
+def read_verdicts(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str) -> list[Judgement]:
+    """One judgement for each candidate of the ask, in their order; never raises.
+
+    Reads JSON (`{"1": "same"}`, `[{"id": 1, "verdict": "same"}]`, a list of words) and lines (`1: same`,
+    `**1** - opposite`), within fences, thoughts and prose. Whatever is missing, odd, contradictory or none of
+    the four words is `unsure`.
+
+    Args:
+        ask: What was asked; its LLM is the judge.
+        candidates: The batch that the ask holds, see `judge_batches`.
+        raw: The answer as it came.
+        finish: Why it ended, see `Reply.finish`: of one that isn't known to be whole an incomplete end is not
+            read.
+    """
+    ending = ending_of(finish)
+    found = {} if ending in _NO_ANSWER else _verdicts(_without_wrapping(ask, raw), len(candidates), ending)
+    return [
+        Judgement(candidate.candidate_id, ask.key.llm, found.get(number, "unsure"))
+        for number, candidate in enumerate(candidates, 1)
+    ]
+
+
+def _without_wrapping(ask: Ask, raw: str) -> str:
+    # Some models give the question back first, and a candidate in it could pose as an answer.
+    for message in ask.messages:
+        raw = raw.replace(message.content, "\n")
+    answer = _UNFINISHED_THOUGHT.sub("", _THOUGHT.sub("", raw))
+    return unicodedata.normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
+
+
+def _verdicts(text: str, size: int, ending: Ending) -> dict[int, Verdict]:
+    claims = json_claims(text, size)
+    if not claims:
+        whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
+        claims = listed_words(whole, size) or line_claims(whole)
+    return _agreed(claims)
+
+
+def _agreed(claims: list[Claim]) -> dict[int, Verdict]:
+    """The numbers of which all claims say the same of the four words."""
+    by_number: dict[int, set[str]] = {}
+    for number, word in claims:
+        by_number.setdefault(number, set()).add(word)
+    if 0 in by_number:  # counted from nought: which is which can't be told
+        return {}
+    return {
+        number: verdict for number, words in by_number.items() for verdict in VERDICTS if words == {verdict}
+    }

@@ -1,0 +1,172 @@
+"""What a run would ask and cost, before it asks anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llm_labeler._prompts import generation_asks
+from llm_labeler._provider import Provider
+from llm_labeler._records import Ask, Text, Usage
+from llm_labeler._settings import LabelSettings
+from llm_labeler._store import Store
+from llm_labeler._workplace import RunRecord
+from pairkit.errors import ConfigError
+
+_BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
+_LONGER = 1.3  # an answer's sentences against the text: numbers, line breaks, other words
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One LLM's share of a run: what it is likely to take and what it can take at most.
+
+    Attributes:
+        questions: All of the run, for proposals.
+        missing: Those not answered yet.
+        tokens: A guess from the lengths of the texts.
+        at_most: The bound that budgets are checked against, without judging, which hangs on the answers.
+        cost: US dollars of `tokens`; None: the price is unknown.
+        cost_at_most: US dollars of `at_most`.
+        leaves_machine: Whether texts go to another machine.
+    """
+
+    llm: str
+    model: str
+    questions: int
+    missing: int
+    tokens: int
+    at_most: int
+    cost: float | None
+    cost_at_most: float | None
+    leaves_machine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do."""
+
+    texts: int
+    dropped_texts: Mapping[str, int]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, likely; None where a price is unknown."""
+        costs = [estimate.cost for estimate in self.estimates]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "texts": self.texts,
+            "dropped": dict(self.dropped_texts),
+            "calls": sum(estimate.missing for estimate in self.estimates),
+            "tokens": sum(estimate.tokens for estimate in self.estimates),
+            "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
+            "cost": self.cost,
+            "llms": {
+                e.llm: {
+                    "model": e.model,
+                    "questions": e.questions,
+                    "missing": e.missing,
+                    "tokens": e.tokens,
+                    "tokens_at_most": e.at_most,
+                    "cost": e.cost,
+                    "cost_at_most": e.cost_at_most,
+                    "leaves_machine": e.leaves_machine,
+                }
+                for e in self.estimates
+            },
+        }
+
+
+def refuse_fruitless(settings: LabelSettings) -> None:
+    """See that the strategy can give a pair at all, before anything is paid for.
+
+    Raises:
+        ConfigError: it waits for what others say, and there are no others.
+    """
+    strategy, proposers, fewest = (
+        settings.ensemble.strategy,
+        settings.proposers,
+        settings.ensemble.min_sources,
+    )
+    if strategy == "agreement" and 0 < len(proposers) < fewest:
+        problem = f"keeps what {fewest} LLMs wrote alike"
+    elif strategy in ("vote", "weighted") and len(proposers) == 1 and set(settings.judges) <= set(proposers):
+        problem = "keeps what other LLMs confirm, as none judges its own sentences"
+    else:
+        return
+    raise ConfigError(
+        f"--strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
+        " come of it; name more LLMs (--llm, judge.llms), or use --strategy union"
+    )
+
+
+def estimate(
+    record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: Store | None
+) -> Plan:
+    """Count what is missing and guess what it takes.
+
+    Args:
+        record: The run.
+        texts: Its sentences.
+        providers: By name, all that will be asked.
+        store: The answers there are; None: none yet.
+    """
+    estimates = tuple(_of(record, texts, provider, store) for provider in providers.values())
+    return Plan(len(texts), record.dropped_texts, estimates)
+
+
+def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: Store | None) -> Estimate:
+    settings = record.settings
+    is_proposer = provider.name in settings.proposers
+    polarities = settings.prompt.polarities if is_proposer else ()
+    asks = generation_asks(
+        texts, record.template, settings.size, polarities, provider.name, provider.parameters
+    )
+    missing = prompt = completion = prompt_bound = completion_bound = 0
+    for ask in asks if store is None else store.missing(asks):
+        missing += 1
+        likely, bound = _likely(ask), provider.bound(ask)
+        prompt, completion = prompt + likely.prompt_tokens, completion + likely.completion_tokens
+        prompt_bound += bound.prompt_tokens
+        completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
+    if provider.name in settings.judges:
+        judging = _judging(record, texts, missing_share=missing / max(1, len(texts) * len(polarities)))
+        prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
+    if bound_is_free := settings.llm[provider.name].kind == "wordnet":
+        prompt = completion = prompt_bound = completion_bound = 0
+    return Estimate(
+        provider.name,
+        provider.model,
+        len(texts) * len(polarities),
+        missing,
+        prompt + completion,
+        prompt_bound + completion_bound,
+        0.0 if bound_is_free else provider.prices.cost(Usage(prompt, completion)),
+        0.0 if bound_is_free else provider.prices.cost(Usage(prompt_bound, completion_bound)),
+        provider.leaves_machine,
+    )
+
+
+def _likely(ask: Ask) -> Usage:
+    words = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _LONGER
+    return Usage(round(words / _BYTES_A_TOKEN), round(answer / _BYTES_A_TOKEN))
+
+
+def _judging(record: RunRecord, texts: tuple[Text, ...], missing_share: float) -> Usage:
+    """Every candidate of the others, once."""
+    settings = record.settings
+    others = max(0, len(settings.proposers) - 1)
+    candidates = settings.size * len(settings.prompt.polarities) * others
+    if not candidates:
+        return Usage(0, 0)
+    calls = -(-candidates // settings.judge.candidates_per_call)
+    instructions, verdict = 250, 6  # tokens of a judge's prompt without its sentences; of a verdict
+    characters = sum(len(text.text) for text in texts)
+    prompt = calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_A_TOKEN
+    return Usage(round(prompt * missing_share), round(candidates * verdict * len(texts) * missing_share))

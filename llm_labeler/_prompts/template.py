@@ -1,0 +1,101 @@
+"""A prompt with places for the sentence and the number wanted."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from llm_labeler._prompts.built_in import HARDENED, HARDENED_SYSTEM, PAPER
+from llm_labeler._records import POLARITIES, Message, Polarity, digest
+from llm_labeler._settings import PromptSettings
+from pairkit.errors import ConfigError
+
+# The places are replaced in one pass and nothing else is: braces in a template or in a text mean themselves.
+_PLACE = re.compile(r"\{(size|text|json_text|polarity)\}")
+_WORDS: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
+_TOML_KEYS = {"system", *POLARITIES}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What is asked for each polarity, and a system message (empty: none)."""
+
+    name: str
+    user: Mapping[Polarity, str]
+    system: str = ""
+
+    def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
+        """The chat that asks for `size` sentences of this polarity."""
+        values = {
+            "size": str(size),
+            "text": text,
+            "json_text": json.dumps(text, ensure_ascii=False),
+            "polarity": _WORDS[polarity],
+        }
+        user = Message("user", _PLACE.sub(lambda place: values[place[1]], self.user[polarity]))
+        return (Message("system", self.system), user) if self.system else (user,)
+
+    def prompt_hash(self, size: int, polarity: Polarity) -> str:
+        """Stands for everything of the question but the sentence."""
+        return digest(self.system, self.user[polarity], str(size))
+
+    def words(self, polarity: Polarity) -> str:
+        """The template as people read it."""
+        return f"{self.system}\n\n{self.user[polarity]}" if self.system else self.user[polarity]
+
+
+def load_template(settings: PromptSettings) -> Template:
+    """The built-in template of that name, or a user's file.
+
+    A file is plain text with {text}, {size} and {polarity} (becomes "synonymous" or "antonym"), or TOML with
+    `positive`, `negative` and perhaps `system`. {json_text} is the sentence in JSON quotes.
+
+    Raises:
+        ConfigError: no such template, or one that lacks a place or a polarity.
+    """
+    if settings.template == "paper":
+        return Template("paper", PAPER)
+    if settings.template == "hardened":
+        return Template("hardened", HARDENED, HARDENED_SYSTEM)
+    return _from_file(Path(settings.template), settings.polarities)
+
+
+def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
+    try:
+        content = path.read_text(encoding="utf-8")
+        table = tomllib.loads(content) if path.suffix == ".toml" else None
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such template; give paper, hardened or a file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as a template ({error})") from error
+    if table is None:
+        return _from_text(path, content.strip(), polarities)
+    unknown = sorted(set(table) - _TOML_KEYS)
+    if unknown or not all(isinstance(value, str) for value in table.values()):
+        raise ConfigError(f"{path}: expected texts for positive, negative, system; found {sorted(table)}")
+    if missing := [polarity for polarity in polarities if polarity not in table]:
+        raise ConfigError(f"{path}: has no {missing[0]} prompt; add it, or set prompt.polarities")
+    user = {polarity: _with_text(path, table[polarity]) for polarity in polarities}
+    return Template(str(path), user, table.get("system", ""))
+
+
+def _from_text(path: Path, content: str, polarities: tuple[Polarity, ...]) -> Template:
+    if len(polarities) > 1 and "{polarity}" not in content:
+        raise ConfigError(
+            f"{path}: has no {{polarity}}, so both would be asked the same; add it, or write a .toml with "
+            "positive and negative"
+        )
+    return Template(str(path), dict.fromkeys(polarities, _with_text(path, content)))
+
+
+def _with_text(path: Path, template: str) -> str:
+    places = set(_PLACE.findall(template))
+    if not places & {"text", "json_text"}:
+        raise ConfigError(f"{path}: has no {{text}}, where the sentence goes")
+    if "size" not in places:
+        raise ConfigError(f"{path}: has no {{size}}, the number of sentences wanted")
+    return template

@@ -1,0 +1,204 @@
+"""LLMs behind servers of the OpenAI protocol: OpenAI, GLM, vLLM, Ollama, llama.cpp and others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+
+from llm_labeler._provider import CallFailed
+from llm_labeler._providers.dialect import Dialect, can_be_sent, schema_bytes
+from llm_labeler._providers.outcomes import no_answer, outcome
+from llm_labeler._providers.prices import find_prices
+from llm_labeler._providers.reach import find_address, open_channel
+from llm_labeler._providers.replies import models_of, read_reply
+from llm_labeler._records import Ask, Reply, Usage, digest
+from llm_labeler._settings import LlmSettings
+from pairkit.address import Address
+from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.openai_api.channel import Channel
+from pairkit.openai_api.credentials import key_variable
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.printable import one_line
+
+_SHOWN_MODELS = 5
+_SHOWN_NAME = 60  # characters of a model's name
+_MOST_BYTES = 8 << 20  # of an answer
+# No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
+# system message of their own.
+_TOKENS_A_MESSAGE = 16
+_TOKENS_A_CALL = 256
+
+
+class OpenAiProvider:
+    """One LLM behind a server; see `llm_labeler._provider.Provider`.
+
+    Attributes:
+        address: Where the server is.
+        dialect: How the server wants to be asked.
+    """
+
+    leaves_machine: bool
+
+    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str]) -> None:
+        """Check the entry; nothing is connected to yet.
+
+        Raises:
+            ConfigError: it lacks a model or an address, or one of its values can't be sent.
+        """
+        if not settings.model:
+            raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
+        self.name, self.model, self.kind = name, settings.model, settings.kind
+        self._settings = settings
+        self.address = find_address(name, settings)
+        self.dialect = Dialect(name, settings)
+        self.parameters_text = _parameters(name, settings, self.address.url)
+        self.parameters = digest(self.parameters_text)
+        self.prices = find_prices(settings, self.address)
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
+        self.attempts = settings.attempts
+        self._open_channel = _opener(name, settings, self.address, environ)
+        self.key_variable = key_variable(self.address.host, settings.api_key_env)
+        # What listens here may be a gateway that passes everything on: only its owner knows.
+        self.leaves_machine = not settings.local
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The connection; it reads the key when it is first used.
+
+        Raises:
+            ConfigError: no key where one is needed, or one that must not be sent there.
+        """
+        return self._open_channel()
+
+    def bound(self, ask: Ask) -> Usage:
+        """At least as many tokens as a call can cost."""
+        sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
+        schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
+        prompt = sum(sizes) + _TOKENS_A_MESSAGE * len(sizes) + _TOKENS_A_CALL + schema
+        return Usage(prompt, self._settings.max_tokens)
+
+    async def check(self) -> None:
+        """See that there is a key, that the server answers, and that it has the model if it lists models.
+
+        Raises:
+            ConfigError: no key, or no such model.
+            AuthError: the key is refused.
+            RemoteError: the server can't be reached.
+        """
+        try:
+            models = await self._list_models()
+        except Refused as refused:
+            if refused.refusal.is_about_key:
+                raise self._auth_error(refused.refusal) from refused
+            return  # a server without a list may have the model
+        except NoAnswer as missed:
+            raise RemoteError(
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); start the "
+                f"server, or set base_url in [llm.{self.name}]"
+            ) from missed
+        # GLM's list leaves some of its models out; Ollama's names have a tag that can be omitted.
+        insists = self.kind == "glm" or not self._settings.must_be_listed
+        if models and not insists and not {self.model, f"{self.model}:latest"} & set(models):
+            raise self._no_such_model(models)
+
+    async def reply(self, ask: Ask) -> Reply:
+        """Ask once; where the server does not take the form of the request, again in another at once.
+
+        Raises:
+            CallFailed: this call failed.
+            PairkitError: no call can succeed.
+        """
+        if not can_be_sent(ask):
+            raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
+        while True:
+            form = self.dialect.form
+            try:
+                body = self.dialect.body(ask, form)
+                return read_reply(await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES))
+            except NoAnswer as missed:
+                raise no_answer(missed) from missed
+            except Refused as refused:
+                if not self.dialect.learns(refused.refusal, form):
+                    raise await self.explain(refused) from refused
+
+    async def explain(self, refused: Refused) -> CallFailed | PairkitError:
+        """What follows from a refusal."""
+        refusal = refused.refusal
+        if refusal.is_exhausted:
+            return outcome(self.name, refused)
+        if refusal.is_about_key:
+            return self._auth_error(refusal)
+        if 300 <= refusal.status < 400:
+            where = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
+            return ConfigError(
+                f"llm {self.name}: {self.address.url} redirects to {where}; set that as base_url in "
+                f"[llm.{self.name}]"
+            )
+        if refusal.is_about_model:
+            return await self._about_model(refusal)
+        return self.dialect.blames(refusal) or outcome(self.name, refused)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if "channel" in self.__dict__:
+            await self.channel.close()
+
+    async def _about_model(self, refusal: Refusal) -> PairkitError:
+        try:
+            models = await self._list_models()
+        except (Refused, NoAnswer):
+            models = []
+        if self.model in models:
+            return RemoteError(
+                f"llm {self.name}: HTTP {refusal.status} though the server lists {self.model} "
+                f"({refusal.message}); see that it can chat, then run the same command again"
+            )
+        return self._no_such_model(models, refusal)
+
+    async def _list_models(self) -> list[str]:
+        """The server's models; none where the list can't be understood."""
+        return models_of(await self.channel.get("/models"))
+
+    def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
+        close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
+        shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
+        more = ", …" if len(models) > len(shown) else ""
+        names = ", ".join(one_line(model, _SHOWN_NAME) for model in shown)
+        has = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
+        return ConfigError(
+            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "
+            f"set model in [llm.{self.name}], or must_be_listed = false there if it has it all the same"
+        )
+
+    def _auth_error(self, refusal: Refusal) -> AuthError:
+        key = self.channel.key
+        what = f"the key from {key.source}" if key else "a call without a key"
+        # What comes with a 401 may repeat part of the key.
+        said = f" ({refusal.message})" if refusal.status != 401 else ""
+        return AuthError(
+            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; mend it, "
+            f"or name another variable as api_key_env in [llm.{self.name}]"
+        )
+
+
+def _opener(
+    name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]
+) -> Callable[[], Channel]:
+    """Whoever prints the provider prints no environment."""
+    return lambda: open_channel(name, settings, address, environ)
+
+
+def _parameters(name: str, settings: LlmSettings, url: str) -> str:
+    """What shapes the answers, as JSON."""
+    shaping = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "structured", "extra")
+    values = {field: getattr(settings, field) for field in shaping} | {"base_url": url}
+    try:
+        return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"llm {name}: extra can't be sent as JSON ({error}); use texts, numbers, lists and tables in "
+            f"[llm.{name}.extra]"
+        ) from error

@@ -1,0 +1,70 @@
+"""What tokens cost where the configuration does not say. An unknown price stays unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from llm_labeler._provider import Prices
+from llm_labeler._settings import LlmSettings
+from pairkit.address import Address
+
+AS_OF = "June 2026"
+
+# US dollars per million tokens, prompt and completion, as published by OpenAI.
+_OPENAI: Mapping[str, tuple[float, float]] = {
+    "gpt-3.5-turbo": (0.50, 1.50),
+    "gpt-4o": (2.50, 10.00),
+    "gpt-4o-2024-05-13": (5.00, 15.00),
+    "gpt-4o-mini": (0.15, 0.60),
+    "gpt-4.1": (2.00, 8.00),
+    "gpt-4.1-mini": (0.40, 1.60),
+    "gpt-4.1-nano": (0.10, 0.40),
+    "gpt-5": (1.25, 10.00),
+    "gpt-5-mini": (0.25, 2.00),
+    "gpt-5-nano": (0.05, 0.40),
+}
+# bigmodel.cn bills in yuan; these it gives away.
+_BIGMODEL = dict.fromkeys(("glm-4-flash", "glm-4-flash-250414", "glm-4.5-flash", "glm-4.7-flash"), (0.0, 0.0))
+_ZAI: Mapping[str, tuple[float, float]] = {
+    "glm-4.5": (0.60, 2.20),
+    "glm-4.5-air": (0.20, 1.10),
+    "glm-4.5-flash": (0.0, 0.0),
+    "glm-4.6": (0.60, 2.20),
+    "glm-4.7": (0.60, 2.20),
+    "glm-4.7-flash": (0.0, 0.0),
+}
+_HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
+_PARTS = re.compile(r"[/:@]")  # of a name: a gateway's or maker's, the model's, a variant's or version's
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+def find_prices(settings: LlmSettings, address: Address) -> Prices:
+    """What a model's tokens cost: the entry's own prices, else published ones (see `AS_OF`), else unknown.
+
+    A gateway passes the bill on, so a model with a published price has it wherever it is served. Only what
+    is marked as local is free, unless nobody but its maker has it; a variant of such a model, like
+    `gpt-4o:extended`, has a price of its own, which is unknown.
+    """
+    prompt, completion = _published(settings, address) or (None, None)
+    return Prices(
+        prompt if settings.price_in is None else settings.price_in,
+        completion if settings.price_out is None else settings.price_out,
+    )
+
+
+def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
+    if address.host in _HOSTS:
+        return _look_up(_HOSTS[address.host], settings.model)
+    model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
+    if closed := _look_up(_OPENAI, model):
+        return closed
+    parts = _PARTS.split(settings.model.casefold())
+    if any(part.startswith(tuple(_OPENAI)) for part in parts):
+        return None
+    return (0.0, 0.0) if settings.local else _look_up(_ZAI, model)
+
+
+def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
+    folded = model.casefold()
+    return table.get(folded) or table.get(_DATE.sub("", folded))

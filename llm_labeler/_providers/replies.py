@@ -1,0 +1,108 @@
+"""From the body of a chat completion to a reply. Servers differ: nothing in it is taken for granted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from llm_labeler._finish import ending_of
+from llm_labeler._provider import CallFailed
+from llm_labeler._records import MOST_TOKENS, Reply, Usage
+from pairkit.openai_api.refusals import Refusal, Refused
+from pairkit.printable import one_line
+
+_SHOWN = 120  # characters of an odd body that an error shows
+_LONGEST_NAME = 200  # characters of a model's name or of why an answer ended
+_MOST_MODELS = 5000
+
+
+def read_reply(body: bytes) -> Reply:
+    """The reply in a body.
+
+    Raises:
+        CallFailed: `broken_reply`: it is no chat completion; whatever it is, it may have been paid for.
+        Refused: an error in the place of an answer, with a status of its own.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _broken("not JSON", body) from error
+    return reply_of(value)
+
+
+def reply_of(value: Any) -> Reply:
+    """The reply in a decoded body, see `read_reply`.
+
+    Raises:
+        Refused: an error in the place of an answer, with a status of its own.
+    """
+    if not isinstance(value, dict):
+        raise _broken("not an object", value)
+    choices = value.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise _refused(value) or _broken("no choices", value)
+    message = choices[0].get("message")
+    if not isinstance(message, dict):
+        raise _broken("a choice without message", choices[0])
+    finish = _name(choices[0].get("finish_reason"))
+    if ending_of(finish) == "failed":
+        raise CallFailed("server_error", f"the model failed while it answered ({finish})", maybe_billed=True)
+    raw, refusal = _text(message.get("content")), _text(message.get("refusal"))
+    if refusal and not raw:
+        raw, finish = refusal, "refusal"
+    return Reply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
+
+
+def models_of(body: bytes) -> list[str]:
+    """The models in a list of them; none where it can't be understood."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    entries = value.get("data") if isinstance(value, dict) else None
+    found = [_name(entry.get("id")) for entry in _list(entries)[:_MOST_MODELS] if isinstance(entry, dict)]
+    return [name for name in found if name]
+
+
+def usage_of(value: Any) -> Usage | None:
+    """The tokens that a server counted; None if it told none, or nonsense."""
+    if not isinstance(value, dict):
+        return None
+    prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
+    return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+def _count(value: Any) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return value if is_count else None
+
+
+def _text(content: Any) -> str:
+    """A message's text, which some servers send in parts."""
+    parts = [part.get("text") for part in _list(content) if isinstance(part, dict)] or [content]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _name(value: Any) -> str:
+    return value[:_LONGEST_NAME] if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _refused(value: dict[str, Any]) -> Refused | None:
+    """Gateways that had begun to answer put their upstream's error, with its status, into a 200."""
+    error = value.get("error")
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and 400 <= status < 500:
+        return Refused(Refusal.from_value(status, value), {})
+    return None
+
+
+def _broken(what: str, found: Any) -> CallFailed:
+    if isinstance(found, dict):
+        found = Refusal.from_value(200, found).message
+    shown = found[: 4 * _SHOWN].decode("utf-8", "replace") if isinstance(found, bytes) else found
+    told = one_line(shown, _SHOWN) if isinstance(shown, str) else type(shown).__name__
+    return CallFailed("broken_reply", f"status 200, but {what}: {told}", maybe_billed=True)

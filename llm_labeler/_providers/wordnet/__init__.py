@@ -1,0 +1,13 @@
+"""An annotator that is no LLM: rules over WordNet, so that labelling runs with no key and no weights.
+
+```
+text ──tagging──► Sentence ──► paraphrases, synonyms, reorder, questions ──► Change ──annotator──► candidates
+                               negation, contrasts, antonyms             ──►
+```
+Its candidates are plain and few. It is a baseline to see a run work with, and takes no part in `ensemble`
+unless asked to.
+"""
+
+from llm_labeler._providers.wordnet.provider import WordnetProvider
+
+__all__ = ["WordnetProvider"]

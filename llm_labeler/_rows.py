@@ -1,0 +1,143 @@
+"""The pairs of a run as rows, collected text by text."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import polars as pl
+
+from llm_labeler._records import Pair, Text
+from llm_labeler._settings import Strategy
+from pairkit.keyed import keyed_hash
+from pairkit.records import SPLITS
+
+Frames = dict[str, dict[str, pl.DataFrame]]  # configuration to split to rows
+
+_NAMES = pl.List(pl.String)
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
+
+V = TypeVar("V", bound=Hashable)
+
+
+class _Coded(Generic[V]):
+    """A column of few distinct values: each is kept once, and a number for every row."""
+
+    def __init__(self) -> None:
+        self.values: dict[V, int] = {}
+        self._codes = array("L")
+
+    def append(self, value: V) -> None:
+        self._codes.append(self.values.setdefault(value, len(self.values)))
+
+    def column(self, values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+        """The rows, given what stands for each distinct value."""
+        return pl.Series(values, dtype=dtype).gather(pl.Series(np.array(self._codes, dtype=np.uint32)))
+
+
+class DatasetRows:
+    """The pairs of a run, collected text by text; columns rather than objects, as there may be millions."""
+
+    def __init__(self, strategy: Strategy, seed: int) -> None:
+        self.strategy, self._seed = strategy, seed
+        self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
+        self._texts: _Coded[Text] = _Coded()
+        self._candidates: list[str] = []
+        self._polarities: _Coded[str] = _Coded()
+        self._labels = array("d")
+        self._llms: _Coded[tuple[str, ...]] = _Coded()
+        self._prompts: _Coded[tuple[str, ...]] = _Coded()
+        self._votes: _Coded[tuple[tuple[str, str], ...]] = _Coded()
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def add(self, text: Text, pairs: Sequence[Pair]) -> None:
+        """Take in the pairs of one text, each text once.
+
+        A pair that the ensemble turned down is counted by its reason, a candidate that came before as
+        `repeated_pair`; neither becomes a row.
+        """
+        seen: set[str] = set()
+        for pair in pairs:
+            candidate = pair.candidate
+            if reason := pair.reason or ("repeated_pair" if candidate.candidate in seen else None):
+                self.dropped[reason] += 1
+                continue
+            seen.add(candidate.candidate)
+            self._texts.append(text)
+            self._candidates.append(candidate.candidate)
+            self._polarities.append(pair.polarity)
+            self._labels.append(pair.label)
+            self._llms.append(candidate.llms)
+            self._prompts.append(candidate.prompt_hashes)
+            self._votes.append(tuple((vote.judge, vote.verdict) for vote in pair.votes))
+
+    def frames(self, split_of: Mapping[str, str], *, graded: bool) -> Frames:
+        """Configuration to split to rows; a configuration without any row is left out.
+
+        The seed decides each row's place by what the row says: neither label, text nor LLM makes a run of
+        rows, so batches are mixed even if nobody shuffles, and added texts leave the others' order alone.
+        In `triplet` each positive of a text stands with one of its negatives, which take turns.
+
+        Args:
+            split_of: text_id to split.
+            graded: Make labels 32-bit floats rather than whole numbers, whatever they are; so they are anyway
+                where one is neither 0 nor 1.
+        """
+        rows = self._rows(split_of, graded=graded)
+        found: Frames = {"default": {}, "positive": {}, "triplet": {}}
+        for split in SPLITS:
+            part = rows.filter(pl.col("split") == split).drop("split")
+            found["default"][split] = part
+            found["positive"][split] = part.filter(pl.col("polarity") == "positive").select(
+                anchor="text1", positive="text2"
+            )
+            found["triplet"][split] = _triplets(part)
+        return {config: splits for config, splits in found.items() if any(f.height for f in splits.values())}
+
+    def _rows(self, split_of: Mapping[str, str], *, graded: bool) -> pl.DataFrame:
+        texts = [*self._texts.values]
+        labels = np.array(self._labels, dtype=np.float64)
+        graded = graded or bool(((labels != 0) & (labels != 1)).any())
+        ids = self._texts.column([text.text_id for text in texts], pl.String)
+        votes = [[{"judge": j, "verdict": v} for j, v in votes] for votes in self._votes.values]
+        rows = pl.DataFrame(
+            {
+                "text1": self._texts.column([text.text for text in texts], pl.String),
+                "text2": pl.Series(self._candidates, dtype=pl.String),
+                "label": pl.Series(labels).cast(pl.Float32 if graded else pl.Int64),
+                "text_id": ids,
+                "polarity": self._polarities.column([*self._polarities.values], pl.String),
+                "llms": self._llms.column([*map(list, self._llms.values)], _NAMES),
+                "prompt_hashes": self._prompts.column([*map(list, self._prompts.values)], _NAMES),
+                "votes": self._votes.column(votes, _VOTES),
+                "strategy": pl.repeat(self.strategy, len(self), dtype=pl.String, eager=True),
+                "split": self._texts.column([split_of[text.text_id] for text in texts], pl.String),
+            }
+        )
+        about = zip(ids, self._candidates, strict=True)
+        keys = np.fromiter((keyed_hash(self._seed, "row", *row) for row in about), np.uint64, len(self))
+        return rows[np.argsort(keys, kind="stable")]
+
+
+def _triplets(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each positive with a negative of its text, in the order of the positives."""
+    numbered = rows.select(
+        "text1", "text2", "text_id", "polarity", turn=pl.int_range(pl.len()).over("text_id", "polarity")
+    )
+    positives = numbered.filter(pl.col("polarity") == "positive")
+    negatives = numbered.filter(pl.col("polarity") == "negative")
+    return (
+        positives.join(negatives.group_by("text_id").len("negatives"), on="text_id", maintain_order="left")
+        .with_columns(pl.col("turn") % pl.col("negatives").cast(pl.Int64))
+        .join(
+            negatives.select("text_id", "turn", negative="text2"),
+            on=("text_id", "turn"),
+            maintain_order="left",
+        )
+        .select(anchor="text1", positive="text2", negative="negative")
+    )

@@ -1,0 +1,98 @@
+"""What scoring found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from llm_labeler._ensemble import Judges
+from llm_labeler._records import Polarity
+from llm_labeler._score.gold import Finding
+
+_HEADER = ("by", "name", "polarity", "n", "precision", "95 %", "recall", "F1", "kept", "kappa", "spearman")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """How well one LLM or strategy tells one polarity; None where a figure is undefined.
+
+    Attributes:
+        by: What `name` is.
+        name: An LLM or a strategy.
+        polarity: `positive`: the pairs that it says mean the same; `negative`: those that it says don't.
+        n: How many it says that of.
+        precision: Share of them on which people agree.
+        interval: Wilson's 95 % interval of `precision`.
+        recall: Share found of those on which people say so; of an LLM among what it proposed itself, of a
+            strategy among all candidates with a gold label, so that what it turned down counts as missed.
+        f1: Their harmonic mean.
+        kept: Candidates that it gives a label, of both polarities.
+        candidates: Those that it might have given one.
+        kappa: Cohen's kappa with people over what it kept, of both polarities.
+        spearman: Of its labels and people's over the same; only where people's are graded.
+    """
+
+    by: Literal["llm", "strategy"]
+    name: str
+    polarity: Polarity
+    n: int
+    precision: float | None
+    interval: tuple[float, float] | None
+    recall: float | None
+    f1: float | None
+    kept: int
+    candidates: int
+    kappa: float | None
+    spearman: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """The row for people, see `ScoreReport.table`."""
+        interval = "-" if self.interval is None else "{:.3f}-{:.3f}".format(*self.interval)
+        return (
+            *(self.by, self.name, self.polarity, str(self.n), _figure(self.precision), interval),
+            *(_figure(self.recall), _figure(self.f1), f"{self.kept}/{self.candidates}"),
+            *(_figure(self.kappa), _figure(self.spearman)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreReport:
+    """Labels compared with people's.
+
+    Attributes:
+        rows: Two for each LLM and each strategy, one for each polarity.
+        gold: Different gold pairs; those with several labels are not among them.
+        found: Those of them that at least one candidate matches.
+        not_found: The rest.
+        contradictory: Gold pairs with several labels, left out.
+        repeated: Gold rows that repeat an earlier one, left out.
+        graded: Whether people's labels are graded.
+        threshold: The least of them that counts as the same.
+        skipped: Strategies that could not be computed, each with why.
+        judges: What was estimated of the judges; None: there are no votes.
+    """
+
+    rows: tuple[ScoreRow, ...]
+    gold: int
+    found: int
+    not_found: Finding
+    contradictory: Finding
+    repeated: int
+    graded: bool
+    threshold: float
+    skipped: Mapping[str, str]
+    judges: Judges | None
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A heading and the rows for printing; `-` stands for an undefined figure."""
+        lines = [_HEADER, *(row.cells() for row in self.rows)]
+        return lines if self.graded else [line[:-1] for line in lines]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return asdict(self)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,165 @@
+"""Asking: see that every LLM can be reached, ask for proposals, then for judgements of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from llm_labeler._batch import run_batch
+from llm_labeler._budget import Budget
+from llm_labeler._dispatch import Outcome, Progress, ask_all, by_llm, together
+from llm_labeler._evidence import judge_questions, proposed
+from llm_labeler._prompts import generation_asks
+from llm_labeler._provider import Provider
+from llm_labeler._records import Ask, Text
+from llm_labeler._store import Store
+from llm_labeler._workplace import RunRecord
+from pairkit.errors import PairkitError
+
+Show = Callable[["Stage"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where asking stands."""
+
+    name: str  # proposing, judging
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Ways of asking.
+
+    Attributes:
+        batch: Use the Batch API for proposals and judgements.
+        retry_failed: Ask again what servers rejected for good.
+        keep_going: Go on without LLMs that can't be asked.
+    """
+
+    batch: bool = False
+    retry_failed: bool = False
+    keep_going: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking came to.
+
+    Attributes:
+        cached: Questions that were answered before.
+        stopped: The limit that left questions unasked, if one did.
+        unanswered: Why questions that were asked have no answer, with their numbers; the rejected ones, which
+            no second try would change, aside.
+        problems: By LLM, why it could not be asked to the end.
+    """
+
+    cached: int = 0
+    stopped: str | None = None
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)
+
+
+async def ask_everything(
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    providers: Mapping[str, Provider],
+    store: Store,
+    *,
+    how: How,
+    show: Show,
+) -> Asked:
+    """Ask all that the run needs and the store does not hold.
+
+    Args:
+        record: The run.
+        texts: Its sentences.
+        providers: By name, all that will be asked.
+        store: Answers, failures and what was spent.
+        how: Ways of asking.
+        show: Told how it goes on.
+
+    Raises:
+        PairkitError: LLMs that can't be asked, all of them named, where the run is not to keep going or none
+            is left; those that can be have been asked by then, unless the check beforehand found it out.
+    """
+    settings = record.settings
+    budget = Budget(settings.budget, store.spent())
+    try:
+        dead = await check_all(providers)
+        if dead and (not how.keep_going or len(dead) == len(providers)):
+            raise together(list(dead.values()))
+        proposals = {
+            name: generation_asks(
+                texts,
+                record.template,
+                settings.size,
+                settings.prompt.polarities,
+                name,
+                record.parameters[name][0],
+            )
+            for name in settings.proposers
+            if name not in dead
+        }
+        ask = _Asking(record, providers, store, budget, how, show)
+        total = len(texts) * len(settings.prompt.polarities) * len(settings.proposers)
+        first = await ask.all("proposing", proposals, total)
+        dead = {**dead, **first.problems}
+        judges = [name for name in settings.judges if name not in dead]
+        if not judges or first.stopped_by or (first.failed and not how.keep_going):
+            return _asked(store, record, [first], dead)
+        by_id = {text.text_id: text for text in texts}
+        judging = {name: judge_questions(proposed(store, record, by_id), name, record) for name in judges}
+        second = await ask.all("judging", judging, None)
+        return _asked(store, record, [first, second], {**dead, **second.problems})
+    finally:
+        await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    record: RunRecord
+    providers: Mapping[str, Provider]
+    store: Store
+    budget: Budget
+    how: How
+    show: Show
+
+    async def all(self, name: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> Outcome:
+        def tell(progress: Progress) -> None:
+            self.show(Stage(name, progress))
+
+        ways = {"retry_final": self.how.retry_failed, "keep_going": self.how.keep_going}
+        if self.how.batch:
+            return await run_batch(asks, self.providers, self.store, self.budget, progress=tell, **ways)
+        return await ask_all(
+            asks,
+            self.providers,
+            self.store,
+            self.budget,
+            breaker=self.record.settings.breaker,
+            progress=tell,
+            total=total,
+            **ways,
+        )
+
+
+async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError]:
+    """By LLM that can't be asked, what to do about it."""
+    checks = (provider.check() for provider in providers.values())
+    ends = await asyncio.gather(*checks, return_exceptions=True)
+    return by_llm(dict(zip(providers, ends, strict=True)))
+
+
+def _asked(
+    store: Store, record: RunRecord, outcomes: list[Outcome], problems: Mapping[str, PairkitError]
+) -> Asked:
+    unanswered: Counter[str] = Counter()
+    if any(outcome.failed for outcome in outcomes):
+        unanswered.update(
+            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
+        )
+    stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
+    return Asked(sum(outcome.cached for outcome in outcomes), stopped, dict(unanswered), problems)

@@ -1,0 +1,214 @@
+"""All settings of a labelling run in one tree; each section belongs to the stage it is named after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from llm_labeler._records import MOST_PRICE, MOST_TOKENS, POLARITIES, Polarity
+from pairkit.config import Settings
+
+Kind = Literal["openai", "openai_compatible", "glm", "local", "wordnet"]
+Strategy = Literal["union", "agreement", "vote", "weighted"]
+Structured = Literal["auto", "off", "strict"]
+Tree = dict[str, Any]
+
+_SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", "transformers": "local"}
+
+
+class LlmSettings(Settings):
+    """One LLM, `[llm.NAME]`: how it is reached, what it costs, how hard it may be pressed."""
+
+    kind: Kind
+    model: str = ""  # the server's name for it; for `local` a folder or hub id
+    base_url: str | None = None  # http(s)://…/v1; None: the provider's own
+    # the environment variable that holds the key; None: the maker's own at its own host, elsewhere no key
+    api_key_env: str | None = None
+    local: bool = False  # it runs on this machine: what listens here may be a gateway that passes texts on
+    plain_http: bool = False  # send the key in clear to another machine
+    ca_file: Path | None = None  # certificates (PEM) to trust; None: SSL_CERT_FILE's, else the system's
+    must_be_listed: bool = True  # where the server lists its models; false: ask for it all the same
+    # US dollars per million tokens; None: unknown
+    price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    concurrency: int = Field(default=16, ge=1)  # calls at a time
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute; None: until the server says otherwise
+    tpm: int | None = Field(default=None, ge=1)  # tokens a minute
+    timeout_s: float = Field(default=60.0, gt=0)
+    attempts: int = Field(default=8, ge=1)  # of one question, first one included
+    temperature: float | None = Field(default=None, ge=0)  # None: the server's own
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None  # sent along where set
+    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # of an answer
+    limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    structured: Structured = "auto"  # ask the server for JSON; the parser copes with either
+    extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
+    # kind = "local"
+    revision: str | None = None
+    trust_remote_code: bool = False  # needs a pinned revision
+    load_in_4bit: bool = False  # needs a GPU
+    batch_size: int = Field(default=8, ge=1)
+    # kind = "wordnet"
+    path: Path | None = None  # the folder with data.noun …; None: where Debian's wordnet-base puts it
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _other_names(cls, value: object) -> object:
+        return _SAME_KIND.get(name := value.replace("-", "_"), name) if isinstance(value, str) else value
+
+
+class PromptSettings(Settings):
+    """What the LLMs are asked."""
+
+    template: str = "paper"  # paper, hardened, or a file with {size}, {text} and {polarity}
+    polarities: tuple[Polarity, ...] = Field(default=POLARITIES, min_length=1)
+
+
+class InputSettings(Settings):
+    """Which sentences are taken."""
+
+    min_chars: int = Field(default=1, ge=1)
+    max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
+    limit: int | None = Field(default=None, ge=1)  # the first so many usable sentences
+
+
+class FilterSettings(Settings):
+    """Which proposals are kept."""
+
+    min_length_ratio: float = Field(default=0.25, ge=0)  # characters of the candidate to the text's
+    max_length_ratio: float = Field(default=4.0, gt=0)
+    same_script: bool = True  # a candidate is written in the script that most of its text is
+    min_shared: float = Field(default=0.2, ge=0, le=1)  # content in common with the text; 0 asks for none
+    same_kind: bool = True  # a positive of a question asks too
+    min_differing_words: int = Field(default=0, ge=0)  # negatives; the first public code had 5
+    antonym_similarity: float = Field(default=0.95, gt=0, le=1)  # negatives at or above it are copies
+
+
+class JudgeSettings(Settings):
+    """How candidates are judged, where the strategy wants that."""
+
+    candidates_per_call: int = Field(default=8, ge=1)
+    llms: tuple[str, ...] = ()  # the judges; empty: the LLMs that propose
+
+
+class EnsembleSettings(Settings):
+    """How several LLMs' proposals become labels."""
+
+    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
+    strategy: Strategy = "union"
+    min_sources: int = Field(default=2, ge=1)  # agreement: LLMs that must have proposed the same
+    unrelated_is_negative: bool = True  # vote, weighted: `unrelated` confirms a negative
+    reversed_pairs: Literal["drop", "swap"] = "drop"  # positives judged opposite, negatives judged same
+    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: below it a pair is dropped
+    min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
+    antonym_score: float = Field(default=0.0, ge=0, le=1)  # label of a negative; raters rarely give 0
+
+
+class BudgetSettings(Settings):
+    """What a run, its earlier sessions included, may spend; None: no limit."""
+
+    max_cost: float | None = Field(default=None, ge=0)  # US dollars
+    max_tokens: int | None = Field(default=None, ge=0)  # prompt and completion
+    max_requests: int | None = Field(default=None, ge=0)  # each attempt counts
+
+
+class BreakerSettings(Settings):
+    """When to stop asking a server that fails all the time."""
+
+    window: int = Field(default=50, ge=5)  # the last attempts looked at
+    max_failures: float = Field(default=0.8, gt=0, le=1)  # share of them from which the run stops
+    refusals: int = Field(default=10, ge=1)  # questions turned down in a row in the same words
+
+
+class SplitSettings(Settings):
+    """Shares of the source texts; train gets the rest."""
+
+    validation: float = Field(default=0.05, ge=0, lt=1)
+    test: float = Field(default=0.05, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _leaves_train(self) -> SplitSettings:
+        if self.validation + self.test >= 1:
+            raise ValueError("validation and test leave nothing for train")
+        return self
+
+
+# Differences from these, or further entries, come from `--config`.
+BUILT_IN_LLMS: Mapping[str, Tree] = {
+    "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
+    # vLLM's address; Ollama's is http://localhost:11434/v1, llama.cpp's http://localhost:8080/v1
+    "llama": {
+        "kind": "openai_compatible",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "base_url": "http://localhost:8000/v1",
+    },
+    "chatglm": {"kind": "glm", "model": "glm-4-flash"},
+    # No LLM: rules over WordNet.
+    "wordnet": {"kind": "wordnet", "model": "wordnet-3.0 rules", "price_in": 0.0, "price_out": 0.0},
+}
+
+
+class LabelSettings(Settings):
+    """A whole labelling run."""
+
+    llms: tuple[str, ...] = ()  # who proposes; `ensemble` stands for its members
+    size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
+    seed: int = Field(default=42, ge=0, lt=2**32)
+    local_only: bool = False  # refuse whatever may send text to another machine
+    prompt: PromptSettings = PromptSettings()
+    input: InputSettings = InputSettings()
+    filters: FilterSettings = FilterSettings()
+    judge: JudgeSettings = JudgeSettings()
+    ensemble: EnsembleSettings = EnsembleSettings()
+    budget: BudgetSettings = BudgetSettings()
+    breaker: BreakerSettings = BreakerSettings()
+    split: SplitSettings = SplitSettings()
+    llm: dict[str, LlmSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_built_in_beneath(cls, tree: object) -> object:
+        if not isinstance(tree, dict) or not isinstance(own := tree.get("llm", {}), dict):
+            return tree
+        entries: Tree = {name: dict(entry) for name, entry in BUILT_IN_LLMS.items()}
+        for name, entry in own.items():
+            same = isinstance(entry, dict) and entry.get("kind", entries.get(name, {}).get("kind"))
+            below = entries.get(name, {}) if same == entries.get(name, {}).get("kind") else {}
+            entries[name] = {**below, **entry} if isinstance(entry, dict) else entry
+        return {**tree, "llm": entries}
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> LabelSettings:
+        for name in (*self.proposers, *self.judge.llms):
+            if name not in self.llm:
+                raise ValueError(
+                    f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
+                    f"describe it as [llm.{name}] in a file for --config"
+                )
+        if self.ensemble.strategy in ("vote", "weighted") and self.llms and not self.judges:
+            raise ValueError(
+                f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
+                "judge.llms, or use union"
+            )
+        return self
+
+    @property
+    def proposers(self) -> tuple[str, ...]:
+        """The LLMs that propose, `ensemble` spelled out, each once."""
+        names = [
+            member
+            for name in self.llms
+            for member in (self.ensemble.members if name == "ensemble" else (name,))
+        ]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The LLMs that judge; none where the strategy asks for no judgement."""
+        if self.ensemble.strategy in ("union", "agreement"):
+            return ()
+        named = self.judge.llms or self.proposers
+        return tuple(name for name in named if self.llm[name].kind != "wordnet")  # rules can't judge

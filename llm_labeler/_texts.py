@@ -1,0 +1,122 @@
+"""The sentences to label: read from any input, each once, and what can't be used is counted by its reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from llm_labeler._records import Text
+from llm_labeler._settings import InputSettings
+from llm_labeler._sources import read_values
+from pairkit.errors import DataError
+
+# Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
+# pair, which a JSON escape can smuggle in, is no character at all.
+_UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The usable texts of an input, in its order.
+
+    Attributes:
+        name: The input's own name, without the folders above it.
+        texts: Each text once.
+        rows: Rows looked at; fewer than the input has where a limit was reached.
+        dropped: Reason to rows not used: `not_text`, `empty`, `unusable_characters`, `too_long`, `too_short`,
+            `no_letters`, `repeated`.
+        examples: Reason to where the first such row stands, `path:row`.
+    """
+
+    name: str
+    texts: tuple[Text, ...]
+    rows: int
+    dropped: Mapping[str, int]
+    examples: Mapping[str, str]
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of the usable texts in their order, wherever they were read from."""
+        digest = sha256()
+        for text in self.texts:
+            data = text.text.encode()
+            digest.update(b"%d:%s" % (len(data), data))
+        return digest.hexdigest()
+
+
+def read_texts(source: str, *, column: str | None, settings: InputSettings) -> Texts:
+    """Read the sentences to label.
+
+    Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
+    a text are taken off: a prompt shows a sentence on one line. Nothing else is changed.
+
+    Args:
+        source: See `llm_labeler._sources.read_values`; of a pair dataset the first texts of its train split.
+        column: The column that holds the sentences; by default recognised.
+        settings: Which sentences are usable, and how many are taken.
+
+    Raises:
+        ConfigError: no such source, or one of unknown kind.
+        DataError: not readable, no such column, or not one usable text in it.
+        RemoteError: the hub could not be asked.
+    """
+    kept: dict[str, Text] = {}
+    dropped: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    rows = 0
+    for where, row, value in read_values(source, column):
+        rows += 1
+        sentence = tidy(value) if isinstance(value, str) else ""
+        text = Text.of(sentence, row)
+        reason = why_unusable(value, sentence, settings) or ("repeated" if text.text_id in kept else None)
+        if reason is None:
+            kept[text.text_id] = text
+            if len(kept) == settings.limit:
+                break
+        else:
+            dropped[reason] += 1
+            examples.setdefault(reason, f"{where}:{row}")
+    if not kept:
+        raise DataError(_why_none(rows, dropped), path=source)
+    name = Path(source).resolve().name if Path(source).exists() else source
+    return Texts(name, tuple(kept.values()), rows, dict(sorted(dropped.items())), examples)
+
+
+def tidy(value: str) -> str:
+    """A text on one line, see `read_texts`."""
+    parts = (part.strip() for part in _BREAKS.split(value))
+    return " ".join(part for part in parts if part)
+
+
+def why_unusable(value: object, sentence: str, settings: InputSettings) -> str | None:
+    """Why a row is not used; None: it may be.
+
+    Args:
+        value: What stands in the row.
+        sentence: The same, tidied.
+        settings: The bounds of its length.
+    """
+    if value is not None and not isinstance(value, str):
+        return "not_text"
+    if not sentence:
+        return "empty"
+    if len(sentence) > settings.max_chars:
+        return "too_long"
+    if _UNUSABLE.search(sentence):
+        return "unusable_characters"
+    if len(sentence) < settings.min_chars:
+        return "too_short"
+    return None if _LETTER.search(sentence) else "no_letters"
+
+
+def _why_none(rows: int, dropped: Mapping[str, int]) -> str:
+    if not rows:
+        return "holds no rows; give a file with a sentence a line, or a table of sentences"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+    return f"no usable text in {rows:,} rows ({reasons}); see the [input] settings, or name another input"

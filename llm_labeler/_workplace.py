@@ -1,0 +1,168 @@
+"""The working folder of a run: its answers, its sentences, and what it was asked to do."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from llm_labeler._folders import run_record
+from llm_labeler._prompts import Template
+from llm_labeler._records import AskKey, Polarity, Text
+from llm_labeler._settings import LabelSettings
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_bytes
+from pairkit.parquet import read_parquet
+
+STORE_FILE = "answers.sqlite"
+RUN_FILE = "run.json"
+TEXTS_FILE = "texts.parquet"
+CANDIDATES_FILE = "candidates.parquet"
+IN_USE = "another label process works in it; wait for it or choose another --work"
+_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a run is made of; with its answers it makes its dataset.
+
+    Attributes:
+        settings: All settings.
+        template: What the LLMs are asked.
+        parameters: LLM to the digest and the words of what shapes its answers.
+        source: The input's own name.
+        sha256: Of the input's usable sentences.
+        dropped_texts: Reason to rows of the input that were not used.
+    """
+
+    settings: LabelSettings
+    template: Template
+    parameters: Mapping[str, tuple[str, str]]
+    source: str
+    sha256: str
+    dropped_texts: Mapping[str, int]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The templates by polarity, and the system message where there is one."""
+        system = {"system": self.template.system} if self.template.system else {}
+        return {**system, **{polarity: self.template.user[polarity] for polarity in self.polarities}}
+
+    @property
+    def polarities(self) -> tuple[Polarity, ...]:
+        """What is asked for."""
+        return self.settings.prompt.polarities
+
+    def made_of(self) -> dict[str, Any]:
+        """What run.json says of the dataset that this run makes."""
+        return run_record(
+            self.settings,
+            parameters={name: words for name, (_, words) in self.parameters.items()},
+            prompts=self.prompts,
+            source=self.source,
+            sha256=self.sha256,
+        )
+
+    def asks(self, key: AskKey) -> bool:
+        """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""
+        return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
+
+    def generation_keys(self) -> frozenset[tuple[str, str, str, str]]:
+        """What `kind_of` says of every answer that this run is made from."""
+        return frozenset(
+            (llm, polarity, self.template.prompt_hash(self.settings.size, polarity), self.parameters[llm][0])
+            for llm in self.settings.proposers
+            for polarity in self.settings.prompt.polarities
+        )
+
+
+def kind_of(key: AskKey) -> tuple[str, str, str, str]:
+    """LLM, task, prompt hash and parameters: a question but for its text."""
+    return key.llm, key.task, key.prompt_hash, key.parameters
+
+
+def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
+    """Write down what the run is about, for its owner alone: the sentences may be confidential.
+
+    Raises:
+        ConfigError: the folder can't be written.
+    """
+    columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
+    write_private(work / TEXTS_FILE, pl.DataFrame(columns, schema=_TEXTS))
+    run = {
+        "settings": record.settings.model_dump(mode="json"),
+        "template": {
+            "name": record.template.name,
+            "system": record.template.system,
+            "user": dict(record.template.user),
+        },
+        "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
+        "source": record.source,
+        "sha256": record.sha256,
+        "dropped_texts": dict(record.dropped_texts),
+    }
+    data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
+
+
+def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
+    """The run that last worked in this folder, and its sentences.
+
+    Raises:
+        ConfigError: no such folder, or none of ours.
+        DataError: a damaged file.
+    """
+    path = work / RUN_FILE
+    if not path.is_file():
+        raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        record = RunRecord(
+            LabelSettings.model_validate(run["settings"]),
+            Template(run["template"]["name"], run["template"]["user"], run["template"]["system"]),
+            {name: (digest, words) for name, (digest, words) in run["parameters"].items()},
+            run["source"],
+            run["sha256"],
+            run["dropped_texts"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+        raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
+    frame = read_private(work / TEXTS_FILE)
+    return record, tuple(Text(*row) for row in frame.select(*_TEXTS).iter_rows())
+
+
+def write_private(path: Path, frame: pl.DataFrame) -> None:
+    """Write a table that only its owner may read.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    write_bytes(path, buffer.getvalue(), private=True)
+
+
+def read_private(path: Path) -> pl.DataFrame:
+    """Read a table of ours.
+
+    Raises:
+        ConfigError: it is not there yet.
+        DataError: damaged.
+    """
+    try:
+        return read_parquet(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first") from error
+    except (DataError, OSError) as error:
+        raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
+
+
+def any_of(values: Mapping[str, Any]) -> str:
+    """Counts by name as one phrase: `empty 3, repeated 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

@@ -1,5 +1,0 @@
-"""Asking through OpenAI's Batch API, across sessions."""
-
-from llm_labeler.batch.run import run_batch
-
-__all__ = ["run_batch"]

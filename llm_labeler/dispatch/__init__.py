@@ -1,7 +1,0 @@
-"""Asking: many calls at a time, within limits, each answer kept as it comes."""
-
-from llm_labeler.dispatch.dispatch import ask_all
-from llm_labeler.dispatch.problems import by_llm, together
-from llm_labeler.dispatch.progress import Outcome, Progress
-
-__all__ = ["Outcome", "Progress", "ask_all", "by_llm", "together"]

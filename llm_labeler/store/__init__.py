@@ -1,7 +1,0 @@
-"""The store of a labelling run: one private SQLite file with every raw answer, failure and cent."""
-
-from llm_labeler.store.batches import Batch
-from llm_labeler.store.reading import chunks
-from llm_labeler.store.store import Store
-
-__all__ = ["Batch", "Store", "chunks"]
