@@ -18,6 +18,7 @@ from aoe_train.longtext import LongText, check_overlap, pieces
 from aoe_train.records import TokenBatch
 from aoe_train.token_cache import cache_key, load_arrays, save_arrays
 from pairkit.errors import DataError
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -142,7 +143,8 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
         if not is_panic(error):
             raise
         raise DataError(
-            f"the tokenizer gave up on a text, such as {texts[0][:60]!r} ({str(error)[:80]}); use another"
+            f"the tokenizer gave up on a text, such as {texts[0][:60]!r} ({one_line(str(error), 80)});"
+            " use another"
         ) from error
 
 

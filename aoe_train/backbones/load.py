@@ -14,6 +14,7 @@ from aoe_train.backbones.packaged import PACKAGED, packaged_folder
 from aoe_train.model_folder import ADAPTERS_FILE, check_files, check_settings
 from aoe_train.model_folder.files import read_object
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     import torch
@@ -290,7 +291,7 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 
 
 def _explained(folder: Path, error: Exception) -> Exception:
-    text = " ".join(str(error).split())[:200]
+    text = one_line(str(error), 200)
     if "trust_remote_code" in str(error):  # at the end of a long one
         return ConfigError(
             f"{folder}: this model is code of its own; give --trust-remote-code and a --revision"

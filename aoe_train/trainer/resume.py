@@ -12,6 +12,7 @@ from safetensors import safe_open
 
 from aoe_train.model_folder.files import Foreign, decode, read_json
 from pairkit.errors import DataError
+from pairkit.printable import one_line
 
 STATE_FILE = "trainer_state.json"
 _PICKLES = r"(optimizer|scheduler|scaler)\.pt|rng_state(_\d+)?\.pth"
@@ -146,7 +147,7 @@ def _check_weights(path: Path) -> None:
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
-    text = " ".join(str(error).split())[:120]
+    text = one_line(str(error), 120)
     return DataError(
         f"no state of a run that can be gone on from ({type(error).__name__}: {text}); {_REMEDY}", path=path
     )

@@ -38,8 +38,9 @@ def test_bad_vocabularies_are_refused(tmp_path: Path):
 
 
 def test_a_folder_must_hold_a_tokenizer_with_padding(tmp_path: Path, llama: Path):
-    with pytest.raises(ConfigError, match="no tokenizer"):
+    with pytest.raises(ConfigError, match="no tokenizer") as caught:
         load_tokenizer(tmp_path)
+    assert "\n" not in str(caught.value)
     with pytest.raises(ConfigError, match="no padding token"):
         load_tokenizer(llama)
     wordpiece().save_pretrained(tmp_path)

@@ -10,6 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train.model_folder import check_files, check_settings
 from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
 
 _SPECIAL = {
     "pad_token": "[PAD]",
@@ -42,7 +43,8 @@ def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokeniz
         )
     except Exception as error:  # whatever a damaged file makes transformers and tokenizers raise
         raise ConfigError(
-            f"{source}: no tokenizer ({str(error)[:200]}); give a folder with tokenizer.json or a vocab.txt"
+            f"{source}: no tokenizer ({one_line(str(error), 200)}); give a folder with tokenizer.json or a"
+            " vocab.txt"
         ) from error
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{source}: the tokenizer has no padding token; use one of an encoder")

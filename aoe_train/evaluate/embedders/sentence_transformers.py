@@ -17,6 +17,7 @@ from aoe_train.model_folder.modules import check_modules
 from aoe_train.origin import versions
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -71,7 +72,7 @@ def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer
     except (ImportError, AttributeError) as error:  # a module that it lacks, or that is the folder's own
         raise ConfigError(f"{folder}: sentence-transformers lacks one of its modules ({error})") from error
     except Exception as error:  # whatever a damaged file makes torch, safetensors or tokenizers raise
-        text = " ".join(str(error).split())[:200]
+        text = one_line(str(error), 200)
         raise DataError(
             f"not loadable by sentence-transformers ({type(error).__name__}: {text}); copy it again",
             path=folder,
