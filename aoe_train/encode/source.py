@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -164,13 +165,18 @@ class ParquetSource:
         """As in the file."""
         return self._read(schema.names)
 
+    @cached_property
+    def _block(self) -> int:
+        """Rows to read at a time, of a file that unpacks to no more than it may; see `check_parquet`."""
+        with self.path.open("rb") as file:
+            sizes = check_parquet(file, self.path)
+        return min(_BLOCK, max(1, _BLOCK_BYTES // max(1, sizes.largest_dictionary)))
+
     def _read(self, columns: list[str]) -> Iterator[pa.Table]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with self.path.open("rb") as file:
-            sizes = check_parquet(file, self.path)
-        rows = min(_BLOCK, max(1, _BLOCK_BYTES // max(1, sizes.largest_dictionary)))
+        rows = self._block  # looked at before anything is unpacked
         with _readable(self.path), pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False) as table:
             for batch in table.iter_batches(rows, columns=columns):
                 yield pa.Table.from_batches([batch])
