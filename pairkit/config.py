@@ -69,6 +69,35 @@ def load_settings(
         raise ConfigError("a setting holds half a surrogate pair; expected valid Unicode") from error
 
 
+def merge(
+    model: type[S],
+    table: Mapping[str, str],
+    given: Mapping[str, Any],
+    *,
+    below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+) -> S:
+    """The settings that keyword arguments, or the flags of the same names, make.
+
+    Args:
+        model: The settings class.
+        table: Names of keyword arguments to the dotted keys that they set.
+        given: The keyword arguments; None means "not given", and a name that the table lacks is no setting.
+        below: See `load_settings`.
+        config: A TOML file.
+        settings: Dotted keys to values, or the `key=value` words of `--set`; over the file, under `given`.
+
+    Raises:
+        ConfigError: As `load_settings`.
+    """
+    words = () if settings is None or isinstance(settings, Mapping) else settings
+    flags = dict(settings) if isinstance(settings, Mapping) else {}
+    flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
+    file = None if config is None else Path(config)
+    return load_settings(model, below=below, file=file, assignments=words, flags=flags)
+
+
 def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
     for key, value in above.items():
         if isinstance(value, dict) and isinstance(tree.get(key), dict):

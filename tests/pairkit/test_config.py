@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from pairkit.config import Settings, load_settings
+from pairkit.config import Settings, load_settings, merge
 from pairkit.errors import ConfigError
 
 
@@ -57,3 +57,23 @@ def test_bad_files_are_explained(tmp_path: Path) -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Outer().ratio = 3.0  # type: ignore[misc]
+
+
+TABLE = {"seed": "inner.seed", "ratio": "ratio"}
+
+
+def test_keywords_stand_over_settings_and_these_over_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("ratio = 2.0\n[inner]\nseed = 1\n")
+    found = merge(Outer, TABLE, {"seed": 3, "ratio": None}, config=file, settings={"inner.seed": 2})
+    assert (found.inner.seed, found.ratio) == (3, 2.0)
+    assert merge(Outer, TABLE, {}, config=str(file), settings=["inner.seed=2"]).inner.seed == 2
+
+
+def test_a_keyword_that_is_no_setting_is_passed_over() -> None:
+    assert merge(Outer, TABLE, {"out": "x"}) == Outer()
+
+
+def test_a_keyword_of_the_wrong_kind_names_its_setting() -> None:
+    with pytest.raises(ConfigError, match=r"inner\.seed"):
+        merge(Outer, TABLE, {"seed": "seven"})

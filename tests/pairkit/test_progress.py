@@ -1,0 +1,126 @@
+"""What a run's progress looks like on a terminal, in a log, and to a function."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from rich.console import Console
+
+from pairkit import progress as module
+from pairkit.progress import Display, Progress, duration
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=120, soft_wrap=True)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_function_is_told_everything() -> None:
+    heard: list[Progress] = []
+    with Display(heard.append) as show:
+        show(Progress("train", 1, 3, "loss 0.5"))
+        show(Progress("train", 3, 3, ended=True))
+    assert heard == [Progress("train", 1, 3, "loss 0.5"), Progress("train", 3, 3, ended=True)]
+
+
+def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock) -> None:
+    log = console(terminal=False)
+    with Display(console=log) as show:
+        for second in range(200):
+            clock.now = 1000.0 + second
+            show(Progress("train", second, 400, "loss 0.50"))
+    lines = written(log).splitlines()
+    assert lines[0] == "train: 10 of 400 (2%), 1.0/s, 6 min 30 s left, loss 0.50"
+    assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
+
+
+def test_what_an_earlier_run_did_does_not_count_for_the_rate(clock: Clock) -> None:
+    log = console(terminal=False)
+    with Display(console=log) as show:
+        show(Progress("train", 300, 400))
+        clock.now += 60
+        show(Progress("train", 302, 400))
+    assert written(log) == "train: 302 of 400 (76%), 30 s each, 49 min 00 s left\n"
+
+
+def test_a_stage_of_unknown_length_and_one_that_begins_again(clock: Clock) -> None:
+    log = console(terminal=False)
+    with Display(console=log) as show:
+        show(Progress("reading", 0))
+        clock.now += 20
+        show(Progress("reading", 40))
+        show(Progress("reading", 40, ended=True))
+        clock.now += 100
+        show(Progress("reading", 41))
+    assert written(log) == "reading: 40, 2.0/s\n"
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left_however_slow_the_steps(clock: Clock) -> None:
+    screen = console(terminal=True)
+    with Display(console=screen) as show:
+        show(Progress("[b]training[/b]", 0, 10))
+        clock.now += 45
+        show(Progress("[b]training[/b]", 1, 10, "loss 0.5"))
+    assert "[b]training[/b]" in written(screen)
+    assert "1 of 10 (10%), 45 s each, 6 min 45 s left, loss 0.5" in written(screen)
+
+
+def test_an_ended_stage_leaves_the_screen() -> None:
+    screen = console(terminal=True)
+    with Display(console=screen) as show:
+        show(Progress("one", 1, 2))
+        show(Progress("one", 2, 2, ended=True))
+        show(Progress("never begun", 2, 2, ended=True))
+        assert not show._show._tasks  # type: ignore[union-attr]
+
+
+def test_off_is_silent(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    with Display(progress=False) as show:
+        clock.now += 100
+        show(Progress("train", 1, 3))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_threads_may_tell_at_once() -> None:
+    heard: list[Progress] = []
+    with Display(heard.append) as show:
+        threads = [
+            threading.Thread(target=lambda n=n: [show(Progress(str(n), i)) for i in range(100)])
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(heard) == 800
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0421, "42 ms"),
+        (8.4, "8 s"),
+        (65, "1 min 05 s"),
+        (7_800, "2 h 10 min"),
+        (3 * 86_400 + 4 * 3_600, "3 d 4 h"),
+    ],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
