@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
 __all__ = ["Encoder"]
 
@@ -17,7 +17,7 @@ __all__ = ["Encoder"]
 def __getattr__(name: str) -> Any:
     # Loaded when it is asked for: torch takes seconds, which `aoe --help` must not cost.
     if name == "Encoder":
-        from aoe_train.encoder import Encoder
+        from aoe_train._encoder import Encoder
 
         return Encoder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

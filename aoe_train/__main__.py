@@ -5,7 +5,7 @@ from pairkit.start import start
 
 def main() -> None:
     """Run the command line."""
-    start("aoe_train.cli")
+    start("aoe_train._cli")
 
 
 if __name__ == "__main__":

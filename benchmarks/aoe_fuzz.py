@@ -23,21 +23,21 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from aoe_train.backbones.ran.convert import _published_config
-from aoe_train.encode.partial import Partial
-from aoe_train.encode.record import read_finished
-from aoe_train.encoder import _stored_settings
-from aoe_train.evaluate.overlap import read_digests, write_digests
-from aoe_train.figures.folder import check_folder
-from aoe_train.model_folder import check_files, check_settings
-from aoe_train.model_folder.modules import check_modules
-from aoe_train.reproduce.plan import Places, plan
-from aoe_train.reproduce.recipe import Recipe
-from aoe_train.reproduce.stranger import asks
-from aoe_train.settings import EncoderSettings
-from aoe_train.trainer.checkpoints import Checkpoint
-from aoe_train.trainer.resume import STATE_FILE, read_progress
-from aoe_train.workplace import begin_or_go_on
+from aoe_train._backbones.ran.convert import _published_config
+from aoe_train._encode.partial import Partial
+from aoe_train._encode.record import read_finished
+from aoe_train._encoder import _stored_settings
+from aoe_train._evaluate.overlap import read_digests, write_digests
+from aoe_train._figures.folder import check_folder
+from aoe_train._model_folder import check_files, check_settings
+from aoe_train._model_folder.modules import check_modules
+from aoe_train._reproduce.plan import Places, plan
+from aoe_train._reproduce.recipe import Recipe
+from aoe_train._reproduce.stranger import asks
+from aoe_train._settings import EncoderSettings
+from aoe_train._trainer.checkpoints import Checkpoint
+from aoe_train._trainer.resume import STATE_FILE, read_progress
+from aoe_train._workplace import begin_or_go_on
 from benchmarks.mutated import mutated
 from pairkit.config import load_settings
 from pairkit.errors import PairkitError

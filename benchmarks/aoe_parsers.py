@@ -24,7 +24,7 @@ def _unless_refused(parse: Parser) -> Parser:
 
 def _tokens() -> Parser:
     """A text of a dataset, cut into tokens and pieces in both usual ways."""
-    from aoe_train.tokens import TokenStore
+    from aoe_train._tokens import TokenStore
     from tests.aoe_train.tiny import bytelevel, wordpiece
 
     tokenizers = (wordpiece(), bytelevel())
@@ -39,7 +39,7 @@ def _tokens() -> Parser:
 
 def _prompt() -> Parser:
     """The prompt of a model's folder."""
-    from aoe_train.prompts import with_prompt
+    from aoe_train._prompts import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()
@@ -48,15 +48,15 @@ def _prompt() -> Parser:
 
 def _digests() -> Parser:
     """A text that a model was trained on."""
-    from aoe_train.evaluate.overlap import digests
+    from aoe_train._evaluate.overlap import digests
 
     return _unless_refused(lambda text: digests([text]))
 
 
 def _recipe() -> Parser:
     """A name and a command in a recipe."""
-    from aoe_train.reproduce.command import parse_command
-    from aoe_train.reproduce.recipe import slug
+    from aoe_train._reproduce.command import parse_command
+    from aoe_train._reproduce.recipe import slug
 
     def read(text: str) -> None:
         slug(text)
@@ -67,8 +67,8 @@ def _recipe() -> Parser:
 
 def _names() -> Parser:
     """Where a model's folder says that it and its parts are from."""
-    from aoe_train.backbones.load import _HUB_ID, hub_origin
-    from aoe_train.model_folder.modules import Listed
+    from aoe_train._backbones.load import _HUB_ID, hub_origin
+    from aoe_train._model_folder.modules import Listed
 
     def read(text: str) -> None:
         _HUB_ID.fullmatch(text)
@@ -80,7 +80,7 @@ def _names() -> Parser:
 
 def _senteval() -> Parser:
     """A line of a SentEval file, and a whole file."""
-    from aoe_train.evaluate.suites.senteval_files import _fields, _lines
+    from aoe_train._evaluate.suites.senteval_files import _fields, _lines
 
     path = Path(tempfile.mkdtemp()) / "lines"
 

@@ -93,7 +93,7 @@ AREAS = {
         ),
     ),
     "objectives": Area(
-        ("aoe_train/objectives/*.py",),
+        ("aoe_train/_objectives/*.py",),
         _named("tests/aoe_train/test_objectives_{}.py", "kinds mix ranking similarity sbert contrastive"),
     ),
     "similar": Area(

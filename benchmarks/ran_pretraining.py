@@ -77,7 +77,7 @@ ARMS = (
 def main() -> None:
     """Read the flags, do the runs that have no result yet, print the tables."""
     options = flags()
-    from aoe_train.backbones.ran.tokenizer import load_tokenizer
+    from aoe_train._backbones.ran.tokenizer import load_tokenizer
 
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
@@ -167,8 +167,8 @@ def random_ran(like: Path, seed: int, out: Path) -> Path:
     import torch
     from transformers import AutoConfig, AutoTokenizer
 
-    from aoe_train.backbones.load import quietly
-    from aoe_train.backbones.ran import RanForMaskedLM
+    from aoe_train._backbones.load import quietly
+    from aoe_train._backbones.ran import RanForMaskedLM
 
     torch.manual_seed(seed)
     with quietly():

@@ -66,12 +66,12 @@ def masked_loss(model: Path, texts: Path, *, length: int, text_length: int) -> d
     import torch
     from transformers import AutoTokenizer
 
-    from aoe_train.backbones.load import quietly
-    from aoe_train.backbones.ran import RanForMaskedLM
-    from aoe_train.backbones.ran.corpus import read_texts, tokenize_corpus
-    from aoe_train.backbones.ran.masking import IGNORED, Vocabulary
-    from aoe_train.backbones.ran.sequences import MaskedSequences, pad_examples
-    from aoe_train.pretrain_settings import MaskSettings
+    from aoe_train._backbones.load import quietly
+    from aoe_train._backbones.ran import RanForMaskedLM
+    from aoe_train._backbones.ran.corpus import read_texts, tokenize_corpus
+    from aoe_train._backbones.ran.masking import IGNORED, Vocabulary
+    from aoe_train._backbones.ran.sequences import MaskedSequences, pad_examples
+    from aoe_train._pretrain_settings import MaskSettings
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     with quietly():

@@ -30,7 +30,7 @@ def main() -> None:
 
 def aoe(*arguments: str) -> dict:
     """Run a command of `aoe`; what it reports."""
-    from aoe_train.cli import main as command
+    from aoe_train._cli import main as command
 
     sys.argv = ["aoe", *arguments]
     printed = io.StringIO()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train import batches as module
-from aoe_train.batches import Batches, budget_cuts, rank_slice
-from aoe_train.label_mixing import one_label_batches
-from aoe_train.records import Examples, Kind
+from aoe_train import _batches as module
+from aoe_train._batches import Batches, budget_cuts, rank_slice
+from aoe_train._label_mixing import one_label_batches
+from aoe_train._records import Examples, Kind
 from pairkit.errors import ConfigError, DataError
 
 STRATEGIES: list[dict[str, Any]] = [

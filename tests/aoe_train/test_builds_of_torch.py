@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from aoe_train import Encoder
-from aoe_train.packing import layers
+from aoe_train._packing import layers
 
 _WITHOUT_ONEDNN = """
 class Nothing:
@@ -48,8 +48,8 @@ assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
 np.save(sys.argv[2], vectors)
 """
 _TRAIN = """
-import aoe_train.train, aoe_train.trainer.sharding, pairkit.memory
-from aoe_train.trainer.sharding import is_sharded
+import aoe_train._train, aoe_train._trainer.sharding, pairkit.memory
+from aoe_train._trainer.sharding import is_sharded
 assert pairkit.memory.peak_rss_mb() > 0
 assert not is_sharded(torch.nn.Linear(2, 2))
 """

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from aoe_train.card import model_card
-from aoe_train.settings import TrainSettings
+from aoe_train._card import model_card
+from aoe_train._settings import TrainSettings
 
 
 def record(**changes: Any) -> dict[str, Any]:

@@ -24,13 +24,13 @@ class Absent:
         if name.partition(".")[0] in ("torch", "transformers"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
-from aoe_train.cli import main
+from aoe_train._cli import main
 main()
 """
 
 
 def _aoe(
-    *arguments: str, program: str = "from aoe_train.cli import main; main()"
+    *arguments: str, program: str = "from aoe_train._cli import main; main()"
 ) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
@@ -103,6 +103,6 @@ def test_a_vocabulary_of_another_checkpoint(tmp_path: Path) -> None:
 
 
 def _vocabulary_size() -> int:
-    from aoe_train.backbones.ran.tensor_bundle import read_bundle
+    from aoe_train._backbones.ran.tensor_bundle import read_bundle
 
     return len(read_bundle(CHECKPOINT)["rannet/token-embedding/embeddings"])

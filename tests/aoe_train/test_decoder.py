@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
-from aoe_train.backbones.decoder import (
+from aoe_train._backbones.decoder import (
     absorb_lora,
     add_lora,
     add_padding,
@@ -21,8 +21,8 @@ from aoe_train.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.encoder import Encoder
-from aoe_train.lora_settings import LoraSettings
+from aoe_train._encoder import Encoder
+from aoe_train._lora_settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 

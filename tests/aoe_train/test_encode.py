@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train.encode import Encoded, encode_file
+from aoe_train._encode import Encoded, encode_file
 from pairkit.errors import ConfigError, DataError
 from pairkit.parquet_sizes import ParquetSizes, check_parquet
 
@@ -214,7 +214,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
         raise KeyboardInterrupt
 
     out = tmp_path / "out.npy"
-    monkeypatch.setattr("aoe_train.encode.partial.Partial.end", kill)
+    monkeypatch.setattr("aoe_train._encode.partial.Partial.end", kill)
     with pytest.raises(KeyboardInterrupt):
         run(lines, out)
     assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]
@@ -321,7 +321,7 @@ def test_the_sizes_of_a_parquet_file_are_looked_at_once(
         looked.append(path)
         return check_parquet(file, path)
 
-    monkeypatch.setattr("aoe_train.encode.source.check_parquet", look)
+    monkeypatch.setattr("aoe_train._encode.source.check_parquet", look)
     run(tmp_path / "in.parquet", tmp_path / "out.parquet")  # to count, to encode, to copy
     assert looked == [tmp_path / "in.parquet"]
 
@@ -401,7 +401,7 @@ def test_no_memory_of_the_process_grows_with_the_input(tmp_path: Path, suffix: s
 import sys
 from pathlib import Path
 import numpy as np
-from aoe_train.encode import encode_file
+from aoe_train._encode import encode_file
 ones = lambda texts: np.ones((len(texts), 64), np.float32)
 encode_file(Path(sys.argv[1]), Path(sys.argv[2]), ones, 64, {})
 # not getrusage: what this process was forked from counts there
@@ -416,7 +416,7 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 
 def test_a_few_very_long_texts_make_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train.encode.shards.SHARD_CHARACTERS", 100)
+    monkeypatch.setattr("aoe_train._encode.shards.SHARD_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)

@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from aoe_train import cli  # noqa: F401 - registers the commands
-from aoe_train.commands.app import app
-from aoe_train.encode import encode_file
-from aoe_train.encode.record import record_path
-from aoe_train.encoder import Encoder
-from aoe_train.evaluate.suites import sts
+from aoe_train import _cli  # noqa: F401 - registers the commands
+from aoe_train._commands.app import app
+from aoe_train._encode import encode_file
+from aoe_train._encode.record import record_path
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.suites import sts
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import WORDS
 
@@ -156,10 +156,10 @@ SCRIPT = """
 import sys, time
 from pathlib import Path
 import torch
-from aoe_train.encode import encode_file
-from aoe_train.encode import encode_file
-from aoe_train.encoder import Encoder
-from aoe_train.evaluate.suites import sts
+from aoe_train._encode import encode_file
+from aoe_train._encode import encode_file
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.suites import sts
 torch.set_num_threads(1)
 encoder = Encoder.load(sys.argv[1])
 def encode(texts):

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from aoe_train import Encoder
-from aoe_train.packing.at_once import batches, tokens_at_once
-from aoe_train.text_model import TextModel
+from aoe_train._packing.at_once import batches, tokens_at_once
+from aoe_train._text_model import TextModel
 from pairkit.errors import ConfigError, DataError
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
@@ -225,7 +225,7 @@ def test_what_is_no_text_is_named_by_its_position(bert: Path) -> None:
 def test_encoder_decoders_are_refused(bert: Path) -> None:
     from transformers import AutoTokenizer, T5Config, T5Model
 
-    from aoe_train.settings import EncoderSettings
+    from aoe_train._settings import EncoderSettings
 
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model: encoders and decoders only"):
@@ -233,9 +233,9 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
 
 
 def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
-    from aoe_train.encode import encode_file
-    from aoe_train.export.export import export
-    from aoe_train.preparation import Sources
+    from aoe_train._encode import encode_file
+    from aoe_train._export.export import export
+    from aoe_train._preparation import Sources
 
     encoder = Encoder.load(str(bert), device="cpu")
     encoder.save(str(tmp_path / "saved"))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train.evaluate.binary import Binary, Thresholds, binary
-from aoe_train.evaluate.resample import compare, intervals
+from aoe_train._evaluate.binary import Binary, Thresholds, binary
+from aoe_train._evaluate.resample import compare, intervals
 from pairkit.errors import DataError
 
 pairs = st.lists(

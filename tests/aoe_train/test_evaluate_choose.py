@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train.evaluate import ALL, SUITES, choose_pairs, choose_tasks
-from aoe_train.evaluate.suites import sts
+from aoe_train._evaluate import ALL, SUITES, choose_pairs, choose_tasks
+from aoe_train._evaluate.suites import sts
 from pairkit.errors import ConfigError, DataError
 
 

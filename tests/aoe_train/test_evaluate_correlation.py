@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluate.correlation import average_ranks, correlation, pearson, spearman
-from aoe_train.evaluate.vectors import pair_cosines, unit
+from aoe_train._evaluate.correlation import average_ranks, correlation, pearson, spearman
+from aoe_train._evaluate.vectors import pair_cosines, unit
 from pairkit.errors import DataError
 
 MODULE = import_module(correlation.__module__)  # the package has a function of this name

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aoe_train.evaluate import dev_metric
-from aoe_train.evaluate.dev import mean_reciprocal_rank, triplet_accuracy
-from aoe_train.records import Examples, Kind
+from aoe_train._evaluate import dev_metric
+from aoe_train._evaluate.dev import mean_reciprocal_rank, triplet_accuracy
+from aoe_train._records import Examples, Kind
 from pairkit.errors import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from aoe_train.encoder import Encoder
-from aoe_train.evaluate.embedders import cached, local
-from aoe_train.evaluate.embedders.cached import CachedEmbedder
-from aoe_train.evaluate.embedders.embedder import Endpoint
-from aoe_train.evaluate.embedders.local import LocalEmbedder, find_separator
-from aoe_train.evaluate.embedders.open import open_embedder
-from aoe_train.evaluate.embedders.vector_store import VectorStore
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.embedders import cached, local
+from aoe_train._evaluate.embedders.cached import CachedEmbedder
+from aoe_train._evaluate.embedders.embedder import Endpoint
+from aoe_train._evaluate.embedders.local import LocalEmbedder, find_separator
+from aoe_train._evaluate.embedders.open import open_embedder
+from aoe_train._evaluate.embedders.vector_store import VectorStore
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aoe_train.evaluate import SUITES, Vectors, find_tasks
-from aoe_train.evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
+from aoe_train._evaluate import SUITES, Vectors, find_tasks
+from aoe_train._evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.files import sha256
 from tests.published import REAL, real_data, write_sts
@@ -168,7 +168,7 @@ def test_other_kinds_of_tasks_run_too() -> None:
     import mteb
     from mteb.mocks.mock_tasks import MockClassificationTask, MockRetrievalTask
 
-    from aoe_train.evaluate.mteb_tasks.model import MtebModel
+    from aoe_train._evaluate.mteb_tasks.model import MtebModel
 
     model = MtebModel(Words())
     assert model.mteb_model_meta.name == "models/my words"
@@ -182,7 +182,7 @@ def test_other_kinds_of_tasks_run_too() -> None:
 def test_all_kinds_of_tasks_run() -> None:
     import mteb
 
-    from aoe_train.evaluate.mteb_tasks.model import MtebModel
+    from aoe_train._evaluate.mteb_tasks.model import MtebModel
 
     found = mteb.mock_run(MtebModel(Words()))
     assert found.all_passed
@@ -193,7 +193,7 @@ def test_all_kinds_of_tasks_run() -> None:
     ("name", "shown"), [("minilm", "local/minilm"), ("a/b", "a/b"), ("/one/two/three/", "local/three")]
 )
 def test_mteb_sees_an_organisation_and_a_name(name: str, shown: str) -> None:
-    from aoe_train.evaluate.mteb_tasks.model import MtebModel
+    from aoe_train._evaluate.mteb_tasks.model import MtebModel
 
     embedder = Words()
     embedder.name = name
@@ -238,10 +238,10 @@ def test_results_lie_beside_the_other_caches(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
 def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path, published: bool) -> None:
-    from aoe_train.encoder import Encoder
-    from aoe_train.evaluate.embedders.cached import CachedEmbedder
-    from aoe_train.evaluate.embedders.local import LocalEmbedder
-    from aoe_train.evaluate.embedders.vector_store import VectorStore
+    from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.embedders.cached import CachedEmbedder
+    from aoe_train._evaluate.embedders.local import LocalEmbedder
+    from aoe_train._evaluate.embedders.vector_store import VectorStore
 
     local = LocalEmbedder(Encoder.load(minilm), str(minilm))
     embedder = CachedEmbedder(local, VectorStore(tmp_path, local.identity), quiet=True)

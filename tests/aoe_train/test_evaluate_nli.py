@@ -8,11 +8,11 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from aoe_train.evaluate import SUITES, Vectors, find_tasks, summarise
-from aoe_train.evaluate.suites import nli
-from aoe_train.evaluate.suites.classification import JoinedTask
-from aoe_train.evaluate.suites.nli import Nli
-from aoe_train.evaluate.suites.probe import predict
+from aoe_train._evaluate import SUITES, Vectors, find_tasks, summarise
+from aoe_train._evaluate.suites import nli
+from aoe_train._evaluate.suites.classification import JoinedTask
+from aoe_train._evaluate.suites.nli import Nli
+from aoe_train._evaluate.suites.probe import predict
 from pairkit.errors import DataError
 from tests.published import REAL, real_data, write_nli
 

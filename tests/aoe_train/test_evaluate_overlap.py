@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.evaluate import Input, Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
-from aoe_train.evaluate.overlap import DIGESTS_FILE, digests, write_digests
-from aoe_train.evaluate.suites.classification import ClassTask, Examples, JoinedTask
+from aoe_train._evaluate import Input, Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
+from aoe_train._evaluate.overlap import DIGESTS_FILE, digests, write_digests
+from aoe_train._evaluate.suites.classification import ClassTask, Examples, JoinedTask
 from pairkit.errors import DataError
 from pairkit.reader import read_pairs
 from tests.published import REAL, real_data, write_sts, write_table

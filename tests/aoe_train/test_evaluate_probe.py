@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from aoe_train.evaluate.suites.classification import Detection
-from aoe_train.evaluate.suites.probe import Labelled, predict, require_classifier
+from aoe_train._evaluate.suites.classification import Detection
+from aoe_train._evaluate.suites.probe import Labelled, predict, require_classifier
 from pairkit.errors import ConfigError, DataError
 
 NARROW = [2.0**t for t in range(-2, 4)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train.evaluate import SUITES
-from aoe_train.evaluate.published import PUBLISHED, PublishedTable
+from aoe_train._evaluate import SUITES
+from aoe_train._evaluate.published import PUBLISHED, PublishedTable
 
 PAPERS = Path(__file__).parents[2].parent / "shared" / "paper"
 TEXTS = {"AoE": ["aoe-acl2024.txt"], "AnglE": ["angle-arxiv-html.txt"]}

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluate import Judged, Means, Verdict, compare, correlation, summarise
-from aoe_train.evaluate.resample import intervals
+from aoe_train._evaluate import Judged, Means, Verdict, compare, correlation, summarise
+from aoe_train._evaluate.resample import intervals
 from pairkit.errors import DataError
 
 # Cosine, label, how often the row is drawn; few values, so that ties are frequent.
@@ -148,7 +148,7 @@ def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.M
     found = intervals(judged, draws=300, seed=7)
     assert intervals(judged, draws=300, seed=7) == found
     assert intervals(judged, draws=300, seed=8) != found
-    monkeypatch.setattr("aoe_train.evaluate.resample._CELLS", 1000)
+    monkeypatch.setattr("aoe_train._evaluate.resample._CELLS", 1000)
     assert intervals(judged, draws=300, seed=7) == found
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from aoe_train.evaluate import SUITES, Vectors, find_tasks
-from aoe_train.evaluate.suites.retrieval import CaptionTask
+from aoe_train._evaluate import SUITES, Vectors, find_tasks
+from aoe_train._evaluate.suites.retrieval import CaptionTask
 from pairkit.errors import ConfigError, DataError
 from tests.published import REAL, WORDS, real_data
 
@@ -144,7 +144,7 @@ def test_without_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_minilm_on_captions_of_our_own(minilm: Path) -> None:
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
     told = (
         "a {} with a {}",
@@ -164,7 +164,7 @@ def test_minilm_on_captions_of_our_own(minilm: Path) -> None:
 @pytest.mark.slow
 @real_data
 def test_minilm_is_where_it_was_measured(minilm: Path) -> None:
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
     tasks, _ = find_tasks(RETRIEVAL, REAL)
     found = tasks[0].judge(Vectors(Encoder.load(minilm).encode, [tasks[0].texts])).whole.scores()

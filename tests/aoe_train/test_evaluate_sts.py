@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train.evaluate import Result, Sts, Task, Vectors, find_tasks, judge, read_pair_task, summarise
-from aoe_train.evaluate.suites import sts
-from aoe_train.evaluate.vectors import Encode
+from aoe_train._evaluate import Result, Sts, Task, Vectors, find_tasks, judge, read_pair_task, summarise
+from aoe_train._evaluate.suites import sts
+from aoe_train._evaluate.vectors import Encode
 from pairkit.errors import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
 
@@ -179,7 +179,7 @@ def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
     rows = list(graded_pairs(60, 7))
     task = read_pair_task(str(write_table(tmp_path / "own.tsv", "score\tsentence1\tsentence2", rows)))
@@ -199,7 +199,7 @@ def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm:
 @pytest.mark.slow
 @real_data
 def test_minilm_reaches_what_is_known_of_it() -> None:
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
     tasks, _ = find_tasks(STS, REAL, names=["STS-B"])
     found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from aoe_train.commands.scores import show_mteb, show_scores, show_side_by_side
-from aoe_train.evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
-from aoe_train.evaluate.overlap import digests
-from aoe_train.evaluate.table import comparisons, figures, mteb_figures
-from aoe_train.evaluate.table_markdown import markdown
+from aoe_train._commands.scores import show_mteb, show_scores, show_side_by_side
+from aoe_train._evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
+from aoe_train._evaluate.overlap import digests
+from aoe_train._evaluate.table import comparisons, figures, mteb_figures
+from aoe_train._evaluate.table_markdown import markdown
 from pairkit.errors import ConfigError
 
 

@@ -10,10 +10,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from aoe_train.evaluate import SUITES, Vectors, find_tasks, summarise
-from aoe_train.evaluate.suites import transfer
-from aoe_train.evaluate.suites.classification import ClassTask
-from aoe_train.evaluate.suites.transfer import Transfer
+from aoe_train._evaluate import SUITES, Vectors, find_tasks, summarise
+from aoe_train._evaluate.suites import transfer
+from aoe_train._evaluate.suites.classification import ClassTask
+from aoe_train._evaluate.suites.transfer import Transfer
 from pairkit.errors import DataError
 from tests.published import REAL, real_data, write_transfer
 
@@ -191,7 +191,7 @@ def test_files_of_the_published_sizes(tmp_path: Path, published: bool) -> None:
 @pytest.mark.slow
 @real_data
 def test_a_real_model_within_a_standard_error_of_sentevals_loop() -> None:
-    from aoe_train.encoder import Encoder
+    from aoe_train._encoder import Encoder
 
     task = read(REAL, "CR")
     vectors = Vectors(Encoder.load("minilm", precision="fp32").encode, [task.texts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aoe_train.evaluate import Vectors
+from aoe_train._evaluate import Vectors
 from pairkit.errors import DataError
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.examples import check_labels, read_examples
-from aoe_train.records import Examples
+from aoe_train._examples import check_labels, read_examples
+from aoe_train._records import Examples
 from pairkit.errors import ConfigError, DataError
 from pairkit.records import shard
 from tests.published import REAL, real_data, write_pairs
@@ -72,7 +72,7 @@ def test_texts_are_told_apart_exactly(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(*[st.sampled_from("abcde")] * 3), min_size=1))
 def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, str]]) -> None:
-    from aoe_train.examples import _distinct
+    from aoe_train._examples import _distinct
 
     frame = pl.DataFrame(rows, schema=["anchor", "positive", "negative"], orient="row")
     examples = _distinct(frame, "triplet")

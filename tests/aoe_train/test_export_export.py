@@ -10,14 +10,14 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
-import aoe_train.commands.export
-from aoe_train.backbones.decoder import add_lora
-from aoe_train.cli import app
-from aoe_train.encoder import Encoder
-from aoe_train.export import export as exports
-from aoe_train.export.export import export
-from aoe_train.export.verify import difference, probes
-from aoe_train.lora_settings import LoraSettings
+import aoe_train._commands.export
+from aoe_train._backbones.decoder import add_lora
+from aoe_train._cli import app
+from aoe_train._encoder import Encoder
+from aoe_train._export import export as exports
+from aoe_train._export.export import export
+from aoe_train._export.verify import difference, probes
+from aoe_train._lora_settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 
 THEIRS = "sentence-transformers"
@@ -133,7 +133,7 @@ def test_never_writes_over_a_folder(bert: Path, tmp_path: Path) -> None:
 
 
 def test_command(llama: Path, tmp_path: Path) -> None:
-    assert aoe_train.commands.export.export.__doc__
+    assert aoe_train._commands.export.export.__doc__
     adapted(llama, tmp_path / "m")
     said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
     assert said["out"] == str(tmp_path / "x")

@@ -12,13 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.encoder import Encoder
-from aoe_train.export import onnx as graphs
-from aoe_train.export.export import export
-from aoe_train.export.onnx import PaddedEncoder, onnx_encoder, pool_padded, write_onnx
-from aoe_train.export.verify import difference, probes
-from aoe_train.pooling import pool
-from aoe_train.settings import EncoderSettings
+from aoe_train._encoder import Encoder
+from aoe_train._export import onnx as graphs
+from aoe_train._export.export import export
+from aoe_train._export.onnx import PaddedEncoder, onnx_encoder, pool_padded, write_onnx
+from aoe_train._export.verify import difference, probes
+from aoe_train._pooling import pool
+from aoe_train._settings import EncoderSettings
 from pairkit.errors import ConfigError
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg"]

@@ -14,13 +14,13 @@ import torch
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
-from aoe_train import cli  # noqa: F401 - registers the commands
-from aoe_train.commands.app import app
-from aoe_train.encoder import Encoder
-from aoe_train.evaluate.correlation import spearman
-from aoe_train.evaluate.vectors import pair_cosines
-from aoe_train.figures.folder import check_folder
-from aoe_train.figures.make import Request
+from aoe_train import _cli  # noqa: F401 - registers the commands
+from aoe_train._commands.app import app
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.correlation import spearman
+from aoe_train._evaluate.vectors import pair_cosines
+from aoe_train._figures.folder import check_folder
+from aoe_train._figures.make import Request
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_figures_curves import write as write_run
 from tests.aoe_train.tiny import WORDS, wordpiece

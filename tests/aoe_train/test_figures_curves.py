@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aoe_train.figures.curves import has_curves, read_curves
+from aoe_train._figures.curves import has_curves, read_curves
 from pairkit.errors import ConfigError, DataError
 
 RUN: dict[str, Any] = {

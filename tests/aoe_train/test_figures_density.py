@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.figures.density import bandwidth, density
+from aoe_train._figures.density import bandwidth, density
 
 VALUES = np.random.default_rng(0).normal(0.3, 0.2, 500)
 

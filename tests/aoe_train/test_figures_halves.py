@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.spatial import distance
 
-from aoe_train.figures.distances import distances
-from aoe_train.figures.halves import check_even, halves
-from aoe_train.figures.pairs import Gold, Scored
-from aoe_train.figures.tsne import Tsne, to_plane
-from aoe_train.figures.zone import Rule, Zone
+from aoe_train._figures.distances import distances
+from aoe_train._figures.halves import check_even, halves
+from aoe_train._figures.pairs import Gold, Scored
+from aoe_train._figures.tsne import Tsne, to_plane
+from aoe_train._figures.zone import Rule, Zone
 from pairkit.errors import ConfigError, DataError
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.evaluate.overlap import read_digests
-from aoe_train.figures.folder import check_folder
+from aoe_train._evaluate.overlap import read_digests
+from aoe_train._figures.folder import check_folder
 from benchmarks.aoe_fuzz import FUZZES, READERS, fuzz, in_one_line, write_model
 
 SEEDS = st.integers(0, 2**48)

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
-from aoe_train.encoder import Encoder
-from aoe_train.export.verify import difference, probes, verify
-from aoe_train.interchange import (
+from aoe_train._encoder import Encoder
+from aoe_train._export.verify import difference, probes, verify
+from aoe_train._interchange import (
     needs_toolkit,
     read_sentence_transformers,
     write_sentence_transformers,
 )
-from aoe_train.prompts import generic_tokenizer
-from aoe_train.settings import EncoderSettings
+from aoe_train._prompts import generic_tokenizer
+from aoe_train._settings import EncoderSettings
 from pairkit.errors import ConfigError, DataError
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg"]
@@ -79,7 +79,7 @@ def test_long_texts_by_our_own_module(bert: Path, tmp_path: Path, long_text: str
 def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str) -> None:
     from transformers import AutoTokenizer
 
-    from aoe_train.backbones.ran import RanConfig, RanModel
+    from aoe_train._backbones.ran import RanConfig, RanModel
 
     tokenizer = AutoTokenizer.from_pretrained(bert)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}

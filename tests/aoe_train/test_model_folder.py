@@ -17,17 +17,17 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors.torch import save_file
 from transformers import CONFIG_MAPPING, TrainerControl, TrainerState
 
-from aoe_train.backbones.load import load_backbone
-from aoe_train.backbones.packaged import check_published
-from aoe_train.backbones.ran.tokenizer import load_tokenizer
-from aoe_train.encoder import Encoder
-from aoe_train.evaluate.embedders.open import open_embedder
-from aoe_train.evaluate.overlap import read_digests
-from aoe_train.model_folder import check_files, check_settings
-from aoe_train.model_folder.config import check_config
-from aoe_train.model_folder.files import read_json
-from aoe_train.model_folder.modules import check_modules
-from aoe_train.trainer.resume import check_states
+from aoe_train._backbones.load import load_backbone
+from aoe_train._backbones.packaged import check_published
+from aoe_train._backbones.ran.tokenizer import load_tokenizer
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.embedders.open import open_embedder
+from aoe_train._evaluate.overlap import read_digests
+from aoe_train._model_folder import check_files, check_settings
+from aoe_train._model_folder.config import check_config
+from aoe_train._model_folder.files import read_json
+from aoe_train._model_folder.modules import check_modules
+from aoe_train._trainer.resume import check_states
 from pairkit.errors import ConfigError, DataError, PairkitError
 
 
@@ -361,7 +361,7 @@ def test_what_sentence_transformers_writes_is_taken(bert: Path, tmp_path: Path) 
 def test_an_old_library_is_refused_before_it_is_imported(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_modules(copy, "Transformer", "Pooling", "LayerNorm")
     edit(copy / "2_m" / "config.json", dimension=32)
-    monkeypatch.setattr("aoe_train.evaluate.embedders.sentence_transformers.version", lambda _: "5.2.0")
+    monkeypatch.setattr("aoe_train._evaluate.embedders.sentence_transformers.version", lambda _: "5.2.0")
     refused(
         lambda: open_embedder(str(copy), cache=False), ConfigError, "sentence-transformers 5.2.0 may run code"
     )

@@ -14,12 +14,12 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from aoe_train.backbones.ran import RanConfig, RanModel
-from aoe_train.objectives.mix import Objective
-from aoe_train.packing.run import register, use_fast_layers
-from aoe_train.settings import TrainSettings
-from aoe_train.text_model import TextModel
-from aoe_train.trainer.pair_model import PairModel
+from aoe_train._backbones.ran import RanConfig, RanModel
+from aoe_train._objectives.mix import Objective
+from aoe_train._packing.run import register, use_fast_layers
+from aoe_train._settings import TrainSettings
+from aoe_train._text_model import TextModel
+from aoe_train._trainer.pair_model import PairModel
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train.objectives.mix import Objective
-from aoe_train.objectives.pairs import as_pairs
-from aoe_train.objectives.ranking import ranking_loss
-from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.pairs import as_pairs
+from aoe_train._objectives.ranking import ranking_loss
+from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
 from pairkit.errors import ConfigError
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train.packing.layers import FastDropout, FastLinear
-from aoe_train.packing.memory import keep_freed_memory
-from aoe_train.packing.randomness import keep_mask
-from aoe_train.packing.run import use_fast_layers
+from aoe_train._packing.layers import FastDropout, FastLinear
+from aoe_train._packing.memory import keep_freed_memory
+from aoe_train._packing.randomness import keep_mask
+from aoe_train._packing.run import use_fast_layers
 
 
 def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer, TrainingArguments
 
-from aoe_train.backbones.ran.corpus import Corpus
-from aoe_train.backbones.ran.initialise import read_embeddings
-from aoe_train.backbones.ran.masking import Vocabulary
-from aoe_train.backbones.ran.sequences import MaskedSequences
-from aoe_train.pretrain import _arguments, _batch, pretrain
-from aoe_train.pretrain_settings import MaskSettings, PretrainSettings, RanSizes
+from aoe_train._backbones.ran.corpus import Corpus
+from aoe_train._backbones.ran.initialise import read_embeddings
+from aoe_train._backbones.ran.masking import Vocabulary
+from aoe_train._backbones.ran.sequences import MaskedSequences
+from aoe_train._pretrain import _arguments, _batch, pretrain
+from aoe_train._pretrain_settings import MaskSettings, PretrainSettings, RanSizes
 from pairkit.errors import ConfigError, DataError
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)

@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaConfig, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
-from aoe_train.frame import frame_of, raw_tokenizer
-from aoe_train.prompts import with_prompt
+from aoe_train._frame import frame_of, raw_tokenizer
+from aoe_train._prompts import with_prompt
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from aoe_train.backbones.ran import RanConfig, RanForMaskedLM
-from aoe_train.backbones.ran.convert import convert_checkpoint
-from aoe_train.backbones.ran.tensor_bundle import read_bundle
+from aoe_train._backbones.ran import RanConfig, RanForMaskedLM
+from aoe_train._backbones.ran.convert import convert_checkpoint
+from aoe_train._backbones.ran.tensor_bundle import read_bundle
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.ran_reference import Reference, second_moment, standard
 
@@ -113,6 +113,6 @@ def test_heads_must_be_known_and_fit(tmp_path: Path):
 def test_other_variables_are_refused(change, message: str, monkeypatch: pytest.MonkeyPatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
-    monkeypatch.setattr("aoe_train.backbones.ran.convert.read_bundle", lambda _: variables)
+    monkeypatch.setattr("aoe_train._backbones.ran.convert.read_bundle", lambda _: variables)
     with pytest.raises(DataError, match=message):
         convert_checkpoint(CHECKPOINT, heads=3)

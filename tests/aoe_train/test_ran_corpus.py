@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.backbones.ran.corpus import read_texts, tokenize_corpus
+from aoe_train._backbones.ran.corpus import read_texts, tokenize_corpus
 from pairkit.errors import DataError
 from tests.aoe_train.tiny import wordpiece
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from aoe_train.backbones.ran import RanConfig, RanModel
-from aoe_train.backbones.ran.initialise import copy_embeddings, read_embeddings
+from aoe_train._backbones.ran import RanConfig, RanModel
+from aoe_train._backbones.ran.initialise import copy_embeddings, read_embeddings
 from pairkit.errors import ConfigError
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from aoe_train.backbones.ran import RanConfig, RanForMaskedLM
+from aoe_train._backbones.ran import RanConfig, RanForMaskedLM
 
 
 def model() -> RanForMaskedLM:

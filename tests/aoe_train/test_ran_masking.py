@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.backbones.ran.masking import IGNORED, Vocabulary, mask_words
-from aoe_train.pretrain_settings import MaskSettings
+from aoe_train._backbones.ran.masking import IGNORED, Vocabulary, mask_words
+from aoe_train._pretrain_settings import MaskSettings
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

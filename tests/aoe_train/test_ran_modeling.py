@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
-from aoe_train.backbones.ran import RanConfig, RanForMaskedLM, RanModel
+from aoe_train._backbones.ran import RanConfig, RanForMaskedLM, RanModel
 
 WINDOW = 8
 
@@ -217,5 +217,5 @@ def test_computes_in_bf16():
 
 
 def test_settings_come_without_torch():
-    code = "import sys, aoe_train.pretrain_settings; print({'torch', 'transformers'} & set(sys.modules))"
+    code = "import sys, aoe_train._pretrain_settings; print({'torch', 'transformers'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train.backbones.ran import tensor_bundle
-from aoe_train.backbones.ran.tensor_bundle import read_bundle
+from aoe_train._backbones.ran import tensor_bundle
+from aoe_train._backbones.ran.tensor_bundle import read_bundle
 from pairkit.errors import DataError
 
 CHECKPOINT = Path(__file__).parent / "data" / "ran.ckpt"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from aoe_train.backbones.ran.tokenizer import load_tokenizer
+from aoe_train._backbones.ran.tokenizer import load_tokenizer
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import wordpiece
 

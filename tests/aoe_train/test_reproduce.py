@@ -10,15 +10,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from aoe_train.reproduce import execute
-from aoe_train.reproduce.execute import Bench, Record
-from aoe_train.reproduce.material import Material, material, prepare
-from aoe_train.reproduce.plan import Places, plan
-from aoe_train.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
-from aoe_train.reproduce.reproduce import Wanted, reproduce
-from aoe_train.reproduce.scoring import read_scorings
-from aoe_train.reproduce.table import markdown, summary
-from aoe_train.settings import merged
+from aoe_train._reproduce import execute
+from aoe_train._reproduce.execute import Bench, Record
+from aoe_train._reproduce.material import Material, material, prepare
+from aoe_train._reproduce.plan import Places, plan
+from aoe_train._reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
+from aoe_train._reproduce.reproduce import Wanted, reproduce
+from aoe_train._reproduce.scoring import read_scorings
+from aoe_train._reproduce.table import markdown, summary
+from aoe_train._settings import merged
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_train import write_pairs
 
@@ -389,7 +389,7 @@ def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: 
         (tmp_path / "pairs").mkdir()
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr("aoe_train.reproduce.material.subprocess.run", made)
+    monkeypatch.setattr("aoe_train._reproduce.material.subprocess.run", made)
     prepare(source, places, told.append)
     prepare(source, places, told.append)
     assert told == [f"$ gis pair --work={tmp_path}/w --out={tmp_path}/pairs"] * 2

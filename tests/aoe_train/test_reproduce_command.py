@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train.reproduce.recipe import recipe_names
+from aoe_train._reproduce.recipe import recipe_names
 from pairkit.errors import ConfigError
 from tests.aoe_train.test_reproduce import RECIPE
 
 
 def aoe(*arguments: object) -> None:
     """Run the command in this process; errors come as they are raised."""
-    from aoe_train.cli import app
+    from aoe_train._cli import app
 
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from aoe_train.reproduce.command import ALLOWED, ARGUMENT, Allowed, parse_command
-from aoe_train.reproduce.plan import Places, plan
-from aoe_train.reproduce.recipe import Scale, read_recipe, recipe_names
-from aoe_train.reproduce.stranger import asks
+from aoe_train._reproduce.command import ALLOWED, ARGUMENT, Allowed, parse_command
+from aoe_train._reproduce.plan import Places, plan
+from aoe_train._reproduce.recipe import Scale, read_recipe, recipe_names
+from aoe_train._reproduce.stranger import asks
 from gis_builder import _cli as gis_cli
 from llm_labeler import _cli as label_cli
 from pairkit.errors import ConfigError
@@ -239,7 +239,7 @@ def test_nothing_runs_before_it_was_agreed_to(
 ) -> None:
     own = write(tmp_path / "own.toml", ('train = "{data}/train.tsv"', PREPARE))
     done: list[str] = []
-    monkeypatch.setattr("aoe_train.reproduce.reproduce.reproduce", lambda *_, **__: done.append("ran") or {})
+    monkeypatch.setattr("aoe_train._reproduce.reproduce.reproduce", lambda *_, **__: done.append("ran") or {})
     flags = (own, "--data-dir", tmp_path, "--out", tmp_path / "out", "--json")
     with pytest.raises(ConfigError, match=r"nothing was run; .* --yes"):
         aoe(*flags)
@@ -254,6 +254,6 @@ def test_nothing_runs_before_it_was_agreed_to(
             aoe(*flags)
         assert done == expected
     monkeypatch.undo()
-    monkeypatch.setattr("aoe_train.reproduce.reproduce.reproduce", lambda *_, **__: done.append("yes") or {})
+    monkeypatch.setattr("aoe_train._reproduce.reproduce.reproduce", lambda *_, **__: done.append("yes") or {})
     aoe(*flags, "--yes")
     assert done == ["ran", "yes"]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from aoe_train.objectives.settings import PRESETS as OBJECTIVES
-from aoe_train.settings import PRESETS, TrainSettings
+from aoe_train._objectives.settings import PRESETS as OBJECTIVES
+from aoe_train._settings import PRESETS, TrainSettings
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
@@ -61,7 +61,7 @@ def test_what_is_refused(assignment: str, words: str) -> None:
 
 def test_settings_and_commands_import_no_torch() -> None:
     program = (
-        "import sys, aoe_train.cli, aoe_train.settings; "
+        "import sys, aoe_train._cli, aoe_train._settings; "
         "print([name for name in ('torch', 'transformers', 'polars') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

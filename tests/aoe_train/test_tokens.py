@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from aoe_train import tokens
-from aoe_train.longtext import LongText
-from aoe_train.prompts import with_prompt
-from aoe_train.token_cache import default_cache_dir
-from aoe_train.tokens import TokenStore
+from aoe_train import _tokens as tokens
+from aoe_train._longtext import LongText
+from aoe_train._prompts import with_prompt
+from aoe_train._token_cache import default_cache_dir
+from aoe_train._tokens import TokenStore
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

@@ -18,16 +18,16 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train.dry_run import dry_run
-from aoe_train.evaluate.dev import dev_metric
-from aoe_train.examples import read_examples
-from aoe_train.precision import choose_precision
-from aoe_train.preparation import Sources, load_encoder, prepare, read_data
-from aoe_train.settings import TrainSettings
-from aoe_train.train import _less_memory, train
-from aoe_train.trainer.arguments import _check_shard, evaluation_precision, idle_gpus, start_processes
-from aoe_train.trainer.average import WeightAverage
-from aoe_train.trainer.trainer import PairTrainer
+from aoe_train._dry_run import dry_run
+from aoe_train._evaluate.dev import dev_metric
+from aoe_train._examples import read_examples
+from aoe_train._precision import choose_precision
+from aoe_train._preparation import Sources, load_encoder, prepare, read_data
+from aoe_train._settings import TrainSettings
+from aoe_train._train import _less_memory, train
+from aoe_train._trainer.arguments import _check_shard, evaluation_precision, idle_gpus, start_processes
+from aoe_train._trainer.average import WeightAverage
+from aoe_train._trainer.trainer import PairTrainer
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
@@ -282,7 +282,7 @@ def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: 
 def test_a_loss_that_is_no_number_names_its_rows(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aoe_train.objectives.mix import Objective
+    from aoe_train._objectives.mix import Objective
 
     original = Objective.forward
 
@@ -361,7 +361,7 @@ def test_lora_trains_the_adapters_only(data: dict[str, str], llama: Path, tmp_pa
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
-    from aoe_train.backbones.ran import RanConfig, RanModel
+    from aoe_train._backbones.ran import RanConfig, RanModel
 
     tokenizer = wordpiece()
     config = RanConfig(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from aoe_train.trainer.ledger import Ledger
+from aoe_train._trainer.ledger import Ledger
 from pairkit.errors import DataError
 
 

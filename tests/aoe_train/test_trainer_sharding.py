@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train.trainer.sharding import (
+from aoe_train._trainer.sharding import (
     check_support,
     is_sharded,
     kept,

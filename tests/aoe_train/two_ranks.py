@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train.trainer.checkpoints import restore_weights, trained_weights
-from aoe_train.trainer.gather import exit_cleanly, leave_group
-from aoe_train.trainer.ledger import Ledger
-from aoe_train.trainer.pair_model import PairModel
-from aoe_train.trainer.sharding import (
+from aoe_train._trainer.checkpoints import restore_weights, trained_weights
+from aoe_train._trainer.gather import exit_cleanly, leave_group
+from aoe_train._trainer.ledger import Ledger
+from aoe_train._trainer.pair_model import PairModel
+from aoe_train._trainer.sharding import (
     kept,
     load_optimiser,
     ready_in_parts,

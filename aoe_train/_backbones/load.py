@@ -1,0 +1,305 @@
+"""Finding and loading a backbone: a folder, a hub id, or `minilm`. Never pickled weights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from aoe_train._backbones.packaged import PACKAGED, packaged_folder
+from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
+from aoe_train._model_folder.files import read_object
+from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# Where the hub's library keeps what it fetched.
+_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
+# Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
+# Weights of 4 bits have two numbers in a byte; beyond, there are only masks and positions.
+_NUMBERS_A_BYTE, _ROOM = 2, 1 << 24
+_UNWANTED = ["onnx/*", "openvino/*", "original/*"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A backbone with its tokenizer, and the folder that both came from."""
+
+    backbone: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    folder: Path
+
+
+def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
+    """Refuse to run code of the hub that may change after it was read; call it before anything is fetched.
+
+    Raises:
+        ConfigError: `trust_remote_code` for a hub id whose `revision` is not a whole commit.
+    """
+    local = str(source) == PACKAGED or Path(source).is_dir()
+    if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
+        raise ConfigError(
+            f"{source}: trust_remote_code runs the model's code; pin the commit you have read with --revision"
+            " (40 hexadecimal digits)"
+        )
+
+
+def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
+    """The folder of a model, fetched first where `source` is a hub id; its files may be read.
+
+    Raises:
+        ConfigError: Neither a folder nor the name of a model on the hub; or see `check_files`.
+        DataError: See `check_files`.
+        RemoteError: The hub could not be reached; AuthError where it wants a token.
+    """
+    folder = _find(source, revision)
+    check_files(folder)
+    return folder
+
+
+def _find(source: str | Path, revision: str | None) -> Path:
+    if str(source) == PACKAGED:
+        return packaged_folder()
+    if Path(source).is_dir():
+        return Path(source)
+    if Path(source).exists():
+        raise ConfigError(f"{source}: a file; expected a model's folder")
+    if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
+        raise ConfigError(f"{source}: no such folder; expected a model's folder, a hub id, or {PACKAGED}")
+    return _download(str(source), revision)
+
+
+def load_backbone(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    dtype: torch.dtype | None = None,
+    quantization: Any = None,
+) -> Loaded:
+    """Load model and tokenizer.
+
+    Args:
+        source: See `find_folder`.
+        revision: Branch, tag or commit on the hub.
+        trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
+        dtype: Of the weights; None for float32, whatever they were saved in.
+        quantization: A quantisation configuration of transformers.
+
+    Raises:
+        ConfigError: No such model, pickled weights only, code without a pinned commit, an unknown
+            architecture.
+        DataError: Weights that are damaged, or don't fit the configuration.
+        RemoteError: See `find_folder`.
+    """
+    check_pin(source, revision, trust_remote_code=trust_remote_code)
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    import aoe_train._backbones.ran  # noqa: F401 - makes transformers know RAN
+
+    folder = find_folder(source, revision=revision)
+    _check_model(folder)
+    adapted = (folder / ADAPTERS_FILE).is_file()
+    base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
+    if trust_remote_code:
+        for part in {folder, base}:
+            _check_code(part)
+    else:
+        check_size(base)
+    options = {"quantization_config": quantization} if quantization else {}
+    try:
+        with quietly():
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            backbone, report = AutoModel.from_pretrained(
+                base,
+                dtype=dtype or torch.float32,
+                use_safetensors=True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                **options,
+            )
+            reports = {base: report}
+            if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
+                reports[folder] = backbone.load_adapter(str(folder)).to_dict()
+    except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise
+        raise _explained(folder, error) from error
+    for part, found in reports.items():
+        _check_weights(part, backbone, found)
+    return Loaded(backbone, cast("Any", tokenizer), folder)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without transformers' own report of missing weights, which `_check_weights` judges, and its bars."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _download(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+        )
+    except GatedRepoError as error:
+        raise AuthError(f"{name}: the hub wants you to accept its terms, and a token in HF_TOKEN") from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise ConfigError(
+            f"{name}: no such folder, and no such model on the hub (a private one needs HF_TOKEN)"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise ConfigError(f"{name}: has no revision {revision!r}") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise RemoteError(
+            f"{name}: no such folder here, and the hub could not be reached; check name and network, or use a"
+            f" folder or {PACKAGED}"
+        ) from error
+
+
+def check_size(folder: Path) -> None:
+    """Refuse a configuration that describes a network far larger than the folder's weights.
+
+    transformers makes what the weights lack, at whatever size config.json says.
+
+    Raises:
+        ConfigError: An architecture that the installed transformers doesn't know.
+        DataError: Sizes that can't be, or out of proportion.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with quietly(), torch.device("meta"):
+            model = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever odd values make transformers and torch raise
+        raise _explained(folder, error) from error
+    described = sum(part.numel() for parts in (model.parameters(), model.buffers()) for part in parts)
+    if described > _ROOM + _NUMBERS_A_BYTE * stored:
+        raise DataError(
+            f"describes {described:,} numbers, and the weights have {stored:,} bytes: they are of another"
+            " configuration",
+            path=folder / "config.json",
+        )
+
+
+def _check_model(folder: Path) -> None:
+    check_settings(folder)
+    if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
+        raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
+    if not any(folder.glob("*.safetensors")):
+        pickled = sorted(
+            path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
+        )
+        raise ConfigError(
+            f"{folder}: weights only as {pickled[0]}, a pickle, which can run code when loaded; convert it to"
+            " model.safetensors where you trust it"
+            if pickled
+            else f"{folder}: no weights; expected model.safetensors"
+        )
+
+
+def hub_origin(folder: str | Path) -> tuple[str, str] | None:
+    """Hub id and commit of a folder that was fetched from there; None for any other."""
+    found = _SNAPSHOT.search(Path(folder).as_posix())
+    return None if found is None else (found["name"].replace("--", "/"), found["commit"])
+
+
+def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
+    """The folder of the model that adapters were made for, at the commit that they name, if they do."""
+    about = read_object(folder / ADAPTERS_FILE)
+    base, revision = about.get("base_model_name_or_path"), about.get("revision")
+    if not base:
+        raise DataError("names no base_model_name_or_path", path=folder / ADAPTERS_FILE)
+    try:
+        check_pin(base, revision, trust_remote_code=trust_remote_code)
+        found = find_folder(base, revision=revision)
+        _check_model(found)
+    except (ConfigError, RemoteError) as error:
+        raise type(error)(f"{folder}: holds adapters for {base}, which can't be loaded: {error}") from error
+    if (found / ADAPTERS_FILE).is_file():
+        raise ConfigError(
+            f"{folder}: its base {base} holds adapters itself; merge those into their base first"
+        )
+    return found
+
+
+def _check_code(folder: Path) -> None:
+    """Refuse code of another repository, which no pinned commit covers."""
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        named = json.dumps(read_object(path).get("auto_map"))
+        if "--" in named:  # how transformers parts the repository from the class
+            raise ConfigError(
+                f"{path}: its code is in another repository ({named}), which --revision does not pin; copy"
+                " the code that you have read into the folder, and name it there without the repository"
+            )
+
+
+def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise DataError(
+            f"weights lack {len(missing)} of what config.json describes, such as {missing[0]}: they are of"
+            " another configuration",
+            path=folder,
+        )
+    strange = sorted(key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer"))
+    if strange:
+        raise DataError(
+            f"weights have {len(strange)} that config.json has no place for, such as {strange[0]}: they are"
+            " of another configuration",
+            path=folder,
+        )
+    pooler: Any = getattr(backbone, "pooler", None)
+    if (
+        pooler is not None
+    ):  # sentence vectors come from the hidden states; what takes no part must not be trained
+        if any(key.startswith("pooler.") for key in report["missing_keys"]):
+            cast("Any", backbone).pooler = None
+        else:
+            pooler.requires_grad_(requires_grad=False)
+
+
+def _explained(folder: Path, error: Exception) -> Exception:
+    text = one_line(str(error), 200)
+    if "trust_remote_code" in str(error):  # at the end of a long one
+        return ConfigError(
+            f"{folder}: this model is code of its own; give --trust-remote-code and a --revision"
+        )
+    if "does not recognize this architecture" in text or "Unrecognized model" in text:
+        return ConfigError(f"{folder}: an architecture that the installed transformers doesn't know ({text})")
+    if "mismatch" in text:
+        return DataError(
+            f"weights don't fit config.json: they are of another configuration ({text})", path=folder
+        )
+    return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)

@@ -1,0 +1,15 @@
+"""RAN in PyTorch; importing this makes transformers' Auto classes know it."""
+
+from __future__ import annotations
+
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+from aoe_train._backbones.ran.configuration import RanConfig
+from aoe_train._backbones.ran.masked_lm import RanForMaskedLM
+from aoe_train._backbones.ran.modeling import RanModel, RanPackedOutput
+
+AutoConfig.register("ran", RanConfig)
+AutoModel.register(RanConfig, RanModel)
+AutoModelForMaskedLM.register(RanConfig, RanForMaskedLM)
+
+__all__ = ["RanConfig", "RanForMaskedLM", "RanModel", "RanPackedOutput"]

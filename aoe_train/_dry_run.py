@@ -1,0 +1,158 @@
+"""What a run will take, before it takes it: nothing is written but the tokens' cache."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from rich.table import Table
+from transformers import set_seed
+
+from aoe_train._batch_plan import describe
+from aoe_train._out_of_memory import memory_errors
+from aoe_train._packing.transfer import upload_batch
+from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
+from aoe_train._trainer.arguments import autocast, set_precision, start_processes
+from aoe_train._trainer.memory import saved_bytes
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+    from aoe_train._settings import TrainSettings
+
+_PROBES = 4  # timed steps, after one that warms up
+_MIB = 1 << 20
+
+
+def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
+    """Prepare everything, train a few steps on a model that is then thrown away, and tell.
+
+    Time is the mean of a few steps evenly spaced over the first epoch, times the number of steps. Memory is
+    that of weights, gradients and AdamW's two moments, plus what the forward pass over the batch with most
+    tokens keeps for the backward pass, which is measured.
+
+    Raises:
+        ConfigError, DataError, RemoteError: as training would.
+    """
+    if settings.run.shard:
+        raise ConfigError(
+            "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
+            " of weights, gradients and optimiser by the number of processes"
+        )
+    advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
+    with memory_errors(advice), TemporaryDirectory() as scratch:
+        args = start_processes(settings, Path(scratch))
+        set_seed(settings.seed)
+        data = read_data(sources, settings)
+        encoder = load_encoder(sources, settings, args.device)
+        set_precision(args, settings.run.precision)
+        prepared = prepare(encoder, data, settings, args)
+        memory = _memory(prepared, args)
+        seconds_a_batch = _probe(prepared, settings, args)
+    plan = describe(prepared.batches, prepared.store)
+    batches = math.ceil(plan["steps"] * settings.optim.epochs)
+    return {
+        "rows": len(data.train),
+        "kind": data.train.kind,
+        "texts": len(data.train.texts),
+        "labels": _labels(data.train.labels),
+        "dev_rows": 0 if data.dev is None else len(data.dev),
+        "batches": plan,
+        "steps": math.ceil(batches / settings.optim.accumulation),
+        "parameters": _parameters(prepared.model),
+        "memory_mb": memory,
+        "seconds": round(batches * seconds_a_batch, 3),
+        "pairs_per_s": round(plan["rows_mean"] / seconds_a_batch, 1),
+    }
+
+
+def plan_table(plan: dict[str, Any]) -> Table:
+    """A dry run for people."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    batches, memory = plan["batches"], plan["memory_mb"]
+    labels = ", ".join(f"{label}: {count:,}" for label, count in plan["labels"].items())
+    rows = {
+        "rows": f"{plan['rows']:,} ({plan['kind']}), {plan['texts']:,} distinct texts",
+        "labels": labels or "none",
+        "dev rows": f"{plan['dev_rows']:,}",
+        "truncated texts": f"{batches['truncated_texts']:,}",
+        "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
+        f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
+        "padding avoided": f"{batches['padding_share']:.0%}",
+        "parameters": f"{plan['parameters']['total']:,}, of which {plan['parameters']['trained']:,} learn",
+        "memory": f"{sum(memory.values()):,.0f} MiB ("
+        + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
+        + ")",
+        "steps": f"{plan['steps']:,}",
+        "time": f"{plan['seconds']:,.0f} s by a short probe, {plan['pairs_per_s']:,.1f} rows a second",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _labels(labels: np.ndarray | None) -> dict[str, int]:
+    """How many rows have each label; graded labels are rounded down to whole numbers."""
+    if labels is None:
+        return {}
+    counts = Counter(np.floor(labels).astype(int).tolist())
+    return {str(label): counts[label] for label in sorted(counts)}
+
+
+def _parameters(model: torch.nn.Module) -> dict[str, int]:
+    return {
+        "total": sum(weight.numel() for weight in model.state_dict().values() if weight.is_floating_point()),
+        "trained": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+    }
+
+
+def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
+    """MiB by use."""
+    model = prepared.model
+    weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
+    trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
+    largest = max(prepared.batches, key=lambda rows: _tokens(prepared, rows))
+    batch = _batch(prepared, largest, args)
+    model.train()
+    with autocast(args):
+        kept = saved_bytes(model, batch)
+    sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "activations": kept}
+    return {name: round(size / _MIB, 1) for name, size in sizes.items()}
+
+
+def _tokens(prepared: Prepared, rows: list[int]) -> int:
+    return int(prepared.store.lengths[np.unique(prepared.data.train.rows[rows])].sum())
+
+
+def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments) -> float:
+    """Seconds a batch takes, learning included."""
+    model = prepared.model
+    learned = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(learned, lr=settings.optim.lr, fused=True)
+    plan = list(prepared.batches)
+    picked = [plan[int(place)] for place in np.linspace(0, len(plan) - 1, _PROBES + 1)]
+    took = []
+    for rows in [picked[-1], *picked[:-1]]:
+        begun = time.perf_counter()
+        with autocast(args):
+            loss = model(**_batch(prepared, rows, args))["loss"]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learned, max_norm=1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        loss.item()  # wait for the device
+        took.append(time.perf_counter() - begun)
+    return sum(took[1:]) / _PROBES
+
+
+def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
+    batch: dict[str, Any] = prepared.loader.collate_fn(rows)
+    batch.pop("numbers")
+    return upload_batch(batch, args.device)

@@ -1,0 +1,224 @@
+"""What is to be encoded: texts one at a time, and the table they stand in, a block of rows at a time.
+
+However large a file is, only a block of it is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from aoe_train._encode.lines import READERS, TEXT, Row
+from pairkit.errors import ConfigError, DataError
+from pairkit.parquet_sizes import check_parquet
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK = 4096  # rows
+_BLOCK_BYTES = 1 << 30  # of a Parquet file's block, were each row its longest text
+_BUFFER = 1 << 20  # bytes of a Parquet column that are read ahead
+
+
+class Source(Protocol):
+    """A file with texts."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+    @property
+    def column(self) -> str:
+        """The texts' column."""
+        ...
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row as an editor counts: under a header it is 2."""
+        ...
+
+    def values(self) -> Iterator[object]:
+        """What the texts' column holds, row by row; not yet checked."""
+        ...
+
+    def schema(self) -> pa.Schema:
+        """All columns with their types; JSON lines are read through for them."""
+        ...
+
+    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """All columns of all rows, in blocks."""
+        ...
+
+
+def open_source(path: Path, column: str | None = None) -> Source:
+    """A source by the end of the file's name.
+
+    Args:
+        path: `.txt`, `.csv`, `.tsv`, `.jsonl` (each also `.gz`) or `.parquet`.
+        column: The texts' column; by default `text`, or the only one there is.
+
+    Raises:
+        ConfigError: Another kind of file, or a column of a text file.
+        DataError: No such file or column, or not readable.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if kind not in READERS and (kind != ".parquet" or suffixes[-1] == ".gz"):
+        raise ConfigError(
+            f"{path}: unknown kind of file; give {', '.join(READERS)} (each also as .gz) or .parquet"
+        )
+    if not path.is_file():
+        raise DataError("no such file", path=path)
+    if kind == ".txt" and column is not None:
+        raise ConfigError(f"--text-column {column}: {path} has no columns, but a text a line")
+    if kind == ".parquet":
+        return ParquetSource(path, _text_column(_parquet_schema(path).names, column, path))
+    rows = READERS[kind]
+    names = list(next(rows(path), {}))
+    header = kind in (".csv", ".tsv")
+    return RowSource(path, _text_column(names, column, path), 2 if header else 1, rows)
+
+
+def texts(source: Source) -> Iterator[str]:
+    """The texts, row by row.
+
+    Raises:
+        DataError: A row without a text, with its number; or the file can't be read on.
+    """
+    for row, value in enumerate(source.values(), start=source.first_row):
+        if not isinstance(value, str):
+            found = "nothing" if value is None else f"a value of type {type(value).__name__}"
+            raise DataError(f"{found} in {source.column!r}, expected a text", path=source.path, row=row)
+        if not value.strip():
+            raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
+        yield value
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """A file that is read row by row; see `Source`."""
+
+    path: Path
+    column: str
+    first_row: int
+    rows: Callable[[Path], Iterator[Row]]
+
+    def values(self) -> Iterator[object]:
+        """One by one; a row without the column gives None."""
+        return (row.get(self.column) for row in self.rows(self.path))
+
+    def schema(self) -> pa.Schema:
+        """The widest type of each column over all blocks.
+
+        Raises:
+            DataError: A column's values have no type in common.
+        """
+        import pyarrow as pa
+
+        schema = pa.schema([])
+        for rows in self._blocks():
+            names = dict.fromkeys(name for row in rows for name in row)
+            with _one_type(self.path):
+                found = pa.schema([(name, pa.array([row.get(name) for row in rows]).type) for name in names])
+                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+        return schema
+
+    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Rows under `schema`; what a row lacks is null."""
+        import pyarrow as pa
+
+        for rows in self._blocks():
+            with _one_type(self.path):
+                yield pa.Table.from_pylist(rows, schema=schema)
+
+    def _blocks(self) -> Iterator[list[Row]]:
+        rows = iter(self.rows(self.path))
+        while block := list(islice(rows, _BLOCK)):
+            yield block
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """A Parquet file; see `Source`."""
+
+    path: Path
+    column: str
+    first_row: int = 1
+
+    def values(self) -> Iterator[object]:
+        """Only the texts' column is read."""
+        for table in self._read([self.column]):
+            yield from table.column(0).to_pylist()
+
+    def schema(self) -> pa.Schema:
+        """As in the file."""
+        return _parquet_schema(self.path)
+
+    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """As in the file."""
+        return self._read(schema.names)
+
+    @cached_property
+    def _block(self) -> int:
+        """Rows to read at a time, of a file that unpacks to no more than it may; see `check_parquet`."""
+        with self.path.open("rb") as file:
+            sizes = check_parquet(file, self.path)
+        return min(_BLOCK, max(1, _BLOCK_BYTES // max(1, sizes.largest_dictionary)))
+
+    def _read(self, columns: list[str]) -> Iterator[pa.Table]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = self._block  # looked at before anything is unpacked
+        with _readable(self.path), pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False) as table:
+            for batch in table.iter_batches(rows, columns=columns):
+                yield pa.Table.from_batches([batch])
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    import pyarrow.parquet as pq
+
+    with _readable(path):
+        return pq.read_schema(path).remove_metadata()
+
+
+def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
+    column = wanted or (names[0] if len(names) == 1 else TEXT)
+    if not names:
+        raise DataError("has no rows; expected at least one", path=path)
+    if column not in names:
+        raise DataError(
+            f"no column {column!r}; there are {one_line(', '.join(names))}: choose with --text-column",
+            path=path,
+        )
+    return column
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"not readable as parquet ({error}); mend the file", path=path) from error
+
+
+@contextmanager
+def _one_type(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OverflowError) as error:
+        raise DataError(
+            f"a column's values have no type in common ({error}); mend it, or write .npy, which needs none",
+            path=path,
+        ) from error

@@ -1,0 +1,381 @@
+"""Encoder: from texts to vectors. The toolkit's Python interface."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize as unit
+
+from aoe_train._backbones.decoder import (
+    add_padding,
+    default_pooling,
+    has_lora,
+    make_bidirectional,
+    name_base,
+)
+from aoe_train._backbones.load import check_pin, find_folder, load_backbone, quietly
+from aoe_train._frame import raw_tokenizer
+from aoe_train._interchange import read_sentence_transformers, write_sentence_transformers
+from aoe_train._model_folder.files import read_object
+from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
+from aoe_train._packing.at_once import TOKENS_ACCELERATOR, batches, tokens_at_once
+from aoe_train._packing.memory import keep_freed_memory
+from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
+from aoe_train._packing.transfer import download, upload
+from aoe_train._precision import has_bf16
+from aoe_train._prompts import generic_tokenizer, with_prompt
+from aoe_train._settings import EncoderSettings
+from aoe_train._text_model import TextModel
+from aoe_train._tokens import TokenStore
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_json
+from pairkit.memory import is_out_of_memory
+from pairkit.terminal import progress as progress_bar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from aoe_train._settings import Precision
+
+SETTINGS_FILE = "aoe.json"
+_FORMAT = 1
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_LONGEST = 512  # where neither model nor tokenizer knows a limit
+
+
+class Encoder:
+    """A tokenizer and a text model, with all that their vectors depend on.
+
+    Attributes:
+        model: The network.
+        tokenizer: Puts special tokens and the prompt around each text.
+        settings: Resolved: nothing is "auto" any more.
+    """
+
+    def __init__(
+        self, model: TextModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        *,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        device: str | torch.device | None = None,
+        precision: Precision = "auto",
+        packing: bool = True,
+        quantization: Any = None,
+        **overrides: Any,
+    ) -> Encoder:
+        """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
+
+        Args:
+            source: A folder, a hub id, or `minilm` (the packaged all-MiniLM-L6-v2).
+            revision: Branch, tag or commit on the hub.
+            trust_remote_code: Run the model's own code; needs a pinned commit.
+            device: The accelerator where there is one, else the CPU.
+            precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
+            packing: Run without padding where the backbone allows it.
+            quantization: A quantisation configuration of transformers.
+            **overrides: Fields of `EncoderSettings` that shall differ from what the model says of itself.
+
+        Raises:
+            ConfigError: No such model, or settings that it can't have.
+            DataError: A damaged model.
+            RemoteError: The hub could not be reached.
+        """
+        check_pin(source, revision, trust_remote_code=trust_remote_code)
+        place = torch.device(device) if device else _best_device()
+        folder = find_folder(source, revision=revision)
+        stored = _stored_settings(folder)
+        lower = stored.pop("do_lower_case", False)
+        given = {key: value for key, value in overrides.items() if value is not None}
+        settings = load_settings(EncoderSettings, flags={**stored, **given})
+        loaded = load_backbone(
+            folder,
+            trust_remote_code=trust_remote_code,
+            dtype=_dtype(precision, place),
+            quantization=quantization,
+        )
+        if quantization is None:
+            cast("Any", loaded.backbone).to(place)
+        return cls.build(
+            loaded.backbone,
+            loaded.tokenizer,
+            settings,
+            packing=packing,
+            lower=lower,
+            prompted="prompt" not in given,
+        )
+
+    @classmethod
+    def build(
+        cls,
+        backbone: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        settings: EncoderSettings,
+        *,
+        packing: bool = True,
+        lower: bool = False,
+        prompted: bool = False,
+    ) -> Encoder:
+        """Put a loaded backbone and tokenizer together.
+
+        Args:
+            backbone: A transformers model without a head.
+            tokenizer: Its tokenizer.
+            settings: "auto" and None are resolved here.
+            packing: Run without padding where the backbone allows it.
+            lower: Lower-case texts first.
+            prompted: Whether the tokenizer already holds `settings.prompt`.
+
+        Raises:
+            ConfigError: The backbone can't do what the settings ask for.
+        """
+        if getattr(backbone.config, "is_encoder_decoder", False):
+            raise ConfigError(
+                f"{type(backbone).__name__}: encoders and decoders only; this is both in one; use a model"
+                " such as BERT or LLaMA"
+            )
+        if settings.bidirectional:
+            make_bidirectional(backbone)
+        settings = _resolved(settings, backbone)
+        if lower:
+            tokenizer = _lowered(tokenizer)
+        # As the saved tokenizer shall cut texts for others too.
+        tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length, "right"
+        if settings.prompt is not None and not (prompted and _holds_prompt(tokenizer)):
+            tokenizer = with_prompt(tokenizer, settings.prompt)
+        add_padding(tokenizer)
+        use_fast_layers(backbone)
+        packed = packing and (hasattr(backbone, "forward_packed") or can_pack(backbone))
+        model = TextModel(backbone, settings.pooling, packed=packed)
+        return cls(model.eval(), tokenizer, settings)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return self.model.dim
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        normalize: bool | None = None,
+        batch_tokens: int | None = None,
+        halve: bool = True,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Vectors of texts.
+
+        On a CPU under Linux the process keeps its freed memory from then on (`keep_freed_memory`).
+
+        Args:
+            texts: A text, or any number of them in any order.
+            normalize: Scale to length 1; None does as the model's settings say.
+            batch_tokens: Tokens that run at once; less needs less memory.
+            halve: Go on with half as many texts at once where memory is short.
+            progress: Show a bar on the terminal.
+
+        Returns:
+            float32 (text, dim); (dim,) for a single text.
+
+        Raises:
+            ConfigError: Not enough memory for a single text.
+            RuntimeError, MemoryError: Not enough memory, and not `halve`.
+            DataError: A text that is no string, or that the tokenizer makes no token of.
+        """
+        if isinstance(texts, str):
+            (vector,) = self.encode([texts], normalize=normalize, batch_tokens=batch_tokens)
+            return np.asarray(vector)
+        for position, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
+        vectors = np.empty((len(texts), self.dim), dtype=np.float32)
+        scale = self.settings.normalize if normalize is None else normalize
+        store = self.tokens(texts)
+        budget = batch_tokens or TOKENS_ACCELERATOR
+        if self.device.type == "cpu":
+            keep_freed_memory()
+            budget = batch_tokens or self._tokens_on_cpu
+        training = self.model.training
+        self.model.eval()
+        with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
+            task = bar.add_task("encode", total=len(texts), note="")
+            coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
+            for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
+                vectors[batch] = found
+                bar.advance(task, len(batch))
+        self.model.train(training)
+        return vectors
+
+    def tokens(self, texts: Sequence[str], *, cache_dir: str | Path | None = None) -> TokenStore:
+        """The tokens of `texts`, as this model reads them."""
+        return TokenStore.build(
+            texts,
+            self.tokenizer,
+            max_length=self.settings.max_length or _LONGEST,
+            long_text=self.settings.long_text,
+            overlap=self.settings.overlap,
+            cache_dir=None if cache_dir is None else Path(cache_dir),
+        )
+
+    def identity(self) -> dict[str, str | dict[str, Any]]:
+        """What tells this model's vectors from another's: hashes, settings, precision and device, as JSON."""
+        return {
+            "weights": hash_weights(self.model),
+            "tokenizer": hash_tokenizer(self.tokenizer),
+            "config": hash_config(self.model.backbone.config),
+            "settings": self.settings.model_dump(mode="json"),
+            "precision": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "device": self.device.type,
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder, which sentence-transformers loads too."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with quietly():
+            self.model.backbone.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+        if has_lora(self.model.backbone):
+            name_base(folder, self.model.backbone)
+        write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
+        write_sentence_transformers(folder, self.settings, self.dim)
+
+    @cached_property  # asked for with each call, be it for one text
+    def _tokens_on_cpu(self) -> int:
+        return tokens_at_once(self.model)
+
+    def _embedded(
+        self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
+    ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+        """Texts and their vectors, a batch at a time; where memory is short in halves, from then on."""
+        parts = 1
+        for batch in batches:
+            waiting = np.array_split(batch, min(parts, len(batch)))
+            while waiting:
+                texts = waiting.pop()
+                found = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
+                if found is not None:
+                    yield texts, found
+                    continue
+                parts = 2 * len(batch) // len(texts)
+                waiting += np.array_split(texts, 2)
+                if torch.accelerator.is_available():
+                    torch.accelerator.empty_cache()
+
+    def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
+        """The vectors; None where they were too many at once."""
+        try:
+            return self._vectors(store, texts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(texts) == 1:
+                raise ConfigError(
+                    f"out of memory: not enough for one text of {store.lengths[texts[0]]} tokens; lower"
+                    " max_length or take a smaller model"
+                ) from error
+            return None
+
+    def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
+        batch = store.batch(texts)
+        tokens = upload(batch["input_ids"], self.device)
+        found: torch.Tensor = self.model(tokens, batch["lengths"], batch["pieces"])
+        return found
+
+
+def _arrived(
+    coming: Iterable[tuple[np.ndarray, torch.Tensor]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Texts and their vectors on the host, each once the device has the next batch to work on."""
+    before: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    for texts, vectors in coming:
+        before.append((texts, download(vectors)))
+        if len(before) > 1:
+            done, wait = before.pop(0)
+            yield done, wait()
+    yield from ((texts, wait()) for texts, wait in before)
+
+
+def _best_device() -> torch.device:
+    if torch.accelerator.is_available():
+        return torch.accelerator.current_accelerator() or torch.device("cpu")
+    return torch.device("cpu")
+
+
+def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        return torch.bfloat16 if has_bf16(device) else torch.float32
+    if precision not in _DTYPES:
+        raise ConfigError(f"precision {precision!r}: expected auto, {', '.join(_DTYPES)}")
+    return _DTYPES[precision]
+
+
+def _stored_settings(folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        return read_sentence_transformers(folder)
+    stored = read_object(path)
+    if stored.pop("format", None) != _FORMAT:
+        raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
+    try:
+        return load_settings(EncoderSettings, below=stored).model_dump()
+    except ConfigError as error:
+        raise DataError(f"{error}; copy the model again", path=path) from error
+
+
+def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
+    recurrent = hasattr(backbone, "forward_packed")
+    pooling: str = settings.pooling
+    if pooling == "auto":
+        pooling = "cells" if recurrent else default_pooling(backbone)
+    if pooling == "cells" and not recurrent:
+        raise ConfigError("pooling cells: only a Recurrent Attention Network has them; use avg or cls")
+    if pooling == "first-last-avg" and recurrent:
+        raise ConfigError("pooling first-last-avg: a Recurrent Attention Network gives its last layer only")
+    limit = _limit(backbone)
+    if settings.max_length is not None and limit is not None and settings.max_length > limit:
+        raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
+    return settings.model_copy(
+        update={"pooling": pooling, "max_length": settings.max_length or min(limit or _LONGEST, _LONGEST)}
+    )
+
+
+def _limit(backbone: PreTrainedModel) -> int | None:
+    """The most tokens that the backbone has positions for; None where it has no such limit."""
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    return None if positions is None else int(positions) - position_offset(backbone)
+
+
+def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    """A copy that lower-cases texts first, and still does when it is saved and loaded."""
+    from tokenizers import normalizers
+
+    raw = copy.deepcopy(raw_tokenizer(tokenizer))
+    first = [normalizers.Lowercase()]
+    raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
+    return generic_tokenizer(tokenizer, raw)
+
+
+def _holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
+    whole = tokenizer.backend_tokenizer.to_str()
+    return "prompt_prefix" in whole or "prompt_suffix" in whole

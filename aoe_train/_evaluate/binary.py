@@ -1,0 +1,178 @@
+"""How well cosines tell pairs of label 1 from pairs of label 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from aoe_train._evaluate.correlation import Correlation, correlation
+from aoe_train._evaluate.resample import Judged
+from pairkit.errors import DataError
+
+
+class Thresholds(NamedTuple):
+    """Cosines from which on a pair is taken to be of label 1, for the best F1 and for the best accuracy."""
+
+    f1: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Binary(Judged):
+    """Cosines against labels of 0 and 1.
+
+    `spearman` is in [-1, 1], the thresholds are cosines, all others are in [0, 1]:
+
+    * `roc_auc`: how often the pair of label 1 has the larger cosine of two; a tie counts half.
+    * `average_precision`: precision at each cosine, weighted by what recall gains there.
+    * `f1`, `accuracy`: at thresholds that were chosen on other pairs, which stand beside them as
+      `f1_threshold`, `accuracy_threshold`; all four only where there are such thresholds.
+    * `best_f1`, `best_accuracy`: at the thresholds that suit these very pairs best, so they flatter. The
+      thresholds are chosen once, on the pairs as they are, and kept in resamples: intervals and comparisons
+      hold for these thresholds, and say nothing of how sure the choice is.
+
+    Attributes:
+        cosines: (pair,), not constant.
+        labels: (pair,), 0 or 1, both of them there.
+        thresholds: Chosen on other pairs.
+    """
+
+    cosines: np.ndarray
+    labels: np.ndarray
+    thresholds: Thresholds | None = None
+
+    @property
+    def n(self) -> int:
+        """Pairs."""
+        return len(self.labels)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """All metrics, pairs weighted by the counts; NaN for draws without one of the labels."""
+        curve = self._curve(counts)
+        return {
+            "spearman": self._correlation.spearman(counts),
+            "roc_auc": curve.roc_auc(),
+            "average_precision": curve.average_precision(),
+            **self._at_thresholds(counts),
+            "best_f1": curve.f1()[:, self._best[0]],
+            "best_accuracy": curve.accuracy()[:, self._best[1]],
+        }
+
+    def best_thresholds(self) -> Thresholds:
+        """Halfway between the cosines that the best threshold parts; the highest where several are best."""
+        cosines = self.cosines[self._order][self._ends]
+        limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
+        limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # nothing reaches the first
+        return Thresholds(*(float(limits[place]) for place in self._best))
+
+    def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        if self.thresholds is None:
+            return {}
+        positive = self.labels == 1
+        above, accepted = (self.cosines >= limit for limit in self.thresholds)
+        hits = counts @ (above & positive)
+        both = counts @ above + counts @ positive  # 2 TP + FP + FN
+        ones = np.ones(len(counts))
+        return {
+            "f1": _ratio(2 * hits, both),
+            "accuracy": counts @ (accepted == positive) / counts.sum(axis=1),
+            "f1_threshold": self.thresholds.f1 * ones,
+            "accuracy_threshold": self.thresholds.accuracy * ones,
+        }
+
+    def _curve(self, counts: np.ndarray) -> _Curve:
+        """What each threshold lets through, were pairs to stand as often as the counts say."""
+        ordered = counts[:, self._order]
+        positive = self.labels[self._order] == 1
+        true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, ~positive))
+        start = np.zeros((len(counts), 1))
+        return _Curve(np.hstack([start, true]), np.hstack([start, false]))
+
+    @cached_property
+    def _best(self) -> tuple[int, int]:
+        """Which of the curve's thresholds give the best F1 and the best accuracy, each pair counting once."""
+        curve = self._curve(np.ones((1, self.n)))
+        return int(curve.f1()[0].argmax()), int(curve.accuracy()[0].argmax())
+
+    @cached_property
+    def _correlation(self) -> Correlation:
+        return Correlation(self.cosines, self.labels)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """The pairs, largest cosine first."""
+        return np.argsort(-self.cosines, kind="stable")
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """The last place of each distinct cosine in that order: no threshold parts equal ones."""
+        return np.flatnonzero(np.diff(self.cosines[self._order], append=-np.inf))
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Pairs at or above each threshold, (draw, threshold); the first threshold lets none through.
+
+    Attributes:
+        true: Those of label 1.
+        false: Those of label 0.
+    """
+
+    true: np.ndarray
+    false: np.ndarray
+
+    def roc_auc(self) -> np.ndarray:
+        """(draw,), the area under the curve by trapezia."""
+        area = (np.diff(self.false) * (self.true[:, 1:] + self.true[:, :-1]) / 2).sum(axis=1)
+        return _ratio(area, self.true[:, -1] * self.false[:, -1])
+
+    def average_precision(self) -> np.ndarray:
+        """(draw,), the area under the precision by steps of recall."""
+        gained = np.diff(self.true)
+        through = (self.true + self.false)[:, 1:]
+        precision = np.divide(self.true[:, 1:], through, out=np.zeros_like(through), where=through > 0)
+        return _ratio((gained * precision).sum(axis=1), self.true[:, -1])
+
+    def f1(self) -> np.ndarray:
+        """(draw, threshold)."""
+        return _ratio(2 * self.true, self.true + self.false + self.true[:, -1:])
+
+    def accuracy(self) -> np.ndarray:
+        """(draw, threshold)."""
+        right = self.true + self.false[:, -1:] - self.false
+        share: np.ndarray = right / (self.true[:, -1:] + self.false[:, -1:])
+        return share
+
+
+def binary(
+    cosines: np.ndarray, labels: np.ndarray, where: str, thresholds: Thresholds | None = None
+) -> Binary:
+    """Cosines and labels of 0 and 1 that can be told apart or not.
+
+    Args:
+        cosines: (pair,)
+        labels: (pair,)
+        where: The task, for messages.
+        thresholds: Chosen on other pairs.
+
+    Raises:
+        DataError: Other labels, or as `correlation` does.
+    """
+    other = labels[(labels != 0) & (labels != 1)]
+    if len(other):
+        raise DataError(
+            f"found the label {other[0]:g}, expected 0 and 1 only; score graded pairs with `aoe evaluate"
+            " --data`, without a suite",
+            path=where,
+        )
+    correlation(cosines, labels, where)
+    return Binary(cosines, labels, thresholds)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """`part` / `whole`; NaN where `whole` is 0."""
+    found: np.ndarray = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    return found

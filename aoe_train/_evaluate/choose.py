@@ -1,0 +1,78 @@
+"""From what a person asks for to the tasks of each suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aoe_train._evaluate.pairs import read_pair_task
+from aoe_train._evaluate.suites import SUITES
+from aoe_train._evaluate.suites.gis import read_gis_task
+from aoe_train._evaluate.tasks import NoTaskHere, Split, Task, find_tasks
+from pairkit.errors import ConfigError, DataError
+
+ALL = "all"
+_READERS: Mapping[str, Callable[[str, Split | None], Task]] = {"sts": read_pair_task, "gis": read_gis_task}
+"""The suites that judge any dataset of pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be judged.
+
+    Attributes:
+        tasks: By suite.
+        missing: What was left out, with the reason.
+    """
+
+    tasks: Mapping[str, Sequence[Task]]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def choose_pairs(suite: str, data: str, split: Split | None) -> Chosen:
+    """A dataset of one's own, judged as a suite judges pairs.
+
+    Raises:
+        ConfigError: A suite that judges no pairs, or no such dataset.
+        DataError: Not readable as pairs.
+        RemoteError: The hub could not be asked.
+    """
+    if suite not in _READERS:
+        raise ConfigError(
+            f"--data: pairs of your own are judged as --suite {' or '.join(_READERS)}, not {suite}"
+        )
+    return Chosen({suite: [_READERS[suite](data, split)]})
+
+
+def choose_tasks(suite: str, data_dir: Path, names: Sequence[str], split: Split) -> Chosen:
+    """The tasks of a suite, or of all suites, that a data folder has.
+
+    Args:
+        suite: Its name, or `all`.
+        data_dir: Where the suites' files are.
+        names: Only these tasks.
+        split: Which part of them.
+
+    Raises:
+        ConfigError: No such suite or task, or one that lacks a library.
+        DataError: A damaged file, or nothing there.
+    """
+    if suite != ALL:
+        if suite not in SUITES:
+            raise ConfigError(f"--suite {suite}: expected {', '.join(SUITES)}, mteb or {ALL}")
+        tasks, missing = find_tasks(SUITES[suite](), data_dir, names=names, split=split)
+        return Chosen({suite: tasks}, missing)
+    if names:
+        raise ConfigError(f"--task chooses among the tasks of one suite; give that instead of --suite {ALL}")
+    found: dict[str, Sequence[Task]] = {}
+    left_out: dict[str, str] = {}
+    for name, make in SUITES.items():
+        try:
+            found[name], missing = find_tasks(make(), data_dir, split=split)
+        except NoTaskHere as error:
+            missing = {name: str(error)}
+        left_out |= missing
+    if not found:
+        raise DataError(f"holds no task of any suite ({', '.join(SUITES)})", path=data_dir)
+    return Chosen(found, left_out)

@@ -1,0 +1,91 @@
+"""One figure for how well a model does on held-out examples, whatever kind they are of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from aoe_train._evaluate.correlation import correlation
+from aoe_train._evaluate.vectors import ROUNDING, Encode, pair_cosines, unit
+from pairkit.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from aoe_train._records import Examples
+
+_BLOCK = 128
+
+
+class DevMetric(NamedTuple):
+    """A figure to choose the best checkpoint by: larger is better, at most 1.
+
+    `spearman` for labelled pairs, `triplet_accuracy` for triplets, `mrr` (mean reciprocal rank) for positives
+    alone.
+    """
+
+    name: str
+    value: float
+
+
+def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
+    """Score held-out examples; each distinct text is encoded once.
+
+    Raises:
+        ConfigError: Single texts, about which nothing is known that could be scored.
+        DataError: No examples, constant labels, constant cosines, or vectors with NaN.
+    """
+    if examples.kind == "single":
+        raise ConfigError(
+            "held-out data of single texts can't be scored; give pairs with labels or positives"
+        )
+    if not len(examples):
+        raise DataError("the held-out data has no examples")
+    vectors = encode(examples.texts)
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            "the model gives held-out texts vectors that are not numbers (NaN, infinity); if it has just been"
+            " trained, lower --lr"
+        )
+    if examples.kind == "triplet":
+        return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows))
+    if examples.labels is None:
+        return DevMetric("mrr", mean_reciprocal_rank(vectors, examples.rows))
+    cosines = pair_cosines(vectors, examples.rows)
+    return DevMetric("spearman", correlation(cosines, examples.labels, "held-out data").scores()["spearman"])
+
+
+def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray) -> float:
+    """Share of (anchor, positive, negative) whose anchor is nearer to the positive; a tie is a miss.
+
+    Args:
+        vectors: (text, dim)
+        triplets: (row, 3), indices into `vectors`.
+    """
+    to_positive, to_negative = (pair_cosines(vectors, triplets[:, [0, other]]) for other in (1, 2))
+    return float((to_positive > to_negative + ROUNDING).mean())
+
+
+def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray) -> float:
+    """Mean over (anchor, positive) of 1 / the positive's rank by cosine among the positives of all rows.
+
+    The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
+    model that tells no text from another scores low.
+
+    Args:
+        vectors: (text, dim)
+        pairs: (row, 2), indices into `vectors`.
+    """
+    candidates, column = np.unique(pairs[:, 1], return_inverse=True)
+    anchors, row = np.unique(pairs[:, 0], return_inverse=True)
+    towards = unit(vectors[candidates]).T
+    ranks = np.empty(len(pairs))
+    for start in range(0, len(anchors), _BLOCK):
+        block = anchors[start : start + _BLOCK]
+        cosines = unit(vectors[block]) @ towards
+        mine = np.flatnonzero((row >= start) & (row < start + _BLOCK))
+        own, positive = row[mine] - start, column[mine]
+        of_positive = cosines[own, positive]
+        cosines[own, positive] = -np.inf
+        cosines[block[:, None] == candidates] = -np.inf
+        ranks[mine] = 1 + (cosines[own] >= of_positive[:, None] - ROUNDING).sum(axis=1)
+    return float((1 / ranks).mean())

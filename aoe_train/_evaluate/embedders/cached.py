@@ -1,0 +1,122 @@
+"""Each text encoded once: within a call, and with a store in all runs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._evaluate.embedders.vector_store import VectorStore
+from pairkit.errors import DataError
+from pairkit.terminal import progress, say
+
+_TEXTS, _CHARACTERS = 2048, 400_000  # encoded between two writings: seconds of work that a kill may cost
+_PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
+_APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
+
+
+class CachedEmbedder:
+    """Another embedder that repeats nothing and shows how far it is; see `Embedder`.
+
+    A store holds the vector of one fixed text, by which a model is known again before the first of its kept
+    vectors is used; those of another model by the same identity are forgotten.
+    """
+
+    def __init__(self, embedder: Embedder, store: VectorStore | None, *, quiet: bool = False) -> None:
+        """Wrap it.
+
+        Args:
+            embedder: Makes the vectors.
+            store: Keeps them; None repeats the work in each call.
+            quiet: No progress bar, no notes.
+        """
+        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
+        self._embedder, self._store, self._quiet = embedder, store, quiet
+        self._dim: int | None = None  # known once the model has been known again
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """Vectors, float32 (text, dim); what is new is kept batch by batch, so that a killed run goes on.
+
+        Raises:
+            DataError: See the embedder; or its vectors change their length; or the store is damaged.
+            ConfigError: The store can't be written.
+            RemoteError: See the embedder.
+        """
+        if not texts:
+            return np.empty((0, 0), np.float32)
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        matrix, missing = self._known(rows)
+        with progress(quiet=self._quiet) as bar:
+            task = bar.add_task(
+                f"encode with {self.name}", total=len(rows), completed=len(rows) - len(missing), note=""
+            )
+            for batch in _batches(sorted(missing, key=len, reverse=True)):
+                vectors = self._embedder.encode(batch)
+                if matrix is None:
+                    matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
+                if vectors.shape != (len(batch), matrix.shape[1]):
+                    raise DataError(
+                        f"{self.name}: {len(batch)} texts got vectors of shape {vectors.shape}; expected one"
+                        f" each of {matrix.shape[1]} numbers, as before; run it again with --no-cache"
+                    )
+                if self._store is not None:
+                    self._store.keep(batch, vectors)
+                matrix[[rows[text] for text in batch]] = vectors
+                bar.advance(task, len(batch))
+        if matrix is None:  # for mypy: without a store all texts are missing
+            return np.empty((0, 0), np.float32)
+        return matrix if len(rows) == len(texts) else matrix[[rows[text] for text in texts]]
+
+    def _known(self, rows: Mapping[str, int]) -> tuple[np.ndarray | None, list[str]]:
+        """Vectors (text, dim), of which only what the store has is filled in, and the texts that it lacks."""
+        texts = list(rows)
+        if self._store is None:
+            return None, texts
+        if self._dim is None:
+            self._dim = self._recognise(self._store)
+        matrix, missing = np.empty((len(rows), self._dim), np.float32), []
+        for start in range(0, len(texts), _TEXTS):
+            asked = texts[start : start + _TEXTS]
+            found = self._store.find(asked)
+            if any(len(vector) != self._dim for vector in found.values()):
+                self._forget(self._store, "vectors of several lengths are kept of it")
+                return matrix, texts
+            for text, vector in found.items():
+                matrix[rows[text]] = vector
+            missing += [text for text in asked if text not in found]
+        return matrix, missing
+
+    def _recognise(self, store: VectorStore) -> int:
+        """How many numbers a vector has; what is kept of another model is forgotten."""
+        (now,) = self._embedder.encode([_PROBE])
+        kept = store.find([_PROBE]).get(_PROBE)
+        if kept is None:
+            store.clear()  # nothing is there, or nobody knows of which model
+            store.keep([_PROBE], now[None])
+        elif not _alike(now, kept):
+            self._forget(store, "gives other vectors than those kept of it")
+            store.keep([_PROBE], now[None])
+        return len(now)
+
+    def _forget(self, store: VectorStore, why: str) -> None:
+        say(f"{self.name}: {why}, which are forgotten", quiet=self._quiet)
+        store.clear()
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.shape != other.shape:
+        return False
+    return bool(np.linalg.norm(one - other) <= _APART * np.linalg.norm(other))
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    """Some texts at a time, of which long ones make fewer."""
+    start = characters = 0
+    for place, text in enumerate(texts):
+        characters += len(text)
+        if place - start == _TEXTS or (place > start and characters > _CHARACTERS):
+            yield texts[start:place]
+            start, characters = place, len(text)
+    if start < len(texts):
+        yield texts[start:]

@@ -1,0 +1,80 @@
+"""From what a person names to something that encodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aoe_train._evaluate.embedders.cached import CachedEmbedder
+from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
+from aoe_train._evaluate.embedders.vector_store import VectorStore, default_vector_dir
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aoe_train._settings import Precision
+
+
+def open_embedder(
+    model: str,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: Precision = "auto",
+    cache: bool = True,
+    quiet: bool = False,
+) -> Embedder:
+    """A model to be judged, each of whose texts is encoded once.
+
+    Args:
+        model: A folder of ours, of sentence-transformers or of transformers, a hub id, `minilm`, or a model's
+            name at the endpoint.
+        endpoint: The server that has it; None: it is here.
+        precision: Of weights and computation of a model on this machine.
+        cache: Keep vectors on disk, and take those that are there.
+        quiet: No progress bar.
+
+    Raises:
+        ConfigError: No such model, no such address, or a precision for an endpoint.
+        DataError: A damaged model.
+        RemoteError: The hub could not be reached.
+    """
+    if endpoint is not None:
+        embedder = _open_endpoint(model, endpoint, precision)
+    else:
+        embedder = _open_local(model, precision)
+    store = VectorStore(default_vector_dir(), embedder.identity) if cache else None
+    return CachedEmbedder(embedder, store, quiet=quiet)
+
+
+def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embedder:
+    from aoe_train._evaluate.embedders.endpoint import EndpointEmbedder
+
+    if precision != "auto":
+        raise ConfigError(f"--precision {precision}: an endpoint chooses its own; leave it out")
+    return EndpointEmbedder(model, endpoint)
+
+
+def _open_local(model: str, precision: Precision) -> Embedder:
+    from aoe_train._backbones.load import find_folder
+    from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.embedders.local import LocalEmbedder
+    from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+    folder = find_folder(model)
+    refusal = _why_not_ours(folder)
+    if refusal is not None:
+        return SentenceTransformersEmbedder(folder, model, precision, refusal)
+    return LocalEmbedder(Encoder.load(folder, precision=precision), model)
+
+
+def _why_not_ours(folder: Path) -> ConfigError | None:
+    """What a sentence-transformers folder has that `Encoder` can't compute; None if nothing."""
+    from aoe_train._encoder import SETTINGS_FILE
+    from aoe_train._interchange import read_sentence_transformers
+
+    if (folder / SETTINGS_FILE).is_file():
+        return None
+    try:
+        read_sentence_transformers(folder)
+    except ConfigError as refusal:
+        return refusal
+    return None

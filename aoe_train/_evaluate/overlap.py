@@ -1,0 +1,119 @@
+"""What a test set shares with what a model was trained on, by exact text.
+
+A model folder holds a 64-bit digest of each training text, sorted: enough to ask whether a text that one has
+was among them, and too little to read one from. Letter case and runs of white space make no difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairkit.errors import DataError
+from pairkit.files import write_bytes
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    from aoe_train._evaluate.tasks import Task
+
+DIGESTS_FILE = "training_texts.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How much of a task a model was trained on.
+
+    Attributes:
+        texts: Distinct texts of the judged examples that are training texts.
+        of_texts: Distinct texts.
+        rows: Judged examples all of whose texts are training texts.
+        of_rows: Judged examples.
+    """
+
+    texts: int
+    of_texts: int
+    rows: int
+    of_rows: int
+
+    def to_dict(self) -> dict[str, int]:
+        """As in the JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"trained on {self.rows:,} of its {self.of_rows:,} examples (all their texts) and on"
+            f" {self.texts:,} of its {self.of_texts:,} texts"
+        )
+
+
+def digests(texts: Iterable[str]) -> np.ndarray:
+    """The digests of texts: uint64 (digest,), sorted, each once."""
+    return np.unique(np.fromiter(map(_digest, texts), np.uint64))
+
+
+def write_digests(folder: Path, texts: Iterable[str]) -> None:
+    """Put the digests of training texts into a model folder; equal texts give equal bytes.
+
+    Raises:
+        ConfigError: It can't be written.
+    """
+    file = io.BytesIO()
+    np.save(file, digests(texts))
+    write_bytes(folder / DIGESTS_FILE, file.getvalue())
+
+
+def read_digests(folder: Path) -> np.ndarray | None:
+    """The digests in a model folder, uint64 (digest,); None where it has none.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    path = folder / DIGESTS_FILE
+    if not path.is_file():
+        return None
+    try:
+        # Mapped, as a header may promise more numbers than the file has, or the memory.
+        found = np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # numpy reads a header as Python's own words
+        raise DataError(
+            f"not readable ({one_line(str(error))}); copy the model again, or delete this file", path=path
+        ) from error
+    if found.dtype != np.uint64 or found.ndim != 1:
+        raise DataError("no digests of texts; copy the model again, or delete this file", path=path)
+    return np.asarray(found)
+
+
+def overlap(task: Task, trained: np.ndarray) -> Overlap:
+    """What a task shares with training texts.
+
+    Args:
+        task: Any; one without `rows` is taken to have a row for each of its inputs.
+        trained: Digests, see `digests`.
+    """
+    rows = _rows(task)
+    texts = {text for row in rows for text in row}
+    seen = {text for text in texts if _contains(trained, _digest(text))}
+    return Overlap(len(seen), len(texts), sum(seen.issuperset(row) for row in rows), len(rows))
+
+
+def _rows(task: Task) -> Sequence[Sequence[str]]:
+    rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
+    return [(item,) if isinstance(item, str) else item for item in task.texts] if rows is None else rows
+
+
+def _contains(ordered: np.ndarray, value: int) -> bool:
+    place = np.searchsorted(ordered, np.uint64(value))
+    return bool(place < len(ordered) and ordered[place] == value)
+
+
+def _digest(text: str) -> int:
+    folded = " ".join(text.casefold().split())
+    return int.from_bytes(
+        hashlib.blake2b(folded.encode(errors="surrogatepass"), digest_size=8).digest(), "little"
+    )

@@ -1,0 +1,103 @@
+"""Pairs with labels, scored by how the cosines of their texts follow the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aoe_train._evaluate.correlation import Correlation, correlation
+from aoe_train._evaluate.tasks import Split, Verdict
+from aoe_train._evaluate.vectors import Vectors, pair_cosines
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_pairs
+
+SPLIT_NAMES = {"test": "test", "dev": "validation"}
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Pairs of texts with binary or graded labels.
+
+    Attributes:
+        labels: (pair,), on any scale, larger = more alike.
+        parts: Each part's name and the rows that belong to it.
+    """
+
+    name: str
+    text1: Sequence[str]
+    text2: Sequence[str]
+    labels: np.ndarray
+    parts: Mapping[str, np.ndarray]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Both sides."""
+        return [*self.text1, *self.text2]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """The two texts of each pair."""
+        return list(zip(self.text1, self.text2, strict=True))
+
+    def judge(self, vectors: Vectors) -> Verdict:
+        """Spearman and Pearson over all pairs at once (SentEval's "all" setting), and part by part.
+
+        Raises:
+            DataError: Fewer than two pairs, labels or cosines that are all alike, or NaN.
+        """
+        pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
+        cosines = pair_cosines(vectors.matrix, pairs)
+        whole = correlation(cosines, self.labels, self.name)
+        parts = {name: (self._part(cosines, rows), len(rows)) for name, rows in self.parts.items()}
+        return Verdict(whole, parts)
+
+    def _part(self, cosines: np.ndarray, rows: np.ndarray) -> Correlation | None:
+        try:
+            return correlation(cosines[rows], self.labels[rows], self.name)
+        except DataError:  # a part of few pairs may well have labels that are all alike
+            return None
+
+
+def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") -> PairTask:
+    """A task of text1, text2 and label, in parts if the frame has `part_column`."""
+    parts = {}
+    if part_column in frame.columns:
+        column = frame[part_column].to_numpy()
+        parts = {part: np.flatnonzero(column == part) for part in dict.fromkeys(column.tolist())}
+    return PairTask(
+        name,
+        frame["text1"].to_list(),
+        frame["text2"].to_list(),
+        frame["label"].cast(pl.Float64).to_numpy(),
+        parts,
+    )
+
+
+def read_pair_task(
+    source: str, split: Split | None = None, *, label_values: Mapping[str, float] | None = None
+) -> PairTask:
+    """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them.
+
+    Args:
+        source: A dataset's folder, a file or a hub name.
+        split: The part of a dataset to take, `test` unless told; a single file is taken whole.
+        label_values: Words, or other marks, to numbers.
+
+    Raises:
+        ConfigError: No such source, or a split of a single file.
+        DataError: Not readable as pairs, or without such a split.
+        RemoteError: The hub could not be asked.
+    """
+    path = Path(source)
+    name = path.resolve().name if path.exists() else path.name
+    if not path.is_file():
+        wanted = SPLIT_NAMES[split or "test"]
+        return pair_task(name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted])
+    if split is not None:
+        raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
+    (frame,) = read_pairs(source, label_values=label_values).splits.values()
+    return pair_task(name, frame)

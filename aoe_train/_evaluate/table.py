@@ -1,0 +1,143 @@
+"""The figures as tables, for the terminal and for Markdown; all times 100, as in papers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aoe_train._evaluate.resample import Comparison, Interval
+from aoe_train._evaluate.score import Score
+from aoe_train._evaluate.tasks import Result
+
+_MOST_COLUMNS = 3  # metrics that stand side by side with their intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Headings and rows of text; the first column names what the others tell of."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def figures(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
+    """The model's figures: a row a task, or a row a task and metric where there are many metrics.
+
+    Args:
+        scores: By task.
+        subsets: Give a task's parts too.
+    """
+    metrics = _metrics(scores)
+    wide = len(metrics) <= _MOST_COLUMNS
+    leak = any(score.overlap and score.overlap.texts for score in scores.values())
+    headings = ["task", *(metrics if wide else ("metric", "figure")), "n", *(["trained on"] if leak else [])]
+    rows: list[list[str]] = []
+    for name, score in scores.items():
+        tail = [f"{score.result.n:,}", *([_seen(score)] if leak else [])]
+        rows += (
+            [[name, *_row(score.result, metrics), *tail]]
+            if wide
+            else [[name, metric, cell, *tail] for metric, cell in _cells(score.result)]
+        )
+        for part, found in score.result.subsets.items() if subsets else ():
+            tail = [f"{found.n:,}", *([""] if leak else [])]
+            rows += (
+                [[f"  {part}", *_row(found, metrics), *tail]]
+                if wide
+                else [[f"  {part}", metric, cell, *tail] for metric, cell in _cells(found)]
+            )
+    if wide and len(scores) > 1:
+        means = mean_figures([score.result for score in scores.values()])
+        row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
+        rows.append([*row, *[""] * (len(headings) - len(row))])
+    return Grid(headings, rows)
+
+
+def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | None:
+    """How far a model is ahead of its rival; None if there is none.
+
+    Args:
+        scores: By task.
+        one: The model's name.
+        other: The rival's.
+    """
+    rows = [
+        [
+            name,
+            metric,
+            _times_100(value),
+            _times_100(score.rival.scores.get(metric)),
+            *_ahead(score.comparisons.get(metric)),
+        ]
+        for name, score in scores.items()
+        if score.rival is not None
+        for metric, value in score.result.scores.items()
+    ]
+    return Grid(["task", "metric", one, other, "difference", "p"], rows) if rows else None
+
+
+def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
+    """Several models: a row a model, a column a task, with the task's first metric.
+
+    Args:
+        scores: By model and task; every model has the same tasks.
+    """
+    tasks = {name: next(iter(score.result.scores), "") for name, score in next(iter(scores.values())).items()}
+    rows = [
+        [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in tasks.items())]
+        for model, found in scores.items()
+    ]
+    return Grid(["model", *(f"{task}, {metric}" for task, metric in tasks.items())], rows)
+
+
+def mteb_figures(found: Mapping[str, Mapping[str, Any]]) -> Grid:
+    """What the mteb library says, a row a task: its main score.
+
+    Args:
+        found: See `run_mteb`.
+    """
+    rows = [[name, told["metric"], _times_100(told["main_score"])] for name, told in found.items()]
+    return Grid(["task", "metric", "figure"], rows)
+
+
+def mean_figures(results: Sequence[Result]) -> dict[str, float]:
+    """The mean of each metric that all results have."""
+    shared = [metric for metric in results[0].scores if all(metric in found.scores for found in results)]
+    return {metric: sum(found.scores[metric] for found in results) / len(results) for metric in shared}
+
+
+def _metrics(scores: Mapping[str, Score]) -> list[str]:
+    return list(dict.fromkeys(metric for score in scores.values() for metric in score.result.scores))
+
+
+def _row(result: Result, metrics: Sequence[str]) -> list[str]:
+    cells = dict(_cells(result))
+    return [cells.get(metric, "–") for metric in metrics]
+
+
+def _cells(result: Result) -> Iterator[tuple[str, str]]:
+    for metric, value in result.scores.items():
+        yield metric, _times_100(value) + _bounds(result.intervals.get(metric))
+
+
+def _ahead(comparison: Comparison | None) -> tuple[str, str]:
+    if comparison is None:
+        return "–", "–"
+    return (
+        f"{100 * comparison.difference:+.2f}{_bounds(comparison.interval, digits=2)}",
+        f"{comparison.p:.3f}",
+    )
+
+
+def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
+    return "" if interval is None else f" [{100 * interval.low:.{digits}f}, {100 * interval.high:.{digits}f}]"
+
+
+def _seen(score: Score) -> str:
+    return "–" if score.overlap is None else f"{score.overlap.rows / score.overlap.of_rows:.1%}"
+
+
+def _times_100(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.2f}"

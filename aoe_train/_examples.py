@@ -1,0 +1,90 @@
+"""Training rows from whatever holds them, each distinct text once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aoe_train._records import Examples, Kind
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_rows, split_names
+
+
+def read_examples(
+    source: str | Path,
+    *,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    label_values: Mapping[str, float] | None = None,
+    limit: int | None = None,
+) -> Examples:
+    """Read rows to train or to evaluate on.
+
+    What the columns are says what the rows mean: a label of 0 and 1 throughout makes `binary` pairs, other
+    numbers `graded` ones; anchor and positive make `positive`, a negative beside them `triplet`; a lone text
+    column or a text file makes `single`.
+
+    Args:
+        source: What `pairkit.reader.read_rows` reads; of a pair dataset's folder, its `positive` or `triplet`
+            folder gives those rows instead.
+        split: Default: `train`, or the only one there is.
+        columns: Roles to the source's names of columns; by default recognised.
+        label_values: Words to numbers, for labels that are words.
+        limit: Only so many first rows.
+
+    Raises:
+        ConfigError: No such source, a bad mapping or limit, or several splits and none of them `train`.
+        DataError: No rows, or one that can't be used; with file and row.
+        RemoteError: The hub could not be asked.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit {limit}: expected 1 or more rows")
+    chosen = split or _default_split(source)
+    (frame,) = read_rows(source, columns=columns, split=chosen, label_values=label_values).values()
+    if not frame.height:
+        raise DataError("no rows; expected at least one", path=source)
+    kind = _kind(frame)
+    return _distinct(frame.head(limit) if limit else frame, kind)
+
+
+def check_labels(examples: Examples, source: str | Path) -> None:
+    """Refuse labels that rank nothing, for objectives that learn from one pair being more alike than another.
+
+    Raises:
+        DataError: All labels are the same.
+    """
+    labels = examples.labels
+    if labels is not None and (labels == labels[0]).all():
+        raise DataError(
+            f"all {len(labels)} labels are {labels[0]:g}; this objective needs two different ones (bare"
+            " positives, as anchor and positive, train with ibn or contrastive)",
+            path=source,
+        )
+
+
+def _default_split(source: str | Path) -> str:
+    splits = split_names(source)
+    if len(splits) > 1 and "train" not in splits:
+        raise ConfigError(f"{source}: has the splits {', '.join(splits)}; say which")
+    return splits[0]  # train comes first
+
+
+def _kind(frame: pl.DataFrame) -> Kind:
+    if "label" in frame.columns:
+        return "binary" if frame["label"].dtype == pl.Int64 else "graded"
+    if "text" in frame.columns:
+        return "single"
+    return "triplet" if "negative" in frame.columns else "positive"
+
+
+def _distinct(frame: pl.DataFrame, kind: Kind) -> Examples:
+    columns = [frame[name].to_list() for name in frame.columns if name != "label"]
+    numbers: dict[str, int] = {}
+    in_rows = chain.from_iterable(zip(*columns, strict=True))
+    flat = np.fromiter((numbers.setdefault(text, len(numbers)) for text in in_rows), np.int64)
+    labels = frame["label"].cast(pl.Float32).to_numpy() if "label" in frame.columns else None
+    return Examples(list(numbers), flat.reshape(-1, len(columns)), labels, kind)

@@ -1,0 +1,163 @@
+"""The encoder as one ONNX graph: input_ids and attention_mask in, sentence_embedding out."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from aoe_train._backbones.load import quietly
+from aoe_train._interchange import is_ran
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from jaxtyping import Float, Int
+    from transformers import PreTrainedModel
+
+    from aoe_train._settings import EncoderSettings
+
+GRAPH = "model.onnx"
+_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+_INPUTS = ("input_ids", "attention_mask")
+
+
+class PaddedEncoder(nn.Module):
+    """Backbone, pooling and normalisation over texts that are padded on the right."""
+
+    def __init__(self, backbone: PreTrainedModel, pooling: str, *, normalize: bool) -> None:
+        super().__init__()
+        self.backbone, self.pooling, self.normalize = backbone, pooling, normalize
+
+    def forward(
+        self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
+    ) -> Float[Tensor, "text dim"]:
+        """One vector a text; `attention_mask` is 1 on tokens and 0 on padding."""
+        layers = self.pooling == "first-last-avg"
+        output = self.backbone(
+            input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers, return_dict=True
+        )
+        tokens = (
+            (output.hidden_states[1] + output.hidden_states[-1]) / 2 if layers else output.last_hidden_state
+        )
+        vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
+        return nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
+
+
+def pool_padded(
+    tokens: Float[Tensor, "text token dim"], mask: Int[Tensor, "text token"], pooling: str
+) -> Float[Tensor, "text dim"]:
+    """Pool as `aoe_train._pooling` does, in operations that a graph of any length can hold."""
+    real = mask.unsqueeze(-1).to(tokens.dtype)
+    first = tokens[:, 0]
+    if pooling == "cls":
+        return first
+    if pooling == "max":
+        return tokens.masked_fill(real == 0, -torch.inf).amax(dim=1)
+    if pooling == "last":
+        end = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, tokens.shape[-1])
+        return tokens.gather(1, end).squeeze(1)
+    mean = (tokens * real).sum(dim=1) / real.sum(dim=1)
+    return (first + mean) / 2 if pooling in ("cls-avg", "cls-last-avg") else mean
+
+
+def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
+    """Write `model.onnx` and the tokenizer's files into `folder`.
+
+    The graph takes any number of texts of any length; its weights are float32.
+
+    Args:
+        folder: Where to.
+        model: A model folder without adapters.
+        settings: That model's, resolved.
+
+    Raises:
+        ConfigError: a package is missing, or the model can't be a graph.
+    """
+    from transformers import AutoModel, AutoTokenizer
+
+    require_onnx()
+    _refuse_loops(model, settings)
+    # Read afresh: an encoder's backbone may have been changed to run without padding.
+    with quietly():
+        backbone = AutoModel.from_pretrained(
+            model,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
+    if getattr(backbone.config, "use_cache", False):
+        backbone.config.use_cache = False
+    _trace(PaddedEncoder(backbone, settings.pooling, normalize=settings.normalize).eval(), folder / GRAPH)
+    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+    tokenizer.model_max_length = settings.max_length
+    tokenizer.save_pretrained(folder)
+
+
+def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
+    if settings.long_text != "truncate":
+        reason = f"it reads long texts by {settings.long_text}, and a graph reads one window"
+    elif is_ran(model):
+        reason = "its memory is updated as often as a text is long, and a graph has a fixed number of steps"
+    else:
+        return
+    raise ConfigError(f"this model can't be an ONNX graph: {reason}; use --format sentence-transformers")
+
+
+def require_onnx() -> None:
+    """Check that everything ONNX needs is installed.
+
+    Raises:
+        ConfigError: names what is not.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install {' '.join(missing)}`")
+
+
+def onnx_encoder(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
+    """What encodes texts by a folder's graph with onnxruntime, on the CPU."""
+    import onnxruntime
+    from transformers import AutoTokenizer
+
+    session = onnxruntime.InferenceSession(folder / GRAPH, providers=["CPUExecutionProvider"])
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        tokens = tokenizer(list(texts), padding=True, truncation=True, return_tensors="np")
+        vectors: np.ndarray = session.run(None, {name: tokens[name].astype("int64") for name in _INPUTS})[0]
+        return vectors
+
+    return encode
+
+
+def _trace(model: PaddedEncoder, path: Path) -> None:
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    mask = ids.clone()
+    mask[0, 5:] = 0
+    shape = {0: torch.export.Dim("text"), 1: torch.export.Dim("token")}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                model,
+                (ids, mask),
+                path,
+                input_names=_INPUTS,
+                output_names=["sentence_embedding"],
+                dynamic_shapes=(shape, shape),
+                dynamo=True,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        raise ConfigError(
+            f"{type(model.backbone).__name__} can't be traced into a graph of any length ({error}); "
+            "use --format sentence-transformers"
+        ) from error

@@ -1,0 +1,101 @@
+"""Pairs with gold scores, and what a model makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aoe_train._evaluate.correlation import correlation
+from aoe_train._evaluate.pairs import SPLIT_NAMES
+from aoe_train._evaluate.vectors import Encode, Vectors, pair_cosines
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_pairs
+from pairkit.tables import is_table
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Pairs and what people say of them.
+
+    Attributes:
+        name: The source's last part.
+        labels: float64 (pair,), larger = more alike, not constant.
+    """
+
+    name: str
+    text1: list[str]
+    text2: list[str]
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model's vectors of the pairs' texts.
+
+    Attributes:
+        vectors: float32 (text, dim), one row for each distinct text.
+        pairs: int64 (pair, 2), rows of `vectors`.
+        cosines: float64 (pair,)
+    """
+
+    gold: Gold
+    vectors: np.ndarray
+    pairs: np.ndarray
+    cosines: np.ndarray
+
+
+def read_gold(source: str, split: str | None = None) -> Gold:
+    """Labelled pairs from anywhere that `pairkit.reader.read_pairs` reads.
+
+    Args:
+        source: A dataset's folder, a file or a hub name.
+        split: `test` (the default) or `dev` of a dataset; a single file is taken whole.
+
+    Raises:
+        ConfigError: No such source, or a split of a single file.
+        DataError: Not readable as pairs, no such split, or labels that don't differ.
+        RemoteError: The hub could not be asked.
+    """
+    path = Path(source)
+    one_file = path.is_file() or (is_table(path) and not path.is_dir())
+    if one_file and split is not None:
+        raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
+    wanted = None if one_file else SPLIT_NAMES[split or "test"]
+    (frame,) = read_pairs(source, split=wanted).splits.values()
+    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
+    if len(np.unique(labels)) < 2:
+        said = f"every label is {labels[0]:g}" if len(labels) else "there are no pairs"
+        raise DataError(f"{said}; figures by gold score need labels that differ", path=source)
+    name = path.resolve().name if path.exists() else path.name
+    return Gold(name, frame["text1"].to_list(), frame["text2"].to_list(), labels)
+
+
+def score(encode: Encode, gold: Gold) -> Scored:
+    """Encode each distinct text once, and compare the texts of each pair.
+
+    Raises:
+        DataError: Vectors that are not numbers, or that all are alike.
+    """
+
+    def finite(texts: list[str]) -> np.ndarray:
+        vectors = encode(texts)
+        bad = int((~np.isfinite(vectors).all(axis=1)).sum())
+        if bad:
+            raise DataError(
+                f"the model gives {bad:,} of {len(texts):,} texts vectors that are not numbers (NaN,"
+                " infinity); its training has diverged: train it with a lower --lr",
+                path=gold.name,
+            )
+        return vectors
+
+    vectors = Vectors(finite, [gold.text1, gold.text2])
+    pairs = np.stack([vectors.rows(gold.text1), vectors.rows(gold.text2)], axis=1)
+    cosines = pair_cosines(vectors.matrix, pairs)
+    correlation(cosines, gold.labels, gold.name)  # says it, if there is nothing to correlate
+    return Scored(gold, vectors.matrix, pairs, cosines)

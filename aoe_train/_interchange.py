@@ -1,0 +1,207 @@
+"""Model folders that sentence-transformers loads, written and read.
+
+Its own modules can express every pooling there is here, so the other end needs this package only where the
+backbone or the way of reading long texts is ours (`needs_toolkit`). The prompt is in the tokenizer's template
+and needs no module. Names of modules and keys are the old ones, which its latest release knows too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aoe_train._model_folder.files import read_object
+from aoe_train._model_folder.modules import KINDS, read_model, read_modules, read_pooling, read_transformer
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_bytes, write_json
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    from aoe_train._settings import EncoderSettings
+
+_UNLIMITED = 10**9  # tokenizers without a limit say 10^30
+OUR_MODULE = "aoe_train._export.module.ToolkitEncoder"
+_MODES = {
+    "cls": ["cls_token"],
+    "cls-avg": ["cls_token", "mean_tokens"],
+    "cls-last-avg": ["cls_token", "mean_tokens"],
+    "avg": ["mean_tokens"],
+    "first-last-avg": ["mean_tokens"],
+    "max": ["max_tokens"],
+    "last": ["lasttoken"],
+}
+
+
+@dataclass(frozen=True)
+class _Module:
+    """One of sentence-transformers' modules: its class, its settings, its weights."""
+
+    kind: str
+    config: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
+    """Why sentence-transformers can't run this model with its own code; None if it can."""
+    if is_ran(folder):
+        return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
+    if settings.long_text != "truncate":
+        return f"it reads long texts by {settings.long_text}"
+    merged = (folder / "config.json").exists()
+    if not merged and (settings.bidirectional or settings.pooling == "first-last-avg"):
+        return "its folder holds adapters only"
+    return None
+
+
+def is_ran(folder: Path) -> bool:
+    """Whether a model folder's backbone is a Recurrent Attention Network."""
+    return bool(read_object(folder / "config.json").get("model_type") == "ran")
+
+
+def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
+    """Add to a model folder what makes sentence-transformers compute the same vectors from it.
+
+    Args:
+        folder: Has the weights, `config.json` and the tokenizer, whose template holds the prompt.
+        settings: How token vectors become a text's vector; `pooling` is a name, no longer "auto".
+        dim: Numbers in a token's vector.
+
+    Raises:
+        ConfigError: the pooling is unknown, or the folder can't be written.
+    """
+    requirements = {}
+    if needs_toolkit(folder, settings):
+        modules = [_Module(OUR_MODULE)]
+        requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
+    else:
+        modules = [_Module("Transformer"), *_pooling(folder, settings.pooling, dim)]
+        write_json(folder / "sentence_bert_config.json", _transformer(settings))
+    if settings.bidirectional:
+        reason = "Releases before it would hide later tokens without a word."
+        requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
+    if settings.normalize:
+        modules.append(_Module("Normalize"))
+    _write(folder, modules)
+    model: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    write_json(folder / "config_sentence_transformers.json", {**model, "requirements": requirements})
+
+
+def read_sentence_transformers(folder: Path) -> dict[str, Any]:
+    """What a sentence-transformers folder says of how its model encodes.
+
+    Returns:
+        Settings by name: `pooling` and `normalize`; where they are set, `max_length`, `prompt` and
+        `do_lower_case`; nothing for a folder without `modules.json` or one that names our own module.
+
+    Raises:
+        ConfigError: a module or a setting that this package can't compute with.
+    """
+    modules = read_modules(folder)
+    if not modules or modules[0].type == OUR_MODULE:
+        return {}
+    kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
+    expected = ["Transformer", "Pooling", "Normalize"]
+    strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
+    if strange or kinds != expected[: len(kinds)] or len(kinds) < 2:
+        raise ConfigError(
+            f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
+            "Transformer, Pooling and then perhaps Normalize"
+            + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
+        )
+    prompt = read_model(folder).prompt
+    return {
+        "pooling": _read_pooling(folder / modules[1].path),
+        "normalize": "Normalize" in kinds,
+        **_read_transformer(folder / modules[0].path),
+        **({"prompt": prompt + "{text}"} if prompt else {}),
+    }
+
+
+def _transformer(settings: EncoderSettings) -> dict[str, Any]:
+    config: dict[str, Any] = {"do_lower_case": False}
+    if settings.max_length is not None:
+        config["max_seq_length"] = settings.max_length
+    if settings.pooling == "first-last-avg":
+        config["config_args"] = {"output_hidden_states": True}
+    return config
+
+
+def _pooling(folder: Path, pooling: str, dim: int) -> list[_Module]:
+    """`pooling` in their modules: an average of layers weighs them, one of two poolings is a linear layer."""
+    if pooling not in _MODES:
+        raise ConfigError(f"pooling {pooling!r} can't be exported; known are {', '.join(_MODES)}")
+    modes = _MODES[pooling]
+    flags = {f"pooling_mode_{mode}": mode in modes for modes_ in _MODES.values() for mode in modes_}
+    modules = [_Module("Pooling", {"word_embedding_dimension": dim, **flags, "include_prompt": True})]
+    if len(modes) == 2:
+        half = np.hstack([np.eye(dim, dtype=np.float32)] * 2) / 2
+        shape = {"in_features": 2 * dim, "out_features": dim, "bias": False}
+        identity = {"activation_function": "torch.nn.modules.linear.Identity"}
+        modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
+    if pooling == "first-last-avg":
+        layers = read_object(folder / "config.json")["num_hidden_layers"]
+        weights = np.zeros(layers + 1, dtype=np.float32)  # the first of them is the embedding layer's
+        weights[[1, layers]] = 1
+        shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
+        modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
+    return modules
+
+
+def _write(folder: Path, modules: list[_Module]) -> None:
+    from safetensors.numpy import save
+
+    listed = []
+    for number, module in enumerate(modules):
+        path = f"{number}_{module.kind}" if number else ""
+        kind = module.kind if "." in module.kind else f"sentence_transformers.models.{module.kind}"
+        listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
+        if number:
+            write_json(folder / path / "config.json", module.config)
+        if module.weights:
+            write_bytes(folder / path / "model.safetensors", save(module.weights))
+    write_json(folder / "modules.json", listed)
+
+
+def _read_pooling(folder: Path) -> str:
+    path, config = folder / "config.json", read_pooling(folder)
+    known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
+    known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
+    if len(config.modes) != 1 or config.modes[0] not in known:
+        raise ConfigError(f"{path}: pooling by {config.modes}; known is one of {', '.join(sorted(known))}")
+    if not config.include_prompt:
+        raise ConfigError(
+            f"{path}: include_prompt is false; only poolings over the prompt too are understood"
+        )
+    return known[config.modes[0]]
+
+
+def _read_transformer(folder: Path) -> dict[str, Any]:
+    config = read_transformer(folder)
+    if config.transformer_task != "feature-extraction":
+        raise ConfigError(
+            f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"
+            " feature-extraction"
+        )
+    length = config.max_seq_length or _tokenizer_length(folder)
+    found = {"max_length": length, "do_lower_case": config.do_lower_case}
+    return {name: value for name, value in found.items() if value}
+
+
+def _tokenizer_length(folder: Path) -> int | None:
+    """Where their latest releases keep the length; None where the tokenizer sets no limit."""
+    length = _number(folder / "tokenizer_config.json", "model_max_length")
+    positions = _number(folder / "config.json", "max_position_embeddings")
+    return min(length, positions) if length < _UNLIMITED else None
+
+
+def _number(path: Path, key: str) -> int:
+    """A positive number of a file; `_UNLIMITED` where it has none."""
+    value = read_object(path).get(key)
+    if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
+        return _UNLIMITED
+    if not isinstance(value, int) or value < 1:
+        raise DataError(f"{key} = {str(value)[:20]!r}: expected a positive number", path=path)
+    return value

@@ -1,0 +1,105 @@
+"""Losses that tell a text's partner from the other texts of the batch.
+
+Equal texts are known by their numbers, not by their vectors, which dropout may tell apart.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from aoe_train._objectives.similarity import unit
+
+
+def ibn_loss(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    texts: Int[Tensor, "pair 2"],
+    positive: Bool[Tensor, " pair"],
+    tau: float,
+) -> Float[Tensor, ""]:
+    """In-batch negatives with identical-sentence detection: arXiv Eq. 2, as a mean over the positive pairs.
+
+    The first text of a positive pair has to find its partner among the second texts of all pairs, whatever
+    those pairs' labels. Texts that `no_negatives` finds are left out of the sum. So a repeated row leaves its
+    own loss as it was; where its second text is a negative it counts twice, as in the equation. No positive
+    pair gives 0 with gradient 0.
+
+    Args:
+        first: First texts.
+        second: Second texts.
+        texts: The texts' numbers; equal numbers are equal texts.
+        positive: Pairs whose texts belong together.
+        tau: Temperature.
+    """
+    return _partner_loss(first, second, no_negatives(texts, positive), positive, tau)
+
+
+def contrastive_loss(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    texts: Int[Tensor, "pair 2"],
+    positive: Bool[Tensor, " pair"],
+    tau: float,
+    *,
+    hard_negatives: bool = True,
+    symmetric: bool = False,
+) -> Float[Tensor, ""]:
+    """Supervised InfoNCE: ACL Eq. 4, as a mean over the positive pairs; the loss of SimCSE.
+
+    The ACL paper prints the same formula as arXiv Eq. 2, so with hard negatives and one direction this is
+    `ibn_loss`.
+
+    Args:
+        first: First texts.
+        second: Second texts.
+        texts: The texts' numbers; equal numbers are equal texts.
+        positive: Pairs whose texts belong together.
+        tau: Temperature.
+        hard_negatives: The second texts of negative pairs are candidates too, for every anchor.
+        symmetric: Mean of this and the same from second texts to first, among the positive pairs.
+    """
+    left_out = no_negatives(texts, positive)
+    among_positives = left_out | ~positive
+    forth = _partner_loss(first, second, left_out if hard_negatives else among_positives, positive, tau)
+    if not symmetric:
+        return forth
+    back = _partner_loss(second, first, left_out.T | ~positive, positive, tau)
+    return (forth + back) / 2
+
+
+def no_negatives(texts: Int[Tensor, "pair 2"], positive: Bool[Tensor, " pair"]) -> Bool[Tensor, "pair pair"]:
+    """[i, j]: the second text of pair j must not be a negative of the first text of pair i.
+
+    So it is if both are one text, or if a positive pair of the batch, in either order, holds the two. This
+    covers copies of i's partner as well as i's text with another partner. The diagonal is left to the caller.
+    """
+    first, second = _numbered(texts).unbind(1)
+    alike = torch.eye(texts.numel(), dtype=torch.bool, device=texts.device)
+    # Negative pairs mark that a text is like itself, as picking out the others would wait for the device.
+    alike[first * positive, second * positive] = True
+    return (alike | alike.T)[first][:, second]
+
+
+def _numbered(texts: Int[Tensor, "pair 2"]) -> Int[Tensor, "pair 2"]:
+    """Equal texts as equal numbers from 0 on; torch.unique waits to learn how many there are."""
+    ascending, order = texts.flatten().sort()
+    ranks = torch.zeros_like(order)
+    ranks[1:] = (ascending[1:] != ascending[:-1]).cumsum(0)
+    return torch.empty_like(order).scatter_(0, order, ranks).view_as(texts)
+
+
+def _partner_loss(
+    anchors: Float[Tensor, "pair dim"],
+    candidates: Float[Tensor, "pair dim"],
+    left_out: Bool[Tensor, "pair pair"],
+    positive: Bool[Tensor, " pair"],
+    tau: float,
+) -> Float[Tensor, ""]:
+    """Mean of -log softmax of each positive pair's own candidate, among those not left out."""
+    own = torch.eye(len(positive), dtype=torch.bool, device=positive.device)
+    logits = unit(anchors) @ unit(candidates).T / tau
+    kept = logits.masked_fill(left_out & ~own, -torch.inf)
+    losses = kept.logsumexp(1) - logits.diagonal()
+    return (losses * positive).sum() / positive.sum().clamp_min(1)

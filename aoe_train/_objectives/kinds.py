@@ -1,0 +1,100 @@
+"""What each part of the objective means for each kind of data; what has no meaning is refused.
+
+| part | binary | graded | triplet | positive | single |
+|---|---|---|---|---|---|
+| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller | any (anchor, positive) ranks above any (anchor, negative) | – | – |
+| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and negatives | every row is positive | the other view of the text |
+| contrastive | as ibn; without `hard_negatives` only second texts of positive rows are candidates | the same | as ibn; without `hard_negatives` negatives are left out | as ibn | as ibn: unsupervised SimCSE |
+| sbert | softmax over two classes | cosine regressed on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
+
+`–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
+needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
+labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
+label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
+label range (0 to 1 for labels that are not graded); the part cosine alone has it. Nothing here imports torch,
+so a command can refuse before it loads a model.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+from aoe_train._objectives.settings import ObjectiveSettings, Part
+from aoe_train._records import Kind
+from pairkit.errors import ConfigError
+
+POSITIVE_SHARE = 0.8
+RANKED = frozenset[Part]({"cosine", "angle", "sbert"})
+IN_BATCH = frozenset[Part]({"ibn", "contrastive"})
+LabelRange = tuple[float, float]
+
+
+def check_objective(
+    settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
+) -> None:
+    """Refuse what the table above has no meaning for.
+
+    Args:
+        settings: The parts wanted.
+        dim: Size of the embeddings.
+        kind: What a row of the data means.
+        label_range: The lowest and highest label of the data's scale; only graded labels need it.
+
+    Raises:
+        ConfigError: says which part cannot be had, and what to do instead.
+    """
+    wanted = settings.weights.wanted
+    ranked = sorted(RANKED & wanted.keys())
+    if ranked and kind in ("positive", "single"):
+        raise ConfigError(
+            f"objective {', '.join(ranked)}: found {kind} data, where no pair is less alike than another; "
+            "expected labelled pairs or triplets, or only the parts ibn and contrastive (preset simcse)"
+        )
+    if "angle" in wanted and dim % 2:
+        raise ConfigError(
+            f"objective angle: found an embedding of odd size {dim}, expected an even one (it is halved into "
+            "real and imaginary parts); take another backbone or leave angle out (preset cosent or simcse)"
+        )
+    if settings.positive_from is not None and kind != "graded":
+        raise ConfigError(
+            f"positive_from = {settings.positive_from:g}: found {kind} data, where the positives are known; "
+            "it is for graded labels: leave it out"
+        )
+    if kind == "graded" and "sbert" in wanted:
+        _bounds(label_range, "objective sbert")
+    if settings.margin and "cosine" not in wanted:
+        raise ConfigError(
+            f"margin = {settings.margin:g}: only the part cosine has one; give it a weight, or leave it out"
+        )
+    if settings.margin and kind == "graded":
+        _bounds(label_range, "margin")
+    if IN_BATCH & wanted.keys():
+        positive_threshold(settings, kind, label_range)
+
+
+def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None) -> float:
+    """The label from which on a row counts as positive; triplets and positives count as labelled 1 and 0.
+
+    Raises:
+        ConfigError: No label or every label could be positive, or the range that decides it is unknown.
+    """
+    if kind != "graded":
+        return 0.5
+    if settings.positive_from is None:
+        low, high = _bounds(label_range, "positive_from")
+        return low + POSITIVE_SHARE * (high - low)
+    if label_range is not None:
+        low, high = _bounds(label_range, "positive_from")
+        if not low < settings.positive_from <= high:
+            raise ConfigError(
+                f"positive_from = {settings.positive_from:g}: the labels go from {low:g} to {high:g}; "
+                "expected a value above the lowest and not above the highest"
+            )
+    return settings.positive_from
+
+
+def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
+    if label_range is None:
+        raise ConfigError(f"{who}: the range of graded labels is not known; give their lowest and highest")
+    low, high = label_range
+    if not low < high:
+        raise ConfigError(f"{who}: found labels from {low:g} to {high:g}, expected at least two values")
+    return low, high

@@ -1,0 +1,38 @@
+"""The two losses of Sentence-BERT (Reimers and Gurevych, 2019), to compare with."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the usual name
+from jaxtyping import Float
+from torch import Tensor
+
+from aoe_train._objectives.similarity import cosine
+
+
+def softmax_loss(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    labels: Float[Tensor, " pair"],
+    weight: Float[Tensor, "class features"],
+    bias: Float[Tensor, " class"],
+) -> Float[Tensor, ""]:
+    """Classification of (u, v, |u - v|) by a linear head; mean cross-entropy.
+
+    Args:
+        first: u.
+        second: v.
+        labels: Class numbers.
+        weight: The head's, with three features for each dimension; brought to the vectors' precision.
+        bias: The head's.
+    """
+    features = torch.cat([first, second, (first - second).abs()], dim=-1)
+    logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
+    return F.cross_entropy(logits, labels.long())
+
+
+def regression_loss(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"], targets: Float[Tensor, " pair"]
+) -> Float[Tensor, ""]:
+    """Mean squared difference of the cosine and a target in [0, 1]."""
+    return F.mse_loss(cosine(first, second), targets.to(first.dtype))

@@ -1,0 +1,94 @@
+"""What decides a run's result, in values that can be compared: settings, data, backbone, processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pairkit import __version__
+from pairkit.files import sha256
+from pairkit.tables import is_table
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PretrainedConfig, PreTrainedTokenizerFast
+
+    from aoe_train._records import Examples
+    from aoe_train._settings import TrainSettings
+
+# Of a configuration, what says where it came from.
+_ABOUT = ("_name_or_path", "transformers_version", "architectures")
+
+
+def origin(
+    settings: TrainSettings,
+    *,
+    examples: Examples,
+    dev: Examples | None,
+    backbone: str,
+    tokenizer: str,
+    precision: str,
+    processes: int,
+) -> dict[str, Any]:
+    """The settings but for those that only tell or keep, and hashes of everything that goes in."""
+    return {
+        "settings": settings.model_dump(mode="json", exclude={"log"}),
+        "data": hash_examples(examples),
+        "dev_data": None if dev is None else hash_examples(dev),
+        "backbone": backbone,
+        "tokenizer": tokenizer,
+        "precision": precision,
+        "processes": processes,
+    }
+
+
+def hash_examples(examples: Examples) -> str:
+    """SHA-256 of texts, rows and labels, whatever file they came in."""
+    digest = hashlib.sha256(examples.kind.encode())
+    for text in examples.texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    digest.update(examples.rows.tobytes())
+    if examples.labels is not None:
+        digest.update(examples.labels.tobytes())
+    return digest.hexdigest()
+
+
+def hash_weights(model: nn.Module) -> str:
+    """SHA-256 of a model's weights, wherever they were loaded from."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
+    """SHA-256 of all that says how a text becomes tokens."""
+    return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+
+
+def hash_config(config: PretrainedConfig) -> str:
+    """SHA-256 of what says how a backbone computes, and not of where it came from."""
+    parts = {key: value for key, value in config.to_dict().items() if key not in _ABOUT}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def hash_files(source: str | Path | None) -> dict[str, str]:
+    """SHA-256 of a data source's files by name; nothing for a hub's."""
+    path = Path(source) if source is not None else Path()
+    if source is None or not path.exists():
+        return {}
+    files = [path] if path.is_file() else [part for part in sorted(path.rglob("*")) if is_table(part)]
+    return {str(part.relative_to(path.parent if path.is_file() else path)): sha256(part) for part in files}
+
+
+def versions() -> dict[str, str]:
+    """The programs that made a model."""
+    libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
+    return {"aoe-toolkit": __version__, "python": platform.python_version(), **libraries}

@@ -1,0 +1,290 @@
+"""From a data source and a backbone to everything that a training loop needs; for training and dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from torch import nn
+from torch.utils.data import DataLoader
+
+from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
+from aoe_train._batches import Batches
+from aoe_train._collate import Collate
+from aoe_train._encoder import Encoder
+from aoe_train._examples import check_labels, read_examples
+from aoe_train._objectives.kinds import RANKED
+from aoe_train._objectives.mix import Objective
+from aoe_train._packing.attention import NAME as PACKED_ATTENTION
+from aoe_train._packing.memory import keep_freed_memory
+from aoe_train._packing.rows import train_used_rows
+from aoe_train._packing.run import use_fast_layers
+from aoe_train._precision import choose_precision
+from aoe_train._token_cache import default_cache_dir
+from aoe_train._trainer.pair_model import PairModel
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import split_names
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, TrainingArguments
+
+    from aoe_train._records import Examples
+    from aoe_train._settings import TrainSettings
+    from aoe_train._tokens import TokenStore
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a run is made from, and where its model goes.
+
+    Attributes:
+        data: A pair dataset's folder, a file of pairs or triplets or texts, or a hub name.
+        backbone: A model folder, a hub name, or `minilm`.
+        out: The model's folder.
+        dev_data: Held-out rows; None takes the data's validation split if it has one.
+        columns: Roles to the data's names of columns.
+        label_values: Words to numbers, for labels that are words.
+        revision: A commit of the backbone's hub repository.
+        trust_remote_code: Whether the backbone may bring code; needs a revision.
+    """
+
+    data: str
+    backbone: str
+    out: Path
+    dev_data: str | None = None
+    columns: Mapping[str, str] | None = None
+    label_values: Mapping[str, float] | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Take paths and strings alike."""
+        object.__setattr__(self, "out", Path(self.out))
+        for name in ("data", "backbone", "dev_data"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else str(value))
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows to train on, and rows to choose the best weights by."""
+
+    train: Examples
+    dev: Examples | None
+
+
+def silent(_: str) -> None:
+    """A `Say` that tells nobody."""
+
+
+def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> Data:
+    """Read the rows of both.
+
+    Args:
+        sources: Where they are.
+        settings: The run's.
+        say: Told why a validation split can't be used that nobody asked for.
+
+    Raises:
+        ConfigError: no such source, or a bad mapping.
+        DataError: no rows, rows that can't be used, or labels that rank nothing.
+        RemoteError: the hub could not be asked.
+    """
+    read = partial(read_examples, columns=sources.columns, label_values=sources.label_values)
+    train = read(sources.data)
+    if RANKED & settings.objective.weights.wanted.keys():
+        check_labels(train, sources.data)
+    dev = None
+    if sources.dev_data is not None:
+        dev = read(sources.dev_data, split=_dev_split(sources.dev_data))
+        if reason := _not_scorable(dev):
+            raise DataError(f"{reason}; give other --dev-data, or none", path=sources.dev_data)
+    elif "validation" in (splits := split_names(sources.data)) and len(splits) > 1:
+        dev = read(sources.data, split="validation")
+        if reason := _not_scorable(dev):
+            say(f"{sources.data}: its validation split is left out: {reason}")
+            dev = None
+    return Data(train, dev)
+
+
+def _not_scorable(dev: Examples) -> str | None:
+    """Why a model can't be scored on these held-out rows; None where it can."""
+    if dev.kind == "single":
+        return "single texts tell nothing that a model could be scored by"
+    if dev.labels is not None and (dev.labels == dev.labels[0]).all():
+        return f"all {len(dev)} labels are {dev.labels[0]:g}, which ranks nothing"
+    return None
+
+
+def _dev_split(source: str) -> str | None:
+    splits = split_names(source)
+    return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None
+
+
+def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Encoder:
+    """The backbone with what it is to be trained with.
+
+    Weights that learn are float32; those that adapters leave as they are come in the numbers that the run
+    computes with.
+
+    Raises:
+        ConfigError, DataError, RemoteError: see `Encoder.load`; a backbone that can't do what the run asks.
+    """
+    encoder = Encoder.load(
+        sources.backbone,
+        revision=sources.revision,
+        trust_remote_code=sources.trust_remote_code,
+        device=device,
+        precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
+        packing=settings.run.packing,
+        quantization=settings.lora and four_bit_config(settings.lora),
+        **settings.encoder.model_dump(exclude_unset=True),
+    )
+    backbone = encoder.model.backbone
+    if has_lora(backbone):
+        if settings.lora and settings.lora.four_bit:
+            raise ConfigError(
+                f"{sources.backbone}: has adapters, which 4-bit weights can't take in; `aoe export` it to a "
+                "whole model first, or set lora.four_bit=false"
+            )
+        absorb_lora(backbone)
+    if settings.run.gradient_checkpointing:
+        _recompute_layers(encoder)
+    return encoder
+
+
+def _recompute_layers(encoder: Encoder) -> None:
+    backbone = encoder.model.backbone
+    try:
+        backbone.activation_checkpointing_enable({"use_reentrant": False})
+    except ValueError as error:
+        raise ConfigError(
+            f"run.gradient_checkpointing: {type(backbone).__name__} can't recompute its layers; use run.chunk"
+        ) from error
+    if encoder.model.packed:  # the backward pass runs layers again, where nobody says how to attend
+        backbone.config._attn_implementation = PACKED_ATTENTION
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training takes."""
+
+    encoder: Encoder
+    data: Data
+    store: TokenStore
+    batches: Batches
+    loader: PlannedLoader
+    model: PairModel
+
+
+class PlannedLoader(DataLoader[int]):
+    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
+
+    def __init__(self, plan: Batches, collate: Collate, rows: int, **options: Any) -> None:
+        super().__init__(
+            range(rows),  # type: ignore[arg-type]
+            batch_sampler=plan,
+            collate_fn=lambda numbers: {**collate(numbers), "numbers": numbers},
+            **options,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0; transformers calls it."""
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
+
+
+def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: TrainingArguments) -> Prepared:
+    """Tokenise, plan batches, and put backbone and objective together.
+
+    Args:
+        encoder: What is trained, in place.
+        data: The rows.
+        settings: The run's.
+        args: Says which of how many processes this is.
+
+    Raises:
+        ConfigError: objective, data and backbone don't go together, or sizes don't fit.
+        DataError: too few rows, or a text without tokens.
+    """
+    backbone = encoder.model.backbone
+    if settings.run.shard and hasattr(backbone, "forward_packed"):
+        raise ConfigError(
+            "run.shard: a Recurrent Attention Network runs its layers as often as its texts have windows, in"
+            " each process differently; leave it out"
+        )
+    if settings.lora is not None:
+        add_lora(backbone, settings.lora)
+        use_fast_layers(backbone)
+    if encoder.model.pooling == "cells":  # which never pass through it
+        cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
+    examples = data.train
+    if examples.kind == "single" and not _has_dropout(backbone):
+        raise ConfigError(
+            "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
+            "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
+            "pairs"
+        )
+    store = encoder.tokens(examples.texts, cache_dir=default_cache_dir())
+    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
+    if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
+        train_used_rows(backbone, _used_tokens(backbone, store))
+    keep_freed_memory()
+    # RAN passes its memory on only where a text has a second window.
+    args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
+    objective = Objective(
+        settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples)
+    ).to(args.device)  # Trainer would move it, but a dry run has none, and weights are shared out before it
+    batches = _plan(examples, store, settings, args)
+    return Prepared(
+        encoder,
+        data,
+        store,
+        batches,
+        PlannedLoader(
+            batches,
+            Collate(examples, store, dedup=settings.batches.dedup),
+            len(examples),
+            pin_memory=args.device.type == "cuda",
+        ),
+        PairModel(encoder.model, objective, chunk=settings.run.chunk),
+    )
+
+
+def _has_dropout(backbone: PreTrainedModel) -> bool:
+    if any(isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()):
+        return True
+    named = backbone.config.to_dict().items()  # what attention drops is no module in many models
+    return any(value for name, value in named if name.startswith("att") and "drop" in name)
+
+
+def _used_tokens(backbone: PreTrainedModel, store: TokenStore) -> np.ndarray:
+    """The ids that occur, ascending, with the padding's for batches that are padded."""
+    used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
+    used[store.ids] = True
+    used[getattr(backbone.config, "pad_token_id", None) or 0] = True
+    return np.flatnonzero(used)
+
+
+def _plan(examples: Examples, store: TokenStore, settings: TrainSettings, args: TrainingArguments) -> Batches:
+    return Batches(
+        examples,
+        store.lengths,
+        settings.optim.batch_size * args.world_size,
+        strategy=settings.batches.strategy,
+        max_tokens=settings.batches.max_tokens,
+        seed=settings.seed,
+        world=args.world_size,
+        rank=args.process_index,
+        drop_last=settings.batches.drop_last,
+    )
+
+
+def _label_range(examples: Examples) -> tuple[float, float] | None:
+    labels = examples.labels
+    return None if labels is None else (float(labels.min()), float(labels.max()))

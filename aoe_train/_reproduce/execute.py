@@ -1,0 +1,219 @@
+"""One run of a recipe: train, score, and write down what came of it and how."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pydantic import TypeAdapter
+
+from aoe_train import _train as training
+from aoe_train._backbones.load import find_folder
+from aoe_train._encoder import Encoder
+from aoe_train._evaluate.embedders.local import LocalEmbedder
+from aoe_train._evaluate.overlap import overlap, read_digests
+from aoe_train._origin import hash_files, versions
+from aoe_train._preparation import Say, Sources
+from aoe_train._reproduce.material import Material, material
+from aoe_train._reproduce.recipe import slug
+from aoe_train._reproduce.scoring import Scoring, score
+from pairkit.files import sha256, write_json
+
+if TYPE_CHECKING:
+    from aoe_train._reproduce.plan import Places, Run
+    from aoe_train._reproduce.recipe import AtScale
+
+_DECIDES = (".safetensors", ".json", ".txt", ".model")  # of a backbone's files
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came of a run.
+
+    Attributes:
+        key: A digest of all that decides the result, which stands in `made_from`.
+        scores: Column to figure, in the metric's own range.
+        dev: The best figure on the held-out rows; None where nothing was trained or held out.
+        overlap: Task to how many of its examples were trained on (all their texts); only where there are any.
+        seconds: Of training steps alone; `wall_s` is everything since the last start.
+    """
+
+    row: str
+    seed: int
+    key: str
+    backbone: str
+    scores: dict[str, float]
+    dev: float | None = None
+    overlap: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
+    seconds: float = 0.0
+    wall_s: float = 0.0
+    made_from: dict[str, Any] = field(default_factory=dict)
+
+
+class Bench:
+    """Where runs are done: folder, data, tasks.
+
+    Args:
+        out: Holds runs/, a record for each run, and models/.
+        at: What is trained on, and how models are scored.
+        places: Where things lie.
+        scorings: The table's columns.
+        keep: Keep the models.
+        say: Told what goes on.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        at: AtScale,
+        places: Places,
+        scorings: Sequence[Scoring],
+        *,
+        keep: bool,
+        say: Say,
+    ) -> None:
+        self.out, self.at, self.places, self.scorings = out, at, places, scorings
+        self.keep, self.say = keep, say
+        # What reading and hashing found, so that it is done once and not for each look at a record.
+        self._backbones: dict[str, Mapping[str, str]] = {}
+        self._materials: dict[str, Material] = {}
+        self._keys: dict[tuple[str, int], str] = {}
+
+    @property
+    def titles(self) -> list[str]:
+        """The table's columns, in order."""
+        return [title for scoring in self.scorings for title in scoring.titles]
+
+    def record(self, run: Run) -> Record | None:
+        """What an earlier start of the same run left; None where it is to be done."""
+        path = self._path(run)
+        if not path.is_file():
+            return None
+        try:
+            return TypeAdapter(Record).validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            self.say(f"{path}: no record that can be read; the run is done again")
+            return None
+
+    def do(self, run: Run) -> Record:
+        """Train and score; a training that was killed goes on where it was.
+
+        Raises:
+            ConfigError, DataError, RemoteError: see `aoe_train._train.train`.
+        """
+        begun = time.perf_counter()
+        trained = self._train(run)
+        encoder, source = self._load(run)
+        scores = score(LocalEmbedder(encoder, source), self.scorings)
+        found = Record(
+            row=run.row,
+            seed=run.seed,
+            key=self._key(run),
+            backbone=run.backbone,
+            scores=scores,
+            dev=trained.get("dev"),
+            overlap=self._overlap(run),
+            steps=trained.get("steps", 0),
+            seconds=trained.get("seconds", 0.0),
+            wall_s=round(time.perf_counter() - begun, 1),
+            made_from={**self._decides(run), "versions": versions()},
+        )
+        write_json(self._path(run), asdict(found))
+        return found
+
+    def clear(self, run: Run) -> None:
+        """Remove the model of a run that has its record, unless models are kept."""
+        if not self.keep:
+            model = self._model(run)
+            for folder in (model, model.with_name(model.name + ".work")):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _train(self, run: Run) -> dict[str, Any]:
+        if not run.train:
+            return {}
+        chosen = self._material(run)
+        sources = Sources(
+            chosen.train, run.backbone, self._model(run), dev_data=chosen.dev, label_values=chosen.labels
+        )
+        told = training.train(
+            sources, run.settings, say=lambda words: self.say(f"{run.row}: {words}"), quiet=True
+        )
+        gc.collect()  # the trainer's cycles hold the model, which is about to be loaded once more
+        if torch.accelerator.is_available():
+            torch.accelerator.empty_cache()
+        result: dict[str, Any] = told["result"]
+        return result
+
+    def _load(self, run: Run) -> tuple[Encoder, str]:
+        if run.train:
+            model = str(self._model(run))
+            return Encoder.load(model, precision=self.at.precision), model
+        reads = run.settings.encoder.model_dump(exclude_unset=True)
+        return Encoder.load(run.backbone, precision=self.at.precision, **reads), run.backbone
+
+    def _overlap(self, run: Run) -> dict[str, int]:
+        trained = read_digests(self._model(run)) if run.train else None
+        if trained is None:
+            return {}
+        tasks = [task for scoring in self.scorings for task in scoring.tasks]
+        rows = {task.name: overlap(task, trained).rows for task in tasks}
+        return {name: number for name, number in rows.items() if number}
+
+    def _material(self, run: Run) -> Material:
+        name = repr(run.texts)
+        if name not in self._materials:
+            self._materials[name] = material(self.at.source, self.places, run.texts)
+        return self._materials[name]
+
+    def _decides(self, run: Run) -> dict[str, Any]:
+        """All that decides a run's figures; where nothing is trained, less."""
+        chosen = self._material(run) if run.train else None
+        trained = chosen and {
+            "settings": run.settings.model_dump(mode="json", exclude={"log"}),
+            "train": hash_files(chosen.train) or chosen.train,
+            "dev": hash_files(chosen.dev) or chosen.dev,
+            "labels": chosen.labels,
+        }
+        accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return {
+            "backbone": self._hashes(run.backbone),
+            "reads": run.settings.encoder.model_dump(mode="json"),
+            "trained": trained,
+            "columns": [
+                {"column": scoring.column.model_dump(mode="json"), "files": dict(scoring.files)}
+                for scoring in self.scorings
+            ],
+            "precision": self.at.precision,
+            "device": accelerator.type if accelerator else "cpu",
+        }
+
+    def _hashes(self, backbone: str) -> Mapping[str, str]:
+        if backbone not in self._backbones:
+            folder = find_folder(backbone)
+            files = [path for path in sorted(folder.iterdir()) if path.suffix in _DECIDES]
+            self._backbones[backbone] = {path.name: sha256(path) for path in files}
+        return self._backbones[backbone]
+
+    def _key(self, run: Run) -> str:
+        if (run.row, run.seed) not in self._keys:
+            everything = json.dumps(self._decides(run), sort_keys=True)
+            self._keys[run.row, run.seed] = hashlib.sha256(everything.encode()).hexdigest()[:16]
+        return self._keys[run.row, run.seed]
+
+    def _name(self, run: Run) -> str:
+        return f"{slug(run.row)}-{run.seed}-{self._key(run)}"
+
+    def _model(self, run: Run) -> Path:
+        return self.out / "models" / self._name(run)
+
+    def _path(self, run: Run) -> Path:
+        return self.out / "runs" / f"{self._name(run)}.json"

@@ -1,0 +1,141 @@
+"""All settings of a training run in one tree; each section belongs to what it is named after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from aoe_train._lora_settings import LoraSettings
+from aoe_train._objectives.settings import PRESETS as OBJECTIVES
+from aoe_train._objectives.settings import ObjectiveSettings
+from pairkit.config import Settings
+
+Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "cells"]
+LongText = Literal["truncate", "head-tail", "chunks"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Tree = dict[str, Any]
+
+_PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+
+
+class EncoderSettings(Settings):
+    """How a text becomes a vector; a model folder remembers it in `aoe.json`."""
+
+    pooling: Pooling = "auto"  # as the backbone's folder says, else `cls` for encoders, `last` for decoders
+    max_length: int | None = Field(default=None, ge=4)  # prompt included; None: what the backbone reads
+    long_text: LongText = "truncate"
+    overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share, half of one at most
+    prompt: str | None = None  # such as "Summarize sentence {text} in one word:"
+    normalize: bool = False
+    bidirectional: bool = False  # decoders: every token sees the whole text
+
+    @field_validator("pooling", mode="before")
+    @classmethod
+    def _papers_names(cls, value: object) -> object:
+        return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
+
+    @field_validator("prompt")
+    @classmethod
+    def _one_place(cls, value: str | None) -> str | None:
+        if value is not None and value.count("{text}") != 1:
+            raise ValueError("expected {text} once, where the text goes")
+        return value
+
+
+class BatchSettings(Settings):
+    """Which rows train together; see `aoe_train._batches`."""
+
+    strategy: Literal["shuffle", "length", "tokens"] = "length"
+    max_tokens: int | None = Field(default=None, ge=1)  # of a batch of all processes; for `tokens` only
+    drop_last: bool = False  # leave a smaller last batch out
+    dedup: bool = True  # encode a text that a batch has several times once
+
+
+class OptimSettings(Settings):
+    """What the optimiser does; AdamW, as every published recipe."""
+
+    epochs: float = Field(default=1.0, gt=0)
+    batch_size: int = Field(default=32, ge=2)  # rows a process; in-batch negatives come from all processes
+    accumulation: int = Field(default=1, ge=1)  # batches a step; rows are compared within their batch only
+    lr: float = Field(default=2e-5, gt=0)
+    scheduler: str = "linear"  # a name of transformers' schedulers
+    warmup: float = Field(default=0.1, ge=0)  # a share of the steps, or so many steps from 1 on
+    weight_decay: float = Field(default=0.0, ge=0)  # 0: embeddings of words that never occur stay as they are
+    max_grad_norm: float = Field(default=1.0, ge=0)  # 0: no clipping
+    average: float = Field(default=0.0, ge=0, le=1)  # keep the weights' mean over this last share
+    evaluations: int = Field(default=4, ge=1)  # on the dev data, in each epoch
+    patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
+
+
+class RunSettings(Settings):
+    """How the same work is done: changes rounding and speed, but not what is trained."""
+
+    precision: Precision = "auto"
+    packing: bool = True  # no padding where the backbone's attention allows; False: padded batches
+    compile: bool = False  # torch.compile; pays on long runs on a GPU
+    chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time: batches larger than memory
+    shard: bool = False  # several processes share out weights, gradients and optimiser state: FSDP
+    gradient_checkpointing: bool = False  # recompute each layer in the backward pass instead of keeping it
+    deterministic: bool = False  # only deterministic kernels; slower on a GPU, the CPU's are anyway
+    trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim
+
+
+class LogSettings(Settings):
+    """What a run tells and keeps on its way; changes nothing about its result."""
+
+    steps: int = Field(default=10, ge=1)  # steps between entries
+    report_to: tuple[str, ...] = ()  # tensorboard, wandb, …
+    checkpoint_minutes: float = Field(default=5.0, ge=0)  # looked at with each entry
+    checkpoint_steps: int | None = Field(default=None, ge=1)  # instead of by the clock
+    training_texts: bool = True  # keep a digest of each, by which `aoe evaluate` knows what it was trained on
+
+    @field_validator("report_to", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
+# What `--preset` stands for: differences from the defaults, beneath everything that is given.
+PRESETS: Mapping[str, Tree] = {
+    name: {"objective": objective.model_dump(exclude_unset=True)} for name, objective in OBJECTIVES.items()
+}
+
+
+class TrainSettings(Settings):
+    """A whole training run."""
+
+    preset: str = "angle"
+    seed: int = Field(default=42, ge=0, lt=2**32)
+    encoder: EncoderSettings = EncoderSettings()
+    objective: ObjectiveSettings = ObjectiveSettings()
+    batches: BatchSettings = BatchSettings()
+    optim: OptimSettings = OptimSettings()
+    lora: LoraSettings | None = None
+    run: RunSettings = RunSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_preset_beneath(cls, tree: object) -> object:
+        if not isinstance(tree, dict):
+            return tree
+        preset = PRESETS.get(str(tree.get("preset", cls.model_fields["preset"].default)))
+        return tree if preset is None else merged(preset, tree)
+
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in PRESETS:
+            raise ValueError(f"expected one of {', '.join(PRESETS)}")
+        return value
+
+
+def merged(below: Tree, above: Tree) -> Tree:
+    """`above` over `below`, section by section; a whole section that is no table replaces what is below."""
+    result = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], dict) and isinstance(above[key], dict):
+            result[key] = merged(below[key], above[key])
+    return result

@@ -1,0 +1,95 @@
+"""A backbone and a pooling: packed tokens in, one vector a text out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from aoe_train._packing.compiling import only_callees_compiled, uncompiled
+from aoe_train._packing.run import run_packed
+from aoe_train._packing.transfer import upload
+from aoe_train._pooling import mean, pool
+from aoe_train._tokens import ranges
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+
+class TextModel(nn.Module):
+    """What training optimises and encoding runs.
+
+    Args:
+        backbone: A transformers model without a head.
+        pooling: See `aoe_train._pooling.pool`; also `cells`, RAN's own document vector.
+        packed: Whether to run without padding, which needs `packing.run.can_pack(backbone)`.
+    """
+
+    def __init__(self, backbone: PreTrainedModel, pooling: str, *, packed: bool) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.pooling = pooling
+        self.packed = packed
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return int(self.backbone.config.hidden_size)
+
+    @only_callees_compiled  # plans by numbers that differ with each batch
+    def forward(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+    ) -> Float[Tensor, "text dim"]:
+        """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
+        tokens, counts = (_upload(numbers, input_ids.device) for numbers in (lengths, pieces))
+        if hasattr(self.backbone, "forward_packed"):
+            found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
+            if self.pooling == "cells":
+                return mean(found.cells.float(), counts)
+            return pool((found.hidden,), tokens, counts, self.pooling)
+        return pool(self._states(input_ids, lengths), tokens, counts, self.pooling)
+
+    @only_callees_compiled
+    def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+        if not self.packed:
+            return self._padded(input_ids, lengths)
+        if (np.diff(lengths) >= 0).all():
+            return run_packed(self.backbone, input_ids, lengths.tolist(), layers=self._all_layers)
+        ascending = np.argsort(lengths, kind="stable")
+        order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
+        there, back = (_upload(places, input_ids.device) for places in (order, np.argsort(order)))
+        states = self._states(input_ids[there], lengths[ascending])
+        return tuple(state[back] for state in states)
+
+    @property
+    def _all_layers(self) -> bool:
+        return self.pooling == "first-last-avg"
+
+    @only_callees_compiled
+    def _padded(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+        shape = len(lengths), int(lengths.max())
+        slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
+        ids = input_ids.new_full(shape, self._padding)
+        ids.view(-1).index_copy_(0, slots, input_ids)
+        mask = input_ids.new_zeros(shape)
+        mask.view(-1).index_fill_(0, slots, 1)
+        found = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=self._all_layers)
+        states = found.hidden_states if self._all_layers else (found.last_hidden_state,)
+        return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
+
+    @property
+    def _padding(self) -> int:
+        # The mask hides it, so any token would do, but some models tell positions by the padding's number.
+        return int(getattr(self.backbone.config, "pad_token_id", None) or 0)
+
+
+@uncompiled
+def _upload(numbers: np.ndarray, device: torch.device) -> Tensor:
+    return upload(torch.from_numpy(numbers), device)

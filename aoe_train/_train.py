@@ -1,0 +1,255 @@
+"""Training, from data and backbone to a model folder."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import EarlyStoppingCallback, set_seed
+from transformers.utils.logging import disable_progress_bar
+
+from aoe_train._backbones.decoder import has_lora, merge_lora
+from aoe_train._batch_plan import describe
+from aoe_train._card import model_card
+from aoe_train._evaluate.dev import DevMetric, dev_metric
+from aoe_train._evaluate.overlap import write_digests
+from aoe_train._evaluate.tasks import defined
+from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
+from aoe_train._out_of_memory import memory_errors
+from aoe_train._packing.rows import train_all_rows
+from aoe_train._preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
+from aoe_train._trainer.arguments import (
+    evaluation_precision,
+    idle_gpus,
+    set_evaluation,
+    set_precision,
+    start_processes,
+)
+from aoe_train._trainer.average import WeightAverage
+from aoe_train._trainer.callbacks import PaceCallback, ProgressCallback
+from aoe_train._trainer.checkpoints import newest_checkpoint, wait_for_all
+from aoe_train._trainer.gather import is_distributed
+from aoe_train._trainer.sharding import shard
+from aoe_train._trainer.trainer import PairTrainer
+from aoe_train._workplace import RUN_FILE, begin_or_go_on, clear, work_beside, working_folder
+from pairkit import __version__
+from pairkit.errors import ConfigError
+from pairkit.files import whole_folder, write_json, write_text
+from pairkit.memory import peak_rss_mb
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback, TrainingArguments
+
+    from aoe_train._batches import Batches
+    from aoe_train._settings import TrainSettings
+
+
+def train(
+    sources: Sources, settings: TrainSettings, *, fresh: bool = False, say: Say = print, quiet: bool = False
+) -> dict[str, Any]:
+    """Train a model, or go on with it, or find it finished.
+
+    Under torchrun every process calls this; rank 0 alone writes and tells.
+
+    Args:
+        sources: What to train on what, and where to put it.
+        settings: How.
+        fresh: Begin anew, whatever another run left.
+        say: Told what goes on.
+        quiet: No progress bar.
+
+    Returns:
+        The run's record, as in run.json; its `result` is what `aoe train --json` prints.
+
+    Raises:
+        ConfigError: settings, data and backbone don't go together, memory is short, or another run is in
+            the way.
+        DataError: rows that can't be used, or a loss that is not finite.
+        RemoteError: a hub could not be asked.
+    """
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
+    work = work_beside(sources.out)
+    args = start_processes(settings, work)
+    main = args.process_index == 0
+    with working_folder(work) if main else nullcontext():
+        if main and (idle := idle_gpus(args)):
+            say(idle)
+        run = _Run(sources, settings, work, args, say if main else silent, quiet=quiet or not main)
+        with memory_errors(_less_memory(settings)):
+            return run.run(fresh=fresh)
+
+
+def _less_memory(settings: TrainSettings) -> str:
+    optim, run = settings.optim, settings.run
+    chunk = f"embed fewer texts at once with the same result: --set run.chunk=16 (now {run.chunk or 'all'})"
+    slower = "slower, --set run.gradient_checkpointing=true"
+    ways = slower if run.shard else f"{chunk}, or, {slower}"
+    return f"lower --batch-size (now {optim.batch_size}) or --max-length, or {ways}"
+
+
+class _Run:
+    """One process's part of a run; the attributes are what its steps share."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        settings: TrainSettings,
+        work: Path,
+        args: TrainingArguments,
+        say: Say,
+        *,
+        quiet: bool,
+    ) -> None:
+        self.sources, self.settings, self.work, self.args = sources, settings, work, args
+        self.say, self.quiet = say, quiet
+        self.main = args.process_index == 0
+        self.begun = time.perf_counter()
+
+    def run(self, *, fresh: bool) -> dict[str, Any]:
+        sources, settings, args = self.sources, self.settings, self.args
+        set_seed(settings.seed)
+        data = read_data(sources, settings, self.say)
+        encoder = load_encoder(sources, settings, args.device)
+        set_precision(args, settings.run.precision)
+        self.origin: dict[str, Any] = self._on_main(
+            lambda: origin(
+                settings,
+                examples=data.train,
+                dev=data.dev,
+                backbone=hash_weights(encoder.model),
+                tokenizer=hash_tokenizer(encoder.tokenizer),
+                precision=args.mixed_precision,
+                processes=args.world_size,
+            )
+        )
+        finished: dict[str, Any] | None = self._on_main(
+            lambda: begin_or_go_on(sources.out, self.work, self.origin, fresh=fresh)
+        )
+        if finished is not None:
+            self.say(f"{sources.out}: is finished already; give --fresh to train anew")
+        else:
+            with args.main_process_first(local=False):  # the others find its tokens in the cache
+                prepared = prepare(encoder, data, settings, args)
+            finished = self._train(prepared)
+        if self.main:
+            clear(self.work)
+        return finished
+
+    def _on_main(self, action: Callable[[], Any]) -> Any:
+        """What `action` returns on rank 0, on every rank."""
+        found = [action() if self.main else None]
+        if is_distributed():
+            torch.distributed.broadcast_object_list(found, src=0)
+        return found[0]
+
+    def _train(self, prepared: Prepared) -> dict[str, Any]:
+        score = self._scorer(prepared)
+        before: DevMetric | None = self._on_main(score) if score else None
+        set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
+        if self.settings.run.shard:
+            shard(prepared.model)
+        bar = ProgressCallback(quiet=self.quiet)
+        trainer = PairTrainer(
+            prepared.model,
+            self.args,
+            prepared.loader,
+            work=self.work,
+            evaluate_dev=score and (lambda: score().value),
+            average=WeightAverage(self.settings.optim.average),
+            callbacks=[PaceCallback(self.settings.log), bar, *self._stopping(score)],
+        )
+        resume = newest_checkpoint(self.work)
+        if resume is not None:
+            self.say(f"{self.work}: goes on after step {resume.step}")
+        try:
+            trainer.fit(resume)
+        finally:
+            bar.close()
+        record = self._record(prepared, trainer, before)
+        if self.main:
+            self._write(prepared, record)
+        wait_for_all()
+        return record
+
+    def _scorer(self, prepared: Prepared) -> Callable[[], DevMetric] | None:
+        dev, encoder = prepared.data.dev, prepared.encoder
+        if dev is None:
+            return None
+        # A process that begins a batch anew would take part in what others do later.
+        encode = partial(encoder.encode, halve=not self.settings.run.shard)
+
+        def score() -> DevMetric:
+            with evaluation_precision(self.args):
+                return dev_metric(encode, dev)
+
+        return score
+
+    def _stopping(self, score: object) -> list[TrainerCallback]:
+        patience = self.settings.optim.patience
+        if patience is None:
+            return []
+        if score is None:
+            raise ConfigError("optim.patience: there is no held-out data to judge by; give --dev-data")
+        return [EarlyStoppingCallback(patience)]
+
+    def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevMetric | None) -> dict[str, Any]:
+        steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
+        pairs = rows_trained(prepared.batches, steps, self.settings.optim.accumulation)
+        sources, seconds = self.sources, trainer.clock.seconds
+        return {
+            "made_by": f"aoe {__version__}",
+            "result": {
+                "out": str(sources.out),
+                "steps": steps,
+                "pairs": pairs,
+                "seconds": round(seconds, 3),
+                "pairs_per_s": round(pairs / seconds, 2),
+                "peak_rss_mb": peak_rss_mb(),
+                "dev": trainer.state.best_metric,
+                "dev_metric": before and before.name,
+                "dev_before": before and before.value,
+            },
+            "origin": self.origin,
+            "sources": {"data": sources.data, "backbone": sources.backbone, "dev_data": sources.dev_data},
+            "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
+            "encoder": prepared.encoder.settings.model_dump(mode="json"),
+            "rows": {"train": len(prepared.data.train), "kind": prepared.data.train.kind}
+            | ({"dev": len(prepared.data.dev)} if prepared.data.dev else {}),
+            "batches": describe(prepared.batches, prepared.store),
+            "training_texts": self.settings.log.training_texts,
+            "versions": versions(),
+            "wall_s": round(time.perf_counter() - self.begun, 3),
+            "history": [entry for entry in history if "loss" in entry],
+            "dev_history": [entry for entry in history if "eval_dev" in entry],
+            "best_step": trainer.state.best_global_step or None,
+        }
+
+    def _write(self, prepared: Prepared, record: dict[str, Any]) -> None:
+        backbone = prepared.encoder.model.backbone
+        train_all_rows(backbone)
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters are of use beside their backbone only
+            merge_lora(backbone)
+        with whole_folder(self.sources.out) as folder:
+            prepared.encoder.save(folder)
+            if self.settings.log.training_texts:
+                write_digests(folder, prepared.data.train.texts)
+            write_text(folder / "README.md", model_card(self.sources.out.name, record, prepared.encoder.dim))
+            write_json(folder / RUN_FILE, record)
+
+
+def _finite(entry: dict[str, Any]) -> dict[str, Any]:
+    """A log entry as JSON can hold it: a gradient norm that overflowed, as in fp16's first steps, is None."""
+    return {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
+
+
+def rows_trained(batches: Batches, steps: int, accumulation: int) -> int:
+    """Rows in the batches of so many optimiser steps, of all processes together."""
+    epochs, rest = divmod(steps, math.ceil(len(batches) / accumulation))
+    begun = batches.plan(epochs)[: rest * accumulation]
+    return epochs * sum(map(len, batches.plan(0))) + sum(map(len, begun))

@@ -1,0 +1,95 @@
+"""What is trained: a text model and its objective in one module, so that wrappers see the loss being made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from aoe_train._packing.compiling import only_callees_compiled, uncompiled
+from aoe_train._trainer.gather import gather_rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from aoe_train._objectives.mix import Objective
+    from aoe_train._text_model import TextModel
+
+
+class PairModel(nn.Module):
+    """Packed texts in, the loss and its parts out.
+
+    The loss is computed inside `forward`: DistributedDataParallel synchronises gradients only for what went
+    through the module that it wraps.
+
+    Args:
+        text_model: Packed tokens to one vector a text.
+        objective: Vectors of the rows to `loss` and its parts.
+        chunk: Texts that are embedded at a time in training; None embeds the whole batch at once. With chunks
+            only the vectors are kept: the backward pass embeds each chunk again, with the same dropout, and
+            feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
+            activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
+    """
+
+    # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
+    is_distributed_loading_by_transformers: bool
+
+    def __init__(self, text_model: TextModel, objective: Objective, *, chunk: int | None = None) -> None:
+        super().__init__()
+        self.text_model = text_model
+        self.objective = objective
+        self.chunk = chunk
+
+    @only_callees_compiled
+    def forward(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+        rows: Int[Tensor, "row column"],
+        texts: Int[Tensor, " text"],
+        labels: Float[Tensor, " row"] | None = None,
+    ) -> dict[str, Tensor]:
+        """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
+        return self._loss(self.embed(input_ids, lengths, pieces)[rows], labels, texts[rows])
+
+    @uncompiled  # little work, which differs with the batch and between processes
+    def _loss(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
+        return self.objective(  # type: ignore[no-any-return]
+            gather_rows(vectors), None if labels is None else gather_rows(labels), gather_rows(texts)
+        )
+
+    def embed(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+    ) -> Float[Tensor, "text dim"]:
+        """One vector a text, chunk by chunk where a chunk is set."""
+        if self.chunk is None or len(pieces) <= self.chunk:
+            return self.text_model(input_ids, lengths, pieces)  # type: ignore[no-any-return]
+        return torch.cat(
+            [
+                checkpoint(self.text_model, *part, use_reentrant=False)
+                for part in split_texts(input_ids, lengths, pieces, self.chunk)
+            ]
+        )
+
+
+def split_texts(
+    input_ids: Int[Tensor, " token"],
+    lengths: Int[np.ndarray, " piece"],
+    pieces: Int[np.ndarray, " text"],
+    size: int,
+) -> Iterator[tuple[Int[Tensor, " token"], Int[np.ndarray, " piece"], Int[np.ndarray, " text"]]]:
+    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
+    token = piece = 0
+    for first in range(0, len(pieces), size):
+        counts = pieces[first : first + size]
+        sizes = lengths[piece : piece + counts.sum()]
+        yield input_ids[token : token + sizes.sum()], sizes, counts
+        token, piece = token + sizes.sum(), piece + counts.sum()

@@ -1,0 +1,242 @@
+"""transformers' Trainer, taught the few things it does not do for pairs."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers.integrations.integration_utils import TensorBoardCallback
+
+from aoe_train._packing.transfer import upload_batch
+from aoe_train._trainer.checkpoints import (
+    Checkpoint,
+    checkpoint_folder,
+    restore_weights,
+    trained_weights,
+    write_extras,
+)
+from aoe_train._trainer.gather import is_distributed
+from aoe_train._trainer.ledger import Ledger
+from aoe_train._trainer.resume import check_states
+from aoe_train._trainer.sharding import (
+    check_support,
+    is_sharded,
+    kept,
+    load_optimiser,
+    ready_in_parts,
+    save_optimiser,
+    share_of,
+    unshard_for_good,
+    whole,
+)
+from aoe_train._trainer.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+    from transformers import TrainerCallback
+    from transformers.trainer_utils import TrainOutput
+
+    from aoe_train._trainer.average import WeightAverage
+    from aoe_train._trainer.pair_model import PairModel
+
+Evaluate = Callable[[], float]
+METRIC = "dev"
+_WEIGHTS = "model.safetensors"
+
+
+class PairTrainer(Trainer):
+    """Trains a PairModel on batches that are already planned, and remembers the best weights.
+
+    Where `average` takes samples, it is the mean of the weights so far that is evaluated and kept.
+
+    What differs from Trainer:
+
+    * Batches come from the plan as they are. Accelerate would share them out among the ranks once more, and
+      its look-ahead draws random numbers that a resumed run would draw twice.
+    * A non-finite loss ends the run instead of being left out of the log.
+    * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
+    * The best weights are kept (whole ones in host memory) and written with each checkpoint. So evaluating
+      costs no writing, and one folder holds all that a killed run needs.
+    * A checkpoint holds the weights that learn and is whole or absent. It is the same for a model that is
+      shared out (`sharding.shard`), which is evaluated by all ranks together.
+    * Time spent on evaluation and checkpoints is not counted as training.
+    """
+
+    def __init__(
+        self,
+        model: PairModel,
+        args: TrainingArguments,
+        batches: DataLoader[Any],
+        *,
+        work: Path,
+        evaluate_dev: Evaluate | None = None,
+        average: WeightAverage,
+        callbacks: list[TrainerCallback] | None = None,
+    ) -> None:
+        model.is_distributed_loading_by_transformers = is_sharded(model)
+        # Trainer insists on a dataset to evaluate; it only has to be there.
+        dev = torch.utils.data.TensorDataset() if evaluate_dev else None
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=batches.dataset,
+            eval_dataset=dev,
+            callbacks=[average, *(callbacks or [])],
+        )
+        if is_sharded(model):
+            check_support(self)
+        self.remove_callback(PrinterCallback)  # it prints to stdout
+        for callback in self.callback_handler.callbacks:
+            if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
+                # By default its files would lie in the working folder, and go with it.
+                callback.logging_dir = str(work.with_suffix(".runs") / time.strftime("%Y%m%d-%H%M%S"))
+        self.pair_model = model
+        self.batches = batches
+        self.work = work
+        self.evaluate_dev = evaluate_dev
+        self.average = average
+        self.ledger = Ledger()
+        self.best: dict[str, Tensor] | None = None
+        self.clock = Stopwatch()
+        self._partial: Path | None = None
+
+    def fit(self, resume: Checkpoint | None = None) -> TrainOutput:
+        """Train to the end, and leave the best weights in the model where there is dev data."""
+        if resume is not None:
+            check_states(resume.trainer_folder)
+            self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
+            own = trained_weights(self.pair_model)
+            if self.best is not None and is_sharded(self.pair_model):
+                self.best = {name: share_of(weight, own[name]) for name, weight in self.best.items()}
+            if (mean := resume.average()) is not None:
+                self.average.mean = {name: share_of(weight, own[name]) for name, weight in mean.items()}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
+            output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
+        self.ledger.check()
+        if (chosen := self.best or self.average.mean) is not None:
+            restore_weights(self.pair_model, chosen, self.work)
+        unshard_for_good(self.pair_model)
+        return output
+
+    # What a step does
+
+    def _run_epoch(self, *arguments: Any, **named: Any) -> None:
+        with self.clock.running():
+            super()._run_epoch(*arguments, **named)  # type: ignore[no-untyped-call]
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The planned batches of this rank."""
+        return self.batches
+
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The batch on the device, sent from pinned memory while the device still computes."""
+        return upload_batch(inputs, self.args.device)
+
+    def compute_loss(
+        self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, *_: Any, **__: Any
+    ) -> Any:
+        """The loss of a batch; its parts go to the ledger."""
+        rows = inputs.pop("numbers")
+        parts = model(**inputs)
+        self.ledger.add(parts, rows)
+        return (parts["loss"], parts) if return_outputs else parts["loss"]
+
+    def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
+        """The norm where clipping needed it anyway; Trainer would compute it for the log alone."""
+        return grad_norm.full_tensor() if hasattr(grad_norm, "full_tensor") else grad_norm
+
+    @contextmanager
+    def _defer_fsdp_gradient_reduction(self) -> Iterator[None]:
+        """Add up accumulated gradients as shares: whole ones would take a whole model's memory."""
+        yield
+
+    # What it tells
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the loss's parts to an entry that has the loss."""
+        if "loss" in logs:
+            logs.update(self.ledger.drain())
+        super().log(logs, start_time)
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Score the dev data on rank 0, or, where no rank has the whole model, on all; all get the score."""
+        if self.evaluate_dev is None:
+            return {}
+        self.ledger.check()
+        with self.clock.paused():
+            self.pair_model.eval()
+            score = torch.zeros((), dtype=torch.float64)
+            if self.is_world_process_zero() or is_sharded(self.pair_model):
+                with self.average.applied(self.pair_model), ready_in_parts(self.pair_model):
+                    score += self.evaluate_dev()
+            metrics = {f"eval_{METRIC}": float(self._from_main(score))}
+            self.log(metrics)
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _from_main(self, value: Tensor) -> Tensor:
+        if not is_distributed():
+            return value
+        value = value.to(self.args.device)
+        torch.distributed.broadcast(value, src=0)
+        return value.cpu()
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        better: bool = super()._determine_best_metric(metrics, trial)
+        if better:
+            self.state.best_global_step = self.state.global_step
+            with self.average.applied(self.pair_model):
+                self.best = kept(trained_weights(self.pair_model))
+        return better
+
+    # What it keeps
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        if self.control.should_training_stop:
+            return  # the model itself comes next
+        with self.clock.paused():
+            self.ledger.check()
+            main = self.is_world_process_zero()
+            with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
+                super()._save_checkpoint(model, trial)
+                best, mean = (
+                    weights and whole(weights, main=main) for weights in (self.best, self.average.mean)
+                )
+                if main:
+                    write_extras(self._partial, best, mean, self.clock.seconds)
+
+    def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
+        return str(self._partial or self.args.output_dir)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Tensor] | None = None) -> None:
+        folder = Path(output_dir or self.work)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = state_dict or whole(trained_weights(self.pair_model), main=self.args.should_save)
+        if self.args.should_save:
+            save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if is_sharded(self.pair_model):
+            parts, folder = (self.pair_model, self.optimizer, self.lr_scheduler), Path(output_dir)
+            save_optimiser(*parts, folder, main=self.args.should_save)
+        else:
+            super()._save_optimizer_and_scheduler(output_dir)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and is_sharded(self.pair_model):
+            load_optimiser(self.pair_model, self.optimizer, self.lr_scheduler, Path(checkpoint))
+        else:
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        path = Path(resume_from_checkpoint) / _WEIGHTS
+        restore_weights(model or self.pair_model, load_file(path), path)

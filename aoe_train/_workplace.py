@@ -1,0 +1,115 @@
+"""The folders of a run: the model that it makes, and OUT.work, where it keeps what a killed run needs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pairkit.errors import ConfigError
+from pairkit.files import remove, write_json
+from pairkit.folders import LOCK_FILE, check_place, held_folder, read_own
+from pairkit.printable import one_line
+
+RUN_FILE = "run.json"
+_MADE_BY = "aoe "
+
+
+def work_beside(out: Path) -> Path:
+    """The working folder of a run: `OUT.work`.
+
+    Raises:
+        ConfigError: `out` has no name of its own, is a file, or holds what is no model of ours.
+    """
+    check_place(out, "a model", "model")
+    if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
+        raise ConfigError(f"{out}: holds files that are no model of `aoe train`; choose another --out")
+    return out.with_name(out.name + ".work")
+
+
+@contextmanager
+def working_folder(work: Path) -> Iterator[None]:
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
+
+    Raises:
+        ConfigError: the folder can't be written, or another process works in it.
+    """
+    with held_folder(work, "another run works in it; wait for it or choose another --out"):
+        try:
+            yield
+        finally:
+            left = {path.name for path in work.glob("*")}
+            if left and left <= {LOCK_FILE, RUN_FILE}:  # nothing to go on from
+                shutil.rmtree(work)
+
+
+def read_run(folder: Path) -> dict[str, Any] | None:
+    """The run.json in a folder; None where there is none of ours."""
+    run = read_own(folder / RUN_FILE)
+    if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
+        return None
+    return run if isinstance(run.get("origin"), dict) else None
+
+
+def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+    """Make the working folder fit for this run.
+
+    Args:
+        out: The model's folder.
+        work: The working folder.
+        origin: What decides the result, see `aoe_train._origin`.
+        fresh: Throw away what another run left, finished or not.
+
+    Returns:
+        The record of a finished run of the same origin, which needs no training; else None.
+
+    Raises:
+        ConfigError: another run left something here, says what differs.
+    """
+    if fresh:
+        clear(work)
+    else:
+        for place in (out, work):
+            run = read_run(place)
+            if run is not None and (differences := differing(run["origin"], origin)):
+                raise ConfigError(
+                    f"{place}: made by another run, which differs in {'; '.join(differences)}; give --fresh "
+                    "to replace it, or another --out"
+                )
+        if finished := read_run(out):
+            return finished
+    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
+    return None
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """What differs between two origins, as lines to show."""
+    old, new = dict(_flat(there)), dict(_flat(here))
+    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    return [f"{_shown(key)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+
+
+def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    waiting = [("", tree)]
+    while waiting:
+        above, values = waiting.pop()
+        for key, value in values.items():
+            if isinstance(value, Mapping):
+                waiting.append((f"{above}{key}.", value))
+            else:
+                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: object) -> str:
+    text = one_line(str(value))
+    return text if len(text) <= 20 else text[:12] + "…"
+
+
+def clear(work: Path) -> None:
+    """Take everything out of a working folder but its lock."""
+    for path in work.iterdir():
+        if path.is_dir():
+            remove(path)
+    (work / RUN_FILE).unlink(missing_ok=True)
