@@ -1,4 +1,4 @@
-"""Read pairs from a folder of ours, a file, a folder of files, or a dataset on a hub."""
+"""Read pairs from a folder of ours, a file, a folder of files, a dataset on a hub, or from memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from pairkit.columns import find_roles, to_pairs, to_rows
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
 from pairkit.records import SPLITS, LabelKind, PairDataset
@@ -23,7 +24,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
 def read_pairs(
-    source: str | Path,
+    source: Source,
     *,
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
@@ -34,7 +35,8 @@ def read_pairs(
 
     Args:
         source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of files
-            named after their splits, or a hub name (`owner/name`, `owner/name:config`).
+            named after their splits, a hub name (`owner/name`, `owner/name:config`), or what is in memory
+            already: see `pairkit.in_memory.Source`.
         columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
             default recognised. Triplets become a positive and a negative row, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
@@ -51,11 +53,11 @@ def read_pairs(
         roles = find_roles(frame.columns, where, columns)
         return to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
 
-    return _same_labels(_splits(source, _tables(source), split, pairs), str(source))
+    return _same_labels(_splits(source, _tables(source), split, pairs), source_name(source))
 
 
 def read_rows(
-    source: str | Path,
+    source: Source,
     *,
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
@@ -82,8 +84,7 @@ def read_rows(
         roles = find_roles(frame.columns, where, columns, single=True)
         return to_rows(frame, roles, where, label_values=label_values, first_row=first)
 
-    path = _place(source)
-    if _is_text(path):
+    if (path := _text_file(source)) is not None:
         return _splits(source, {_split_of(path): [(str(path), _lines(path))]}, split, rows)
     splits = _splits(source, _tables(source), split, rows)
     for name, frame in splits.items():
@@ -91,12 +92,12 @@ def read_rows(
             raise DataError(
                 f"the files of {name} differ in what their rows are; together they have"
                 f" {one_line(', '.join(frame.columns))}: read them one by one",
-                path=source,
+                path=source_name(source),
             )
     return splits
 
 
-def split_names(source: str | Path) -> list[str]:
+def split_names(source: Source) -> list[str]:
     """The splits that a source for `read_rows` has, in the usual order.
 
     Raises:
@@ -104,12 +105,12 @@ def split_names(source: str | Path) -> list[str]:
         DataError: A folder without data.
         RemoteError: The hub could not be asked.
     """
-    path = _place(source)
-    return [_split_of(path)] if _is_text(path) else list(_tables(source))
+    path = _text_file(source)
+    return list(_tables(source)) if path is None else [_split_of(path)]
 
 
 def _splits(
-    source: str | Path,
+    source: Source,
     tables: Mapping[str, Sequence[tuple[str, Path | pl.DataFrame]]],
     split: str | None,
     convert: Callable[[pl.DataFrame, str, int], pl.DataFrame],
@@ -117,7 +118,7 @@ def _splits(
     """Each wanted split's tables, read, converted (frame, where, number of the first row) and joined."""
     wanted = _split_name(split) if split else None
     if wanted is not None and wanted not in tables:
-        raise DataError(f"no split {wanted!r}; there are {', '.join(tables)}", path=source)
+        raise DataError(f"no split {wanted!r}; there are {', '.join(tables)}", path=source_name(source))
     splits: dict[str, pl.DataFrame] = {}
     for name, parts in tables.items():
         if wanted in (None, name):
@@ -143,8 +144,12 @@ def _place(source: str | Path) -> Path:
     return path
 
 
-def _is_text(path: Path) -> bool:
-    return path.is_file() and path.name.lower().endswith((".txt", ".txt.gz"))
+def _text_file(source: Source) -> Path | None:
+    """The source as a path if it is a file of a text a line."""
+    path = _place(source) if isinstance(source, str | Path) else None
+    if path is None or not path.name.lower().endswith((".txt", ".txt.gz")):
+        return None
+    return path if path.is_file() else None
 
 
 def _lines(path: Path) -> pl.DataFrame:
@@ -153,8 +158,11 @@ def _lines(path: Path) -> pl.DataFrame:
     return pl.DataFrame({"text": lines}, schema={"text": pl.String})
 
 
-def _tables(source: str | Path) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
+def _tables(source: Source) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
     """Each split's tables with their names; splits in the usual order."""
+    if not isinstance(source, str | Path):
+        held = {_split_name(name): frame for name, frame in (tables_in_memory(source) or {}).items()}
+        return {name: [(source_name(source), held[name])] for name in _in_order(held)}
     path = _place(source)
     if path.is_dir():
         files = _data_files(path)

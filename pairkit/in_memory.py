@@ -1,0 +1,89 @@
+"""Rows that are in memory already: what a person has in a notebook, as tables by split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import polars as pl
+
+from pairkit.errors import DataError
+from pairkit.printable import one_line
+from pairkit.records import PairDataset
+
+
+class ArrowTable(Protocol):
+    """A table of any library that hands out Arrow: pandas, pyarrow, duckdb."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Its rows."""
+        ...
+
+
+class HubTable(Protocol):
+    """A `datasets.Dataset`."""
+
+    def with_format(self, kind: str) -> Any:
+        """The same rows as other objects."""
+        ...
+
+
+Table: TypeAlias = (
+    pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
+)
+"""Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
+Source: TypeAlias = str | Path | PairDataset | Table | Mapping[str, Table]
+"""Where rows are: a path or a hub name, a table in memory, or tables by split (a `DatasetDict` is one)."""
+
+
+def source_name(source: Source) -> str:
+    """What messages and records call a source."""
+    if isinstance(source, str | Path):
+        return str(source)
+    return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
+
+
+def tables_in_memory(source: Source) -> dict[str, pl.DataFrame] | None:
+    """Tables by split of what is in memory; a single one is `train`. None for a path or a name.
+
+    Raises:
+        DataError: Rows that differ in what they are, or an object that is no table.
+    """
+    if isinstance(source, str | Path):
+        return None
+    if isinstance(source, PairDataset):
+        return dict(source.splits)
+    if isinstance(source, Mapping):
+        return {name: _table(table, f"{source_name(source)}, {name}") for name, table in source.items()}
+    return {"train": _table(source, source_name(source))}
+
+
+def _table(source: Any, where: str) -> pl.DataFrame:
+    try:
+        if isinstance(source, pl.DataFrame):
+            return source
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if hasattr(source, "with_format"):
+            found: pl.DataFrame = source.with_format("polars")[:]
+            return found
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+        if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+            return _from_rows(source)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"is no table ({one_line(str(error), 100)})", path=where) from error
+    raise DataError(
+        f"expected a path, a hub name, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
+        f" found {type(source).__name__}",
+        path=where,
+    )
+
+
+def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    if all(isinstance(row, str) for row in rows):
+        return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
+    if all(isinstance(row, Mapping) for row in rows):
+        return pl.from_dicts(list(rows), infer_schema_length=None)
+    raise TypeError("expected a dict for each row, or a text for each row")

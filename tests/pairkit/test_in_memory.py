@@ -1,0 +1,77 @@
+"""Rows in memory are read as the same rows in a file are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pairkit.errors import DataError
+from pairkit.reader import read_pairs, read_rows, split_names
+from pairkit.records import PairDataset
+
+ROWS = [
+    {"sentence1": "a plane", "sentence2": "an aeroplane", "score": 4.5},
+    {"sentence1": "a plane", "sentence2": "a dog", "score": 0.0},
+]
+
+
+def _pandas() -> Any:
+    return pytest.importorskip("pandas").DataFrame(ROWS, index=[7, 8])
+
+
+def _hub() -> Any:
+    return pytest.importorskip("datasets").Dataset.from_list(ROWS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ROWS, lambda: pl.DataFrame(ROWS), lambda: pl.LazyFrame(ROWS), _pandas, _hub],
+    ids=["dicts", "polars", "lazy", "pandas", "datasets"],
+)
+def test_a_table_is_read_as_a_file_of_its_rows_is(make: Any, tmp_path: Path) -> None:
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "rows.parquet")
+    expected = read_pairs(tmp_path / "rows.parquet")
+    found = read_pairs(make())
+    assert found.label_kind == expected.label_kind == "graded"
+    assert found.splits["train"].equals(expected.splits["train"])
+
+
+def test_tables_by_split_are_splits_in_the_usual_order() -> None:
+    splits = {"test": ROWS, "dev": pl.DataFrame(ROWS), "train": ROWS[:1]}
+    assert split_names(splits) == ["train", "validation", "test"]
+    assert read_pairs(splits).splits["train"].height == 1
+    assert read_rows(splits, split="dev")["validation"].height == 2
+    datasets = pytest.importorskip("datasets")
+    assert split_names(datasets.DatasetDict(validation=_hub(), train=_hub())) == ["train", "validation"]
+
+
+def test_a_pair_dataset_is_itself() -> None:
+    pairs = read_pairs({"train": ROWS, "test": ROWS})
+    again = read_pairs(pairs)
+    assert isinstance(again, PairDataset)
+    assert {name: frame.rows() for name, frame in again.splits.items()} == {
+        name: frame.rows() for name, frame in pairs.splits.items()
+    }
+
+
+def test_texts_are_single_texts() -> None:
+    (frame,) = read_rows(["one", "two"]).values()
+    assert frame.to_dict(as_series=False) == {"text": ["one", "two"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (7, "found int"),
+        (["one", {"text": "two"}], "a dict for each row"),
+        ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
+        (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
+        ({"train": ROWS, "test": b"x"}, "the dict given, test"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_name(source: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read_pairs(source)
