@@ -1,23 +1,20 @@
 """Training text embeddings with angles.
 
 >>> from aoe_train import Encoder
->>> vectors = Encoder.load("model").encode(["A plane is taking off.", "An air plane is taking off."])
+>>> encoder = Encoder.load("model")
+>>> encoder.encode(["A plane is taking off.", "An air plane is taking off."]).shape == (2, encoder.dim)
+True
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
 
 __all__ = ["Encoder"]
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: torch takes seconds, which `aoe --help` must not cost.
-    if name == "Encoder":
-        from aoe_train._encoder import Encoder
-
-        return Encoder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, {"Encoder": "aoe_train._encoder"})

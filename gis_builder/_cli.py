@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 # Importing a module of commands registers them, in this order.
 from gis_builder._commands import builds, crawls, datasets, reports  # noqa: F401
 from gis_builder._commands.app import app
-from pairkit import __version__
 from pairkit.terminal import run
 
 
 def main() -> None:
     """Run the command line; see `pairkit.terminal.run` for the exit codes."""
     run(app)
-
-
-@app.callback(invoke_without_command=True)
-def _root(*, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
-    if version:
-        typer.echo(f"gis (aoe-toolkit {__version__})")
-        raise typer.Exit

@@ -1,1 +1,3 @@
 """Pairs from unlabelled text with LLMs."""
+
+__all__: list[str] = []

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -20,15 +22,20 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from typer import Typer
+from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
 from pairkit.errors import ConfigError, PairkitError
+from pairkit.extras import missing
 from pairkit.printable import half_escaped, one_line, printable
+
+if TYPE_CHECKING:
+    from pairkit.result_table import ResultTable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 _MIN_WIDTH = 20
+_NO_EDGE = 1 << 16  # columns
 
 
 class Ended(BaseException):
@@ -116,6 +123,11 @@ class _Console(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*(printable(part) if isinstance(part, str) else part for part in objects), **options)
 
+    @property
+    def table_width(self) -> int:
+        """How wide a table may get: a file has no edge, so that nothing need be folded there."""
+        return self.width if self.is_terminal or "COLUMNS" in os.environ else _NO_EDGE
+
     def on_broken_pipe(self) -> None:
         raise Ended(BROKEN_PIPE)
 
@@ -152,6 +164,31 @@ def say(message: str, *, quiet: bool = False) -> None:
         err.print(message, markup=False)
 
 
+def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
+    """Tell on stderr what one would do next, the command on a line of its own to be copied.
+
+    Args:
+        why: What it does, such as "train on it".
+        command: Its words, which are quoted for the shell; or a line that is shown as it is.
+        quiet: Say nothing.
+    """
+    line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
+    say(f"next: {why}\n  {line}", quiet=quiet)
+
+
+def table(*headings: str, title: str = "", caption: str = "", left: Collection[str] = ()) -> ResultTable:
+    """A table of results, all of one look; see `pairkit.result_table.ResultTable`.
+
+    Example:
+        counts = table("split", "pairs", title="gis-dataset")
+        counts.add_row("train", 18_565)
+        out.print(counts)
+    """
+    from pairkit.result_table import ResultTable
+
+    return ResultTable(*headings, title=title, caption=caption, left=left)
+
+
 def print_json(result: Mapping[str, Any]) -> None:
     """Print one JSON object on one line of stdout, the last thing a command with `--json` prints.
 
@@ -164,7 +201,18 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 class Commands(TyperGroup):
-    """Typer's group of commands, but for how a run ends from outside."""
+    """Typer's group of commands, but for how a run ends from outside and what its help says of flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the group itself."""
+        return _with_bare_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, if there is one."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _with_bare_flags(command.get_params(ctx))
+        return command
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the arguments, and show help.
@@ -191,23 +239,53 @@ class Commands(TyperGroup):
             raise Ended(BROKEN_PIPE) from None
 
 
+def _with_bare_flags(options: list[Any]) -> list[Any]:
+    """Options whose help names no type where they take no value: the room is needed for words."""
+    for option in options:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    return options
+
+
 def application(name: str, purpose: str) -> Typer:
     """The application that the commands of one console script register with.
+
+    It knows `--version` and how to install completion for shells.
 
     Args:
         name: The script.
         purpose: One sentence, for its help.
     """
-    return Typer(
+
+    def show_version(*, wanted: bool) -> None:
+        if wanted:
+            from pairkit import __version__
+
+            out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
+            raise Exit
+
+    option = Option(
+        False,  # noqa: FBT003 - its default
+        "--version",
+        callback=lambda wanted: show_version(wanted=wanted),
+        is_eager=True,
+        help="Show the version.",
+    )
+
+    def root(*, version: bool = option) -> None:
+        """Each command begins here; `version` has ended the run."""
+
+    app = Typer(
         name=name,
         cls=Commands,
         help=purpose,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,  # a traceback with local variables could show a token
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode="markdown",
     )
+    app.callback(help=purpose)(root)
+    return app
 
 
 def examples(*lines: str) -> str:
@@ -240,10 +318,17 @@ def run(command: Callable[[], Any]) -> None:
 
 def _run(command: Callable[[], Any]) -> None:
     try:
-        command()
+        _advised(command)
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
         sys.exit(error.exit_code)
+
+
+def _advised(command: Callable[[], Any]) -> None:
+    try:
+        command()
+    except ModuleNotFoundError as error:
+        raise missing(error, "this command") or error from error
 
 
 def _last_words(text: str) -> None:

@@ -122,3 +122,47 @@ def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.Cap
 )
 def test_a_width_without_room_for_words_is_none(columns: str | None, width: int | None) -> None:
     assert terminal.width_given(columns) == width
+
+
+APPLICATION = """
+import typer
+from pairkit.terminal import application, run
+app = application("tool", "What it is for.")
+@app.command()
+def go(*, fast: bool = False, size: int = 3): pass
+@app.command()
+def stay(): pass
+run(app)
+"""
+
+
+def asked(*words: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", APPLICATION, *words]
+    environment = {**os.environ, "COLUMNS": "80", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    return subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_every_script_tells_its_version_and_completes_in_shells() -> None:
+    assert asked("--version").stdout.startswith("tool (aoe-toolkit ")
+    shown = asked("--help")
+    assert "--install-completion" in shown.stdout
+    assert "_COMPLETE" in asked("--show-completion", "bash").stdout
+    assert "\x1b" not in shown.stdout  # a pipe has no colours
+
+
+def test_help_names_types_of_values_alone() -> None:
+    said = asked("go", "--help").stdout
+    assert "bool" not in said + asked("--help").stdout
+    assert "int" in said
+
+
+def test_the_next_step_is_a_line_to_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.next_step("train on it", ["aoe", "train", "--data", "my pairs"])
+    terminal.next_step("load it", 'datasets.load_dataset("gis")')
+    terminal.next_step("nothing", "x", quiet=True)
+    assert capsys.readouterr().err.splitlines() == [
+        "next: train on it",
+        "  aoe train --data 'my pairs'",
+        "next: load it",
+        '  datasets.load_dataset("gis")',
+    ]

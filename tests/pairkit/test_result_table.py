@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from pairkit import terminal
+from pairkit.result_table import ResultTable
+
+
+def drawn(table: ResultTable, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as text:
+        console.print(table)
+    return [line.rstrip() for line in text.get().splitlines()]
+
+
+def counts() -> ResultTable:
+    table = terminal.table("split", "pairs", "long", title="gis", caption="two splits")
+    table.add_row("train", 18_565, "61 %")
+    table.add_rule()
+    table.add_row("test", None, 0.5)
+    return table
+
+
+def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
+    assert str(counts()).splitlines() == [
+        "gis",
+        "split    pairs   long",
+        "─────────────────────",
+        "train   18,565   61 %",
+        "─────────────────────",
+        "test         –    0.5",
+        "two splits",
+    ]
+
+
+@pytest.mark.parametrize("width", [24, 80, 120])
+def test_it_fits_and_no_number_is_cut(width: int) -> None:
+    table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
+    table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
+    lines = drawn(table, width)
+    assert max(map(len, lines)) <= width
+    for number in (*range(1_000_000, 1_000_012), 3):
+        assert f"{number:,}" in "\n".join(lines).split()
+
+
+def test_in_a_file_it_is_as_wide_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ResultTable("text", "n")
+    table.add_row("word " * 100, 1)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    terminal.out.print(table)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal.out.print(table)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_where_nothing_ends_it_it_is_as_wide_as_it_is() -> None:
+    table = ResultTable("model", *(f"task {place}" for place in range(40)))
+    table.add_row("m", *range(40))
+    assert len(str(table).splitlines()) == 3
+
+
+def test_nothing_that_a_cell_says_is_markup() -> None:
+    table = ResultTable("who", "<b>", title="[red]")
+    table.add_row("[bold]dependabot[bot]", "<script>\x1b[2J")
+    assert "[bold]dependabot[bot]" in str(table)
+    assert "\x1b" not in str(table)
+    assert "&lt;script&gt;\ufffd[2J" in table._repr_html_()
+    assert "<b>" not in table._repr_html_().replace("<b>[red]</b>", "")
+
+
+def test_a_row_has_a_cell_for_each_column() -> None:
+    with pytest.raises(ValueError, match="1 cells for 3 columns"):
+        counts().add_row("train")
