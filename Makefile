@@ -15,7 +15,7 @@ JOBS ?= auto
 LOWEST := .venv-lowest
 NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
 
-.PHONY: demo domain-demo wordnet test check lowest slow clean
+.PHONY: demo domain-demo wordnet test check lowest slow docs notebooks clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
@@ -54,8 +54,16 @@ lowest: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
+# The site, into site/: strict, and without network. Open site/index.html.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# The tutorials as notebooks, from the pages that the site shows.
+notebooks: $(VENV)/.docs
+	$(BIN)/python docs/scripts/notebooks.py
+
 clean:
-	rm -rf $(VENV) $(LOWEST) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site $(VENV) $(LOWEST) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +77,11 @@ $(VENV)/.domain: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm]'
 	touch $@ $(VENV)/.gis
 
+# The reference is made from the code, so that all extras that the settings need are here too.
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs,label]'
+	touch $@ $(VENV)/.gis
+
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/.gis
+	touch $@ $(VENV)/.gis $(VENV)/.docs

@@ -1,0 +1,84 @@
+"""A hook of mkdocs: pages that are made from the code, and from documents outside of `docs/`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+from command_pages import ROOT, command_page, scripts
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from setting_pages import Settings, sections, setting_page, setting_table
+
+_TABLE = re.compile(r"^<!-- settings: (\S+) -->$", re.MULTILINE)
+_DOCSTRING = re.compile(r"^<!-- docstring: (\S+) -->$", re.MULTILINE)
+_SCHEMA = re.compile(r"^<!-- schema: (\S+) -->$", re.MULTILINE)
+INCLUDED = {
+    "ARCHITECTURE.md": "about/design.md",
+    "benchmarks/README.md": "about/benchmarks.md",
+    "CHANGELOG.md": "about/changes.md",
+}
+# The models of settings: console script, heading, and where the model is.
+SETTINGS = {
+    "gis": {"Build": "gis_builder._settings:BuildSettings"},
+    "label": {"Labelling": "llm_labeler._settings:LabelSettings"},
+    "aoe": {
+        "Training": "aoe_train._settings:TrainSettings",
+        "Pre-training a RAN": "aoe_train._pretrain_settings:PretrainSettings",
+    },
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that no file in `docs/` holds."""
+    for name, page in INCLUDED.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=_moved(text)))
+    for script, package in scripts().items():
+        files.append(File.generated(config, f"reference/{script}.md", content=command_page(script, package)))
+        if script in SETTINGS:
+            roots = {heading: _model(place) for heading, place in SETTINGS[script].items()}
+            page = setting_page(script, package, roots)
+            files.append(File.generated(config, f"reference/{script}-settings.md", content=page))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Fill in what the code says of itself.
+
+    A line `<!-- settings: package.module:Model -->` becomes the table of a model of settings, a line
+    `<!-- docstring: package.module -->` what the module says at its top, and a line
+    `<!-- schema: package.module -->` the tables of a store.
+    """
+    markdown = _TABLE.sub(lambda found: "\n".join(_tables(_model(found[1]))), markdown)
+    markdown = _SCHEMA.sub(lambda found: _schema(import_module(found[1])), markdown)
+    return _DOCSTRING.sub(lambda found: _after_title(import_module(found[1])), markdown)
+
+
+def _after_title(module: ModuleType) -> str:
+    return (inspect.getdoc(module) or "").partition("\n\n")[2]
+
+
+def _schema(module: ModuleType) -> str:
+    schema = module.SCHEMA
+    return f"Version {schema.version}.\n\n```sql\n{schema.tables.strip()}\n```"
+
+
+def _tables(model: type[Settings]) -> Iterator[str]:
+    for section in sections(model, {}):
+        if section.prefix:
+            yield from ("", f"**`[{section.prefix}]`** {section.purpose}", "")
+        yield from setting_table(section)
+
+
+def _model(place: str) -> type[Settings]:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _moved(text: str) -> str:
+    """Links of a document at the root or in `benchmarks/`, as seen from a page in `docs/about/`."""
+    return re.sub(r"\]\((?:\.\./)?docs/", "](../", text)

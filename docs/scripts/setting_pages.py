@@ -1,0 +1,219 @@
+"""Reference pages of the settings, made from the models that read them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import annotated_types
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from pairkit.config import Settings
+
+_MOST_ITEMS = 8
+_BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
+_TYPES = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+    NoneType: "unset",
+}
+
+
+class Setting(NamedTuple):
+    """One key that a person can set."""
+
+    key: str
+    type: str
+    default: str
+    meaning: str
+    flag: str
+
+
+class Section(NamedTuple):
+    """The settings of one model, below one dotted prefix."""
+
+    prefix: str
+    purpose: str
+    settings: list[Setting]
+
+
+def setting_page(script: str, package: str, roots: Mapping[str, type[Settings]]) -> str:
+    """The page of one console script's settings, in Markdown.
+
+    Args:
+        script: Such as `gis`.
+        package: Whose table of flags is read.
+        roots: The models by the heading that they get.
+    """
+    lines = [
+        f"# Settings of `{script}`",
+        "",
+        "Give a setting in a TOML file (`--config FILE`), as `--set section.key=value`, or with its flag.",
+        "A flag beats `--set`, `--set` beats the file, and the file beats the default. An unknown key is an",
+        "error.",
+    ]
+    flags = flags_of(package)
+    for heading, model in roots.items():
+        lines += ["", f"## {heading}"]
+        for section in sections(model, flags):
+            title = f"`[{section.prefix}]`" if section.prefix else "Top level"
+            lines += ["", f"### {title}", "", section.purpose, "", *setting_table(section)]
+    return "\n".join(lines) + "\n"
+
+
+def setting_table(section: Section) -> Iterator[str]:
+    """The rows of one section, in Markdown."""
+    yield from ("| key | value | default | meaning |", "|---|---|---|---|")
+    for setting in section.settings:
+        meaning = _cell(setting.meaning + (f" Flag: `{setting.flag}`." if setting.flag else ""))
+        yield f"| `{setting.key}` | {_cell(setting.type)} | {_cell(setting.default)} | {meaning} |"
+
+
+def flags_of(package: str) -> dict[str, str]:
+    """The flag of each dotted key, by the table that the package merges with."""
+    if find_spec(f"{package}._flags") is None:
+        return {}
+    table: Mapping[str, str] = import_module(f"{package}._flags").FLAGS
+    return {key: "--" + name.replace("_", "-") for name, key in table.items()}
+
+
+def sections(model: type[Settings], flags: Mapping[str, str], prefix: str = "") -> Iterator[Section]:
+    """The sections of a model, its own settings first."""
+    own: list[Setting] = []
+    inner: list[tuple[str, type[Settings]]] = []
+    comments = _comments(model)
+    for name, field in model.model_fields.items():
+        key = f"{prefix}.{name}" if prefix else name
+        nested = _nested(field.annotation)
+        if nested is not None:
+            inner.append((_place(key, field.annotation), nested))
+            continue
+        meaning = _sentence(field.description or comments.get(name, ""))
+        own.append(Setting(key, _type(field), _default(field), meaning, flags.get(key, "")))
+    if own:
+        yield Section(prefix, inspect.cleandoc(model.__doc__ or ""), own)
+    for key, nested in inner:
+        yield from sections(nested, flags, key)
+
+
+def _place(key: str, annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is dict:
+        return f"{key}.NAME"
+    return f"[{key}]" if origin in (tuple, list) else key
+
+
+def _nested(annotation: Any) -> type[Settings] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return annotation
+    found = [_nested(inner) for inner in get_args(annotation)]
+    return next((model for model in found if model is not None), None)
+
+
+def _is_optional(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType)
+
+
+def _comments(model: type[Settings]) -> dict[str, str]:
+    """What stands beside or above each field in the source."""
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        if issubclass(cls, Settings) and cls is not Settings:
+            found |= _comments_of(textwrap.dedent(inspect.getsource(cls)))
+    return found
+
+
+def _comments_of(source: str) -> dict[str, str]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    beside, alone = {}, {}
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            place = alone if not token.line[: token.start[1]].strip() else beside
+            place[token.start[0]] = token.string.lstrip("# ").strip()
+    found = {}
+    body = ast.parse(source).body[0]
+    for node in body.body if isinstance(body, ast.ClassDef) else ():
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            words = _above(alone, node.lineno)
+            words += [
+                beside[line] for line in range(node.lineno, (node.end_lineno or 0) + 1) if line in beside
+            ]
+            found[node.target.id] = " ".join(words)
+    return found
+
+
+def _above(alone: Mapping[int, str], line: int) -> list[str]:
+    words: list[str] = []
+    while (line := line - 1) in alone:
+        words.insert(0, alone[line])
+    return words
+
+
+def _type(field: FieldInfo) -> str:
+    text = _type_of(field.annotation)
+    for bound in field.metadata:
+        for kind, sign in _BOUNDS.items():
+            if isinstance(bound, kind):
+                value = getattr(bound, kind.__name__.lower())
+                text += f", {sign} {value:g}" if isinstance(value, float) else f", {sign} {value}"
+    return text
+
+
+def _type_of(annotation: Any) -> str:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_of(inner[0])
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in inner)
+    if _is_optional(annotation):
+        return " or ".join(_type_of(part) for part in inner if part is not NoneType)
+    if origin in (tuple, list, frozenset):
+        return f"list of {_type_of(inner[0])}"
+    if origin is dict or annotation is dict:
+        return "table"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return ", ".join(f"`{member.value}`" for member in annotation)
+    return _TYPES.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True)
+    if value is PydanticUndefined:
+        return "*required*"
+    if value is None or value in ((), {}):
+        return "unset" if value is None else "none"
+    if isinstance(value, (tuple, list)):
+        if len(value) > _MOST_ITEMS:
+            return f"{len(value)} of them"
+        return ", ".join(f"`{_plain(item)}`" for item in value)
+    return f"`{_plain(value)}`"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
