@@ -1,0 +1,24 @@
+# aoe-toolkit for a CPU. Without arguments it runs the demo; mount a folder at /data to keep what it makes:
+#   docker build --tag aoe-toolkit .
+#   docker run --rm --volume "$PWD:/data" aoe-toolkit
+#   docker run --rm --volume "$PWD:/data" --env GITHUB_TOKEN aoe-toolkit gis build --repos rust-lang/rust --out rust
+# Training too: docker build --build-arg EXTRAS=label,train,minilm --tag aoe-toolkit .
+FROM python:3.12-slim
+
+# WordNet's files, for `label generate --llm wordnet`. Debian keeps no old versions, so none is pinned.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends wordnet-base \
+    && rm -rf /var/lib/apt/lists/*
+
+ARG EXTRAS=label
+WORKDIR /app
+COPY . .
+RUN pip install --no-cache-dir --constraint constraints.txt ".[${EXTRAS}]" \
+    && useradd --create-home --uid 10001 aoe \
+    && mkdir /data \
+    && chown aoe /data
+
+USER 10001
+WORKDIR /data
+CMD ["gis", "demo", "--out", "demo"]
