@@ -149,9 +149,10 @@ def _links(store: Store, usable: Mapping[IssueRef, object]) -> set[Link]:
     """Pairs of usable issues of which one mentions the other anywhere in its thread."""
     links: set[Link] = set()
     for repo in sorted({ref.repo for ref in usable}):
-        for thread in store.threads(repo, only_complete=False):
-            if thread.issue.ref in usable:
-                links.update(frozenset((thread.issue.ref, ref)) for ref in _mentions(thread) if ref in usable)
+        for stored in store.stored_threads(repo, only_complete=False):
+            ref = IssueRef(repo, stored.number)
+            if ref in usable:
+                links.update(frozenset((ref, other)) for other in _mentions(stored.read()) if other in usable)
     return links
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from gis_builder._assemble import assemble, settings_record
 from gis_builder._audit import AuditReport, audit
 from gis_builder._crawl import crawl, crawl_record, failures, stored_record
+from gis_builder._detection import detect, judged_rows
 from gis_builder._folders import STORE_FILE, check_out, working_folder
 from gis_builder._github import GitHub
 from gis_builder._settings import BuildSettings
 from gis_builder._store import RepoRow, Store, Usage
-from gis_builder._verdicts import FILE, detect, judged_rows
+from gis_builder._verdicts import FILE
 from pairkit.errors import LeakError
 from pairkit.folders import check_apart
 from pairkit.memory import peak_rss_mb

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,13 +13,14 @@ from urllib.parse import urlsplit
 from msgspec.json import Decoder
 
 from gis_builder._detect import might_matter
+from gis_builder._detection import Detector
 from gis_builder._github import GitHub
 from gis_builder._records import IssueRef, Outcome
 from gis_builder._settings import BuildSettings
 from gis_builder._sources.archive import archive_files, read_candidates
 from gis_builder._sources.dump import import_dump
 from gis_builder._store import RepoOutcome, RepoRow, Store
-from gis_builder._verdicts import judge_asking
+from gis_builder._verdicts import Kept
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 _RECORD = "crawl"
@@ -194,23 +196,24 @@ def _fetch_targets(
     A reference that turns out to be a pull request changes its verdict, which may then ask for another: only
     the verdicts that asked for what was just fetched are taken again.
     """
+    detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()
-    threads = (thread for repo in homes for thread in store.threads(repo))
+    judged: Iterable[Kept] = chain.from_iterable(map(detector.judge, homes))
     while True:
         unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
-        for verdict, unknown in judge_asking(store, threads, settings.detect):
-            if new := unknown - asked:
-                unsettled[verdict.ref] = new
-            elif verdict.outcome is Outcome.DUPLICATE:
-                positives[verdict.ref.repo] += 1
+        for kept in judged:
+            if new := detector.unknown(kept) - asked:
+                unsettled[kept.verdict.ref] = new
+            elif kept.verdict.outcome is Outcome.DUPLICATE:
+                positives[kept.verdict.ref.repo] += 1
         if not unsettled:
+            detector.keep()
             return positives
         wanted = frozenset().union(*unsettled.values())
         github.fetch(sorted(wanted))
         asked |= wanted
-        again = map(store.thread, unsettled)
-        threads = (thread for thread in again if thread is not None)
+        judged = detector.judge_again(unsettled)
 
 
 def pool_size(positives: int, settings: BuildSettings) -> int:

@@ -96,16 +96,17 @@ def detect(
     json: o.Json = False,
 ) -> None:
     """Decide for every fetched thread whether it was closed as a duplicate; writes WORK/verdicts.parquet."""
+    from gis_builder._detection import detect as detect_duplicates
+    from gis_builder._detection import explain_thread
     from gis_builder._folders import STORE_FILE, working_folder
     from gis_builder._store import Store
     from gis_builder._summary import verdicts_table
-    from gis_builder._verdicts import FILE, count_verdicts, explain_thread
-    from gis_builder._verdicts import detect as detect_duplicates
+    from gis_builder._verdicts import FILE, count_verdicts
 
     settings = o.merged_settings(config, sets)
     if explain is not None:
         with Store.open(work / STORE_FILE) as store:
-            stdout.print(explain_thread(store, explain, settings.detect), markup=False)
+            stdout.print(explain_thread(store, explain, settings.detect)[1], markup=False)
         return
     with working_folder(work, create=False), Store.open(work / STORE_FILE) as store:
         detect_duplicates(store, work / FILE, store.repos(), settings.detect)

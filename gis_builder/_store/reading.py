@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gis_builder._records import Issue, Kind, Thread
 from gis_builder._store.cells import Cells, KindRow
 from pairkit.database import connect, database_errors
@@ -30,9 +32,31 @@ _CONTENT = {
 }
 
 
+class StoredThread:
+    """A thread as its rows are: whether they changed can be told without reading them into records."""
+
+    __slots__ = ("_cells", "_repo", "_rows", "number")
+
+    def __init__(self, cells: Cells, repo: str, number: int, *rows: Any) -> None:
+        self._cells, self._repo, self.number, self._rows = cells, repo, number, rows
+
+    def digest(self, basis: bytes) -> str:
+        """A digest of all that the rows hold, and of whatever else the caller goes by."""
+        return hashlib.blake2b(msgspec.msgpack.encode(self._rows), digest_size=16, key=basis).hexdigest()
+
+    def read(self) -> Thread:
+        """The records.
+
+        Raises:
+            DataError: a cell holds what it can't.
+        """
+        head, comments, events = self._rows
+        return self._cells.thread(self._cells.issue(self._repo, head), comments, events)
+
+
 def threads(
     path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
-) -> Iterator[Thread]:
+) -> Iterator[StoredThread]:
     """Threads of at least `depth`, by ascending number, read as of the moment of the first one."""
     only = " AND number = ?" if number is not None else ""
     key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
@@ -61,8 +85,8 @@ def threads(
             partial(cells.number, "events"),
         )
         for head in heads:
-            issue = cells.issue(repo, head)
-            yield cells.thread(issue, comments.take(issue.number), events.take(issue.number))
+            own = cells.number("issues", head)
+            yield StoredThread(cells, repo, own, head, comments.take(own), events.take(own))
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:

@@ -16,6 +16,7 @@ from gis_builder._decoding import Malformed
 from gis_builder._records import Issue, IssueRef, Kind, Thread
 from gis_builder._store import reading
 from gis_builder._store.cells import Cells
+from gis_builder._store.reading import StoredThread
 from gis_builder._store.rows import Absence, Page, RepoRow, Task, TopUp, Usage
 from gis_builder._store.schema import SCHEMA
 from gis_builder._store.writing import REPO_COLUMNS, save_page
@@ -78,11 +79,19 @@ class Store:
             repo: `owner/name`, in any of the names that were asked for.
             only_complete: Skip issues whose comments or events are not, or not all, fetched.
         """
-        depth = 2 if only_complete else 0
-        return reading.threads(self.path, self.full_name(repo), depth)
+        return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
+
+    def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
+        """The same as their rows are, for who needs few of them as records."""
+        return reading.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
 
     def thread(self, ref: IssueRef) -> Thread | None:
         """One thread, whole or not; None where the issue was not fetched."""
+        stored = self.stored_thread(ref)
+        return None if stored is None else stored.read()
+
+    def stored_thread(self, ref: IssueRef) -> StoredThread | None:
+        """The same as its rows are."""
         home = self.full_name(ref.repo)
         return next(reading.threads(self.path, home, 0, number=ref.number, pulls=True), None)
 

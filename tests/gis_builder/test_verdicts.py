@@ -1,24 +1,18 @@
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from gis_builder._crawl import crawl, crawl_archive, import_tracker, stored_record, update
+from gis_builder._detection import Detector, detect, explain_thread, judged_rows
 from gis_builder._emulator import serve
 from gis_builder._github import CrawlSettings, GitHub, Token
-from gis_builder._records import Evidence, IssueRef, Outcome, Verdict
+from gis_builder._records import Evidence, IssueRef, Kind, Outcome, Verdict
 from gis_builder._settings import BuildSettings, DetectSettings
 from gis_builder._store import Page, Store
-from gis_builder._verdicts import (
-    count_verdicts,
-    detect,
-    explain_thread,
-    judge,
-    judge_asking,
-    judged_rows,
-    read_duplicates,
-    write_verdicts,
-)
+from gis_builder._verdicts import KEPT_FILE, count_verdicts, read_duplicates, verdict_rows, write_verdicts
 from pairkit.errors import ConfigError, DataError
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -30,6 +24,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     opened = Store.open(tmp_path_factory.mktemp("store") / "store.sqlite", create=True)
     import_tracker(opened, SAMPLE, lambda _words: None)
     return opened
+
+
+def judge(store: Store, settings: DetectSettings) -> list[Verdict]:
+    return [kept.verdict for kept in Detector(store, settings).judge(REPO)]
 
 
 def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
@@ -46,7 +44,7 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
         verdict(5, Outcome.UNCERTAIN, IssueRef("a/b", 6)),
     ]
     path = tmp_path / "verdicts.parquet"
-    write_verdicts(path, written)
+    write_verdicts(path, verdict_rows(written))
     assert read_duplicates(path) == written[:1]
     assert count_verdicts(path) == {
         "duplicate": {"closer_duplicate": 1},
@@ -56,7 +54,7 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
 
 
 def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
-    write_verdicts(tmp_path / "v.parquet", [])
+    write_verdicts(tmp_path / "v.parquet", verdict_rows([]))
     assert read_duplicates(tmp_path / "v.parquet") == []
 
 
@@ -69,8 +67,8 @@ def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
 
 
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
-    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is Outcome.DUPLICATE}
-    strict = list(judge(store, [REPO], DetectSettings(min_confidence=0.97)))
+    sure = {v.ref for v in judge(store, DetectSettings()) if v.outcome is Outcome.DUPLICATE}
+    strict = judge(store, DetectSettings(min_confidence=0.97))
     kept = {v.ref for v in strict if v.outcome is Outcome.DUPLICATE}
     lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
     assert kept | lowered == sure
@@ -79,20 +77,77 @@ def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
 
 
 def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
-    everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
+    everything = {v.ref: v for v in judge(store, DetectSettings())}
     refs = sorted(everything)[::7]
-    some = [thread for ref in refs if (thread := store.thread(ref)) is not None]
-    assert [verdict for verdict, _ in judge_asking(store, some, DetectSettings())] == [
-        everything[ref] for ref in refs
-    ]
+    again = Detector(store, DetectSettings()).judge_again(refs)
+    assert [kept.verdict for kept in again] == [everything[ref] for ref in refs]
 
 
 def test_former_names_are_home(store: Store) -> None:
     """lumen was renamed: a link to its former name is one to itself."""
-    thread = store.thread(IssueRef("lumenbase/lumen", 63))
+    (found,) = Detector(store, DetectSettings()).judge_again([IssueRef("lumenbase/lumen", 63)])
+    assert found.verdict.targets == (IssueRef("lumenbase/lumen", 58),)
+
+
+@pytest.fixture
+def own_store(store: Store, tmp_path: Path) -> Iterator[Store]:
+    """A copy of the sample that a test may change."""
+    with Store.open(tmp_path / "store.sqlite", create=True) as copy:
+        import_tracker(copy, SAMPLE, lambda _words: None)
+        yield copy
+
+
+def judged_anew(store: Store, settings: DetectSettings | None = None) -> int:
+    return detect(store, store.path.with_name("v.parquet"), store.repos(), settings or DetectSettings())
+
+
+def test_only_what_changed_is_judged_again(own_store: Store) -> None:
+    threads = sum(1 for row in own_store.repos() for _ in own_store.stored_threads(row.full_name))
+    assert judged_anew(own_store) == threads
+    first = own_store.path.with_name("v.parquet").read_bytes()
+    assert judged_anew(own_store) == 0
+    assert own_store.path.with_name("v.parquet").read_bytes() == first
+    thread = own_store.thread(IssueRef(REPO, 58))
     assert thread is not None
-    ((found, _),) = judge_asking(store, [thread], DetectSettings())
-    assert found.targets == (IssueRef("lumenbase/lumen", 58),)
+    said = replace(thread.comments[-1], body="No duplicate at all, it is another bug.")
+    own_store.save(Page(threads=[replace(thread, comments=(*thread.comments[:-1], said))]))
+    assert judged_anew(own_store) == 1
+    assert judged_anew(own_store, DetectSettings(allow_cross_repository=True)) == threads
+
+
+def test_a_target_that_turns_out_otherwise_is_judged_again(own_store: Store) -> None:
+    """#58 is a duplicate of #41, which the server then says was deleted."""
+    settings, ref = DetectSettings(), IssueRef(REPO, 58)
+    judged_anew(own_store)
+    asked = [kept for kept in Detector(own_store, settings).judge(REPO) if kept.verdict.ref == ref]
+    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].asked
+    target = own_store.thread(IssueRef(REPO, 41))
+    assert target is not None
+    own_store.save(Page(threads=[replace(target, issue=replace(target.issue, is_pull=True))]))
+    assert judged_anew(own_store) > 0
+    assert ref not in {verdict.ref for verdict in read_duplicates(own_store.path.with_name("v.parquet"))}
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 not really"])
+def test_what_can_not_be_read_is_judged_again(own_store: Store, content: bytes) -> None:
+    threads = judged_anew(own_store)
+    kept = own_store.path.with_name(KEPT_FILE)
+    kept.write_bytes(content)
+    assert judged_anew(own_store) == threads
+    rows = pl.read_parquet(kept).with_columns(verdict=pl.lit("perhaps"))
+    rows.write_parquet(kept)
+    assert judged_anew(own_store) == threads
+
+
+def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
+    """The crawl needs verdicts to know what to fetch; the detection after it takes them as they are."""
+    with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
+        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
+        with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
+            rows = crawl(github, store, [REPO], settings)
+        crawled = store.path.with_name(KEPT_FILE).read_bytes()
+        assert detect(store, tmp_path / "v.parquet", rows, settings.detect) == 0
+        assert store.path.with_name(KEPT_FILE).read_bytes() == crawled
 
 
 @pytest.mark.parametrize(
@@ -124,7 +179,7 @@ def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path) -> None:
         settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
         with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
             rows = crawl_archive(github, store, [REPO], [hour], settings, told.append)
-        found = list(judge(store, [REPO], settings.detect))
+        found = judge(store, settings.detect)
     assert [row.outcome for row in rows] == ["ok"]
     assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
         (58, Outcome.DUPLICATE, (IssueRef(REPO, 41),))
@@ -192,7 +247,7 @@ def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
                 GitHub(settings.crawl, [Token("t", server.url)], crawled) as github,
             ):
                 fetch(github, crawled, [REPO], settings)
-                verdicts = judge(crawled, [REPO], settings.detect)
+                verdicts = judge(crawled, settings.detect)
                 found.append({v.ref: v.targets for v in verdicts if v.outcome is Outcome.DUPLICATE})
     assert found[0] == found[1] != {}
 

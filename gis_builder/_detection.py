@@ -1,0 +1,208 @@
+"""Detection over a whole store; a thread is judged again only if it changed, or what its verdict rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from msgspec.json import Decoder
+
+from gis_builder._decoding import Node
+from gis_builder._detect import KindOf, Rules, decide, explain
+from gis_builder._records import IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder._settings import DetectSettings
+from gis_builder._store import RepoRow, Store, StoredThread, full_names
+from gis_builder._verdicts import KEPT_FILE, Kept, KeptVerdicts, write_verdicts
+from pairkit.errors import ConfigError, DataError
+
+_RECORD = "verdicts"
+
+
+class _Basis(Node, frozen=True):
+    """What the verdicts of the last detection rest on."""
+
+    store: str
+    settings: Any
+    repositories: list[str]
+
+
+_DECODER = Decoder(_Basis)
+
+
+def detect(store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings) -> int:
+    """Judge these repositories and write the verdicts; the store notes what they rest on.
+
+    Returns:
+        How many threads were judged anew; of the others the verdicts were kept.
+    """
+    detector = Detector(store, settings)
+    for repo in full_names(rows):
+        for _ in detector.judge(repo):
+            pass
+    write_verdicts(path, detector.keep())
+    basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
+    store.set_meta(_RECORD, json.dumps(basis))
+    return detector.judged_anew
+
+
+def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
+    """The repositories that were judged last.
+
+    Raises:
+        DataError: none was, the crawl went on since, or they were judged by other settings.
+    """
+    noted = store.meta_json(_RECORD, _DECODER)
+    if not noted:
+        raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
+    now = _basis(store, settings)
+    if noted.store != now["store"]:
+        raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
+    if noted.settings != now["settings"]:
+        words = f"judged with other settings ({noted.settings}); give the same, or run `gis detect` again"
+        raise DataError(words, path=store.path)
+    return [row for row in store.repos() if row.name in noted.repositories]
+
+
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+    """One thread's verdict, and in words its evidence in order of time and what each piece counts for.
+
+    Args:
+        store: The crawl.
+        name: `owner/name#number`.
+        settings: What counts as a duplicate.
+
+    Raises:
+        ConfigError: `name` is no issue's name, or the crawl has no such issue.
+    """
+    repo, _, number = name.rpartition("#")
+    if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
+        raise ConfigError(f"--explain {name}: expected owner/name#number, such as rust-lang/rust#8051")
+    thread = store.thread(IssueRef(repo, int(number)))
+    if thread is None:
+        raise ConfigError(f"--explain {name}: not among the issues of {store.path}")
+    detector = Detector(store, settings)
+    verdict = detector.decide(thread, detector.kind_of)
+    return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
+
+
+def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
+    return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
+
+
+class Detector:
+    """Judges the threads of a store, and knows what detection asks beyond a thread.
+
+    A verdict is kept with a digest of its thread, of the settings and of detection's own code, and with what
+    was known of the issues that detection asked about. While all of that stays, it is not made again.
+    """
+
+    def __init__(self, store: Store, settings: DetectSettings) -> None:
+        rows = [row for row in store.all_repos() if row.full_name]
+        self._store, self._settings = store, settings
+        self._newest = {row.full_name: row.max_number for row in rows}
+        self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
+        self._names: dict[str, set[str]] = {}
+        for row in rows:
+            self._names.setdefault(row.full_name, set()).add(row.name)
+        self._kept = KeptVerdicts(store.path.with_name(KEPT_FILE))
+        self._judged: set[str] = set()
+        self.judged_anew = 0
+
+    def judge(self, repo: str) -> Iterator[Kept]:
+        """Judge every whole thread of a repository, one at a time in memory."""
+        known, basis = self._kept.of(repo), self._rules_digest(repo)
+        self._judged.add(repo)
+        for stored in self._store.stored_threads(repo):
+            yield self._judge(stored, basis, known.get(stored.number))
+
+    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[Kept]:
+        """Judge some issues again, since more is known of what they rest on."""
+        for ref in refs:
+            stored = self._store.stored_thread(ref)
+            if stored is not None:
+                yield self._judge(stored, self._rules_digest(ref.repo), None)
+
+    def keep(self) -> pl.DataFrame:
+        """Keep all verdicts for the next time; return those of the judged repositories as rows."""
+        return self._kept.write(self._judged)
+
+    def unknown(self, judged: Kept) -> frozenset[IssueRef]:
+        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of.
+
+        With all of it fetched, the verdict is the one that a store of the whole tracker gives.
+        """
+        rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
+        return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
+
+    def _judge(self, stored: StoredThread, basis: bytes, known: Kept | None) -> Kept:
+        digest = stored.digest(basis)
+        if known is not None and known.digest == digest and self._is_as_told(known):
+            judged = known
+        else:
+            judged = self.judge_thread(stored.read(), digest)
+        self._kept.add(judged)
+        return judged
+
+    def _is_as_told(self, known: Kept) -> bool:
+        return all(self.kind_of(ref) is kind for ref, kind in known.asked)
+
+    def judge_thread(self, thread: Thread, digest: str = "") -> Kept:
+        """Judge a thread, whatever was kept of it."""
+        asked: dict[IssueRef, Kind] = {}
+
+        def kind_of(ref: IssueRef) -> Kind:
+            asked[ref] = self.kind_of(ref)
+            return asked[ref]
+
+        self.judged_anew += 1
+        return Kept(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
+
+    def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
+        """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
+        verdict = decide(thread, kind_of, self.rules(thread.issue.repo))
+        is_unsure = verdict.confidence < self._settings.min_confidence
+        if verdict.outcome is Outcome.DUPLICATE and is_unsure:
+            return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
+        return verdict
+
+    def rules(self, repo: str) -> Rules:
+        """The rules for one repository: a reference by a name that it once had is one to itself."""
+        return Rules(
+            allow_cross_repository=self._settings.allow_cross_repository,
+            former_names=frozenset(self._names.get(repo, ())) - {repo},
+        )
+
+    def kind_of(self, ref: IssueRef) -> Kind:
+        """What a reference points at.
+
+        Numbers beyond the newest one that the crawl saw were not missing but not yet there: a dump ends
+        somewhere, and threads go on to mention what came later. Up to there a dump is all there is.
+        """
+        kind = self._store.kind(ref)
+        home = self._store.full_name(ref.repo)
+        if ref.number > self._newest.get(home, ref.number):
+            return Kind.UNKNOWN if kind is Kind.MISSING else kind
+        return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
+
+    def _rules_digest(self, repo: str) -> bytes:
+        """A digest of what decides a verdict beside thread and tracker."""
+        names = sorted(self.rules(repo).former_names)
+        basis = json.dumps([repo, names, self._settings.model_dump(mode="json"), code_digest()])
+        return hashlib.sha256(basis.encode()).digest()
+
+
+@cache
+def code_digest() -> str:
+    """A digest of detection's own code: what another version said is not what this one says."""
+    package = files("gis_builder")
+    sources = [package / "_records.py", package / "_markdown.py", *(package / "_detect").iterdir()]
+    found = sorted((source.name, source.read_bytes()) for source in sources if source.name.endswith(".py"))
+    return hashlib.sha256(b"".join(name.encode() + text for name, text in found)).hexdigest()
