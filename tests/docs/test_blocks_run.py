@@ -1,0 +1,82 @@
+"""README, "Get started" and the tutorials do as they say: their blocks run, in order, from a clean folder."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT, RUN, to_run
+
+WORDNET = Path("/usr/share/wordnet")
+TRAINS = {("train.md", "sh"), ("README.md", "sh"), ("README.md", "python")}
+
+
+def _cases() -> list[object]:
+    return [
+        pytest.param(
+            page,
+            language,
+            id=f"{page.stem}-{language}",
+            marks=[pytest.mark.slow] if (page.name, language) in TRAINS else [],
+        )
+        for page in RUN
+        for language in ("sh", "python")
+        if to_run(page, language)
+    ]
+
+
+@pytest.mark.parametrize(("page", "language"), _cases())
+def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> None:
+    text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
+    if "wordnet" in text and not WORDNET.is_dir():
+        pytest.skip("WordNet's files are not here: apt-get install wordnet-base")
+    run(text.replace("8000", str(_free_port())), language, tmp_path)
+
+
+def run(text: str, language: str, folder: Path) -> None:
+    """Run a page's blocks in `folder`, with this tree's commands and its `data/`."""
+    home = folder / "clean"
+    home.mkdir()
+    (home / "data").symlink_to(ROOT / "data")
+    if language == "python":
+        command = [sys.executable, "-c", text]
+    else:
+        command = ["bash", "-c", f"set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n{text}"]
+    env = {
+        **{name: value for name, value in os.environ.items() if name != "GITHUB_TOKEN"},
+        "PATH": os.pathsep.join(
+            (str(_scripts(folder)), str(Path(sys.executable).parent), os.environ["PATH"])
+        ),
+        "PYTHONPATH": str(ROOT),
+        "AOE_CACHE": str(folder / "cache"),
+        "HF_HUB_OFFLINE": "1",
+    }
+    ended = subprocess.run(
+        command, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=1800
+    )
+    assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
+
+
+def _scripts(folder: Path) -> Path:
+    """The console scripts, installed or not."""
+    place = folder / "bin"
+    place.mkdir()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, entry in project["scripts"].items():
+        script = place / name
+        package = entry.partition(".")[0]
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {package} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    return place
+
+
+def _free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])

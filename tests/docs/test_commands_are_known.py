@@ -1,0 +1,61 @@
+"""Each command line in the documents has a command, flags and settings that there are."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from tests.docs.blocks import PAGES, ROOT, blocks_of
+
+SCRIPTS: dict[str, str] = {
+    name: entry.partition(".")[0]
+    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "scripts"
+    ].items()
+}
+MODULES = {package: script for script, package in SCRIPTS.items()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_command_lines_can_be_given(page: Path) -> None:
+    for line, words in command_lines(page):
+        script, name, *arguments = words
+        assert name in tree(script).commands, f"{page}:{line}: there is no {script} {name}"
+        try:
+            tree(script).commands[name].make_context(name, arguments)
+        except Exception as error:  # noqa: BLE001 - each version of typer has its own
+            pytest.fail(f"{page}:{line}: {shlex.join(words)}: {error}")
+
+
+def test_there_are_command_lines() -> None:
+    assert sum(1 for page in PAGES for _ in command_lines(page)) > 50
+
+
+def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
+    """The words of each line that runs a script of ours, the script first."""
+    for block in blocks_of(page):
+        if block.language in {"sh", "bash"}:
+            for line in block.text.replace("\\\n", " ").splitlines():
+                if words := _ours(shlex.split(line.rstrip("& "), comments=True)):
+                    yield block.line, words
+
+
+def _ours(words: list[str]) -> list[str]:
+    for place, word in enumerate(words):
+        if word == "-m" and words[place + 1] in MODULES:
+            return [MODULES[words[place + 1]], *words[place + 2 :]]
+    return words if words and words[0] in SCRIPTS else []
+
+
+@cache
+def tree(script: str) -> Any:
+    """The command line of a script."""
+    return get_command(import_module(f"{SCRIPTS[script]}._cli").app)

@@ -1,0 +1,60 @@
+"""The site builds strictly, asks nobody else for anything, and tells what each setting means."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT
+
+pytest.importorskip("mkdocs")
+_LOADED = re.compile(
+    r"""<(?:script|img|iframe|source)[^>]*\bsrc="?(https?:[^" >]+)|<link[^>]*\bhref="?(https?:[^" >]+)"""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return folder
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    assert {page.name: found for page in pages if (found := _LOADED.findall(page.read_text("utf-8")))} == {}
+
+
+def test_the_reference_has_every_command(site: Path) -> None:
+    for script, command in (("gis", "build"), ("label", "generate"), ("aoe", "train")):
+        assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
+
+
+def test_a_model_of_settings_becomes_a_table(site: Path) -> None:
+    page = (site / "reference" / "label-settings.html").read_text("utf-8")
+    assert "<code>llm.NAME.price_in</code>" in page
+    assert "<code>ensemble.strategy</code>" in page
+
+
+def test_every_setting_has_a_meaning(site: Path) -> None:
+    missing = []
+    for page in (site / "reference").glob("*-settings.html"):
+        for row in re.findall(r"<tr>\s*(.*?)\s*</tr>", page.read_text("utf-8"), re.DOTALL):
+            cells = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
+            if cells and not cells[-1].strip():
+                missing.append(re.sub(r"<[^>]+>", "", cells[0]))
+    assert missing == []
