@@ -23,13 +23,15 @@ _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"
 class EncoderSettings(Settings):
     """How a text becomes a vector; a model folder remembers it in `aoe.json`."""
 
-    pooling: Pooling = "auto"  # as the backbone's folder says, else `cls` for encoders, `last` for decoders
-    max_length: int | None = Field(default=None, ge=4)  # prompt included; None: what the backbone reads
-    long_text: LongText = "truncate"
+    # auto: as the backbone's folder says, else cls for encoders and last for decoders
+    pooling: Pooling = "auto"
+    # tokens of a text, prompt included; unset: what the backbone reads
+    max_length: int | None = Field(default=None, ge=4)
+    long_text: LongText = "truncate"  # what is read of a text longer than max_length
     overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share, half of one at most
-    prompt: str | None = None  # such as "Summarize sentence {text} in one word:"
-    normalize: bool = False
-    bidirectional: bool = False  # decoders: every token sees the whole text
+    prompt: str | None = None  # words around each text, such as "Summarize sentence {text} in one word:"
+    normalize: bool = False  # make vectors of length 1
+    bidirectional: bool = False  # let every token of a decoder see the whole text
 
     @field_validator("pooling", mode="before")
     @classmethod
@@ -47,8 +49,10 @@ class EncoderSettings(Settings):
 class BatchSettings(Settings):
     """Which rows train together; see `aoe_train._batches`."""
 
+    # shuffle: rows by chance; length: rows of like length; tokens: as many as fit max_tokens
     strategy: Literal["shuffle", "length", "tokens"] = "length"
-    max_tokens: int | None = Field(default=None, ge=1)  # of a batch of all processes; for `tokens` only
+    # tokens of a batch over all processes; for the strategy `tokens` only
+    max_tokens: int | None = Field(default=None, ge=1)
     drop_last: bool = False  # leave a smaller last batch out
     dedup: bool = True  # encode a text that a batch has several times once
 
@@ -56,40 +60,45 @@ class BatchSettings(Settings):
 class OptimSettings(Settings):
     """What the optimiser does; AdamW, as every published recipe."""
 
-    epochs: float = Field(default=1.0, gt=0)
-    batch_size: int = Field(default=32, ge=2)  # rows a process; in-batch negatives come from all processes
-    accumulation: int = Field(default=1, ge=1)  # batches a step; rows are compared within their batch only
-    lr: float = Field(default=2e-5, gt=0)
-    scheduler: str = "linear"  # a name of transformers' schedulers
-    warmup: float = Field(default=0.1, ge=0)  # a share of the steps, or so many steps from 1 on
-    weight_decay: float = Field(default=0.0, ge=0)  # 0: embeddings of words that never occur stay as they are
-    max_grad_norm: float = Field(default=1.0, ge=0)  # 0: no clipping
-    average: float = Field(default=0.0, ge=0, le=1)  # keep the weights' mean over this last share
-    evaluations: int = Field(default=4, ge=1)  # on the dev data, in each epoch
+    epochs: float = Field(default=1.0, gt=0)  # times that each row is seen
+    # rows of each process; in-batch negatives come from all processes
+    batch_size: int = Field(default=32, ge=2)
+    accumulation: int = Field(default=1, ge=1)  # batches of a step; rows are compared within their batch only
+    lr: float = Field(default=2e-5, gt=0)  # the highest learning rate
+    scheduler: str = "linear"  # how the learning rate goes; a name of transformers' schedulers
+    # share of the steps in which the learning rate rises, or a number of steps from 1 on
+    warmup: float = Field(default=0.1, ge=0)
+    # of AdamW; at 0, embeddings of words that never occur stay as they are
+    weight_decay: float = Field(default=0.0, ge=0)
+    max_grad_norm: float = Field(default=1.0, ge=0)  # clip gradients to this norm; 0: no clipping
+    # keep the mean of the weights over this last share of the run; 0: the last weights
+    average: float = Field(default=0.0, ge=0, le=1)
+    evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
     patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
 
 
 class RunSettings(Settings):
     """How the same work is done: changes rounding and speed, but not what is trained."""
 
-    precision: Precision = "auto"
-    packing: bool = True  # no padding where the backbone's attention allows; False: padded batches
-    compile: bool = False  # torch.compile; pays on long runs on a GPU
-    chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time: batches larger than memory
-    shard: bool = False  # several processes share out weights, gradients and optimiser state: FSDP
+    precision: Precision = "auto"  # auto: bf16 on a GPU that has it, else fp32
+    packing: bool = True  # no padding where the backbone's attention allows it; false: padded batches
+    compile: bool = False  # use torch.compile; pays on long runs on a GPU
+    chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time, for batches larger than memory
+    shard: bool = False  # let several processes share weights, gradients and optimiser state (FSDP)
     gradient_checkpointing: bool = False  # recompute each layer in the backward pass instead of keeping it
-    deterministic: bool = False  # only deterministic kernels; slower on a GPU, the CPU's are anyway
+    deterministic: bool = False  # only deterministic kernels; slower on a GPU, and no different on a CPU
     trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim
 
 
 class LogSettings(Settings):
     """What a run tells and keeps on its way; changes nothing about its result."""
 
-    steps: int = Field(default=10, ge=1)  # steps between entries
-    report_to: tuple[str, ...] = ()  # tensorboard, wandb, …
-    checkpoint_minutes: float = Field(default=5.0, ge=0)  # looked at with each entry
-    checkpoint_steps: int | None = Field(default=None, ge=1)  # instead of by the clock
-    training_texts: bool = True  # keep a digest of each, by which `aoe evaluate` knows what it was trained on
+    steps: int = Field(default=10, ge=1)  # steps between entries of the log
+    report_to: tuple[str, ...] = ()  # also report to tensorboard, wandb, …
+    checkpoint_minutes: float = Field(default=5.0, ge=0)  # minutes between checkpoints
+    checkpoint_steps: int | None = Field(default=None, ge=1)  # steps between checkpoints, instead of minutes
+    # keep a digest of each training text, by which `aoe evaluate` finds shared texts
+    training_texts: bool = True
 
     @field_validator("report_to", mode="before")
     @classmethod
@@ -106,8 +115,8 @@ PRESETS: Mapping[str, Tree] = {
 class TrainSettings(Settings):
     """A whole training run."""
 
-    preset: str = "angle"
-    seed: int = Field(default=42, ge=0, lt=2**32)
+    preset: str = "angle"  # a mix of objectives by name: angle, aoe, cosent, sbert or simcse
+    seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     encoder: EncoderSettings = EncoderSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     batches: BatchSettings = BatchSettings()

@@ -46,7 +46,10 @@ class PairSettings(Settings):
         default=False, description="every two issues of a cluster, not only its edges"
     )
     cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
-    negatives: Literal["random", "hard", "mixed"] = "random"
+    negatives: Literal["random", "hard", "mixed"] = Field(
+        default="random",
+        description="random, as in the papers; hard: the likest by BM25; mixed: half of each",
+    )
     match: Literal["time", "template", "none"] = Field(
         default="time",
         description="what negatives share with positives: time, the gap between the openings of the issues; "

@@ -14,22 +14,24 @@ from pairkit.config import Settings
 class DetectSettings(Settings):
     """What counts as a duplicate."""
 
-    allow_cross_repository: bool = False  # a target in another repository, which is else `uncertain`
-    min_confidence: float = Field(default=0.0, ge=0, le=1)  # less sure duplicates are left out, and counted
+    # count a duplicate of another repository's issue, which is uncertain by default
+    allow_cross_repository: bool = False
+    # leave out duplicates below this confidence, and count them
+    min_confidence: float = Field(default=0.0, ge=0, le=1)
 
 
 class PoolSettings(Settings):
     """Issues that are fetched only to serve in negatives; a sweep has them all anyway."""
 
-    per_positive: float = Field(default=1.0, ge=0)
-    at_least: int = Field(default=50, ge=0)
+    per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
+    at_least: int = Field(default=50, ge=0)  # issues to fetch of each repository at least
 
 
 class BuildSettings(Settings):
     """A whole build."""
 
-    seed: int = 42
-    api: Literal["graphql", "rest"] = "graphql"
+    seed: int = 42  # decides every random choice
+    api: Literal["graphql", "rest"] = "graphql"  # rest is for servers without GraphQL
     crawl: CrawlSettings = CrawlSettings()
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()

@@ -22,37 +22,39 @@ _SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", 
 class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: how it is reached, what it costs, how hard it may be pressed."""
 
-    kind: Kind
-    model: str = ""  # the server's name for it; for `local` a folder or hub id
-    base_url: str | None = None  # http(s)://…/v1; None: the provider's own
-    # the environment variable that holds the key; None: the maker's own at its own host, elsewhere no key
+    kind: Kind  # who answers: a maker's API, a server, this process, or rules
+    model: str = ""  # the server's name for it; for local, a folder or a hub id
+    base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
+    # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
     api_key_env: str | None = None
-    local: bool = False  # it runs on this machine: what listens here may be a gateway that passes texts on
+    # it runs on this machine, so that no text leaves; what listens here may pass texts on
+    local: bool = False
     plain_http: bool = False  # send the key in clear to another machine
-    ca_file: Path | None = None  # certificates (PEM) to trust; None: SSL_CERT_FILE's, else the system's
-    must_be_listed: bool = True  # where the server lists its models; false: ask for it all the same
-    # US dollars per million tokens; None: unknown
+    ca_file: Path | None = None  # certificates (PEM) to trust; unset: SSL_CERT_FILE's, else the system's
+    must_be_listed: bool = True  # whether a list of models that the server gives has to name this one
+    # US dollars per million tokens of prompts; unset: unknown
     price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    # US dollars per million tokens of answers; unset: unknown
     price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
     concurrency: int = Field(default=16, ge=1)  # calls at a time
-    rpm: int | None = Field(default=None, ge=1)  # requests a minute; None: until the server says otherwise
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute; unset: until the server says otherwise
     tpm: int | None = Field(default=None, ge=1)  # tokens a minute
-    timeout_s: float = Field(default=60.0, gt=0)
-    attempts: int = Field(default=8, ge=1)  # of one question, first one included
-    temperature: float | None = Field(default=None, ge=0)  # None: the server's own
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    seed: int | None = None  # sent along where set
-    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # of an answer
+    timeout_s: float = Field(default=60.0, gt=0)  # for one answer
+    attempts: int = Field(default=8, ge=1)  # tries of one question, the first one included
+    temperature: float | None = Field(default=None, ge=0)  # of sampling; unset: the server's own
+    top_p: float | None = Field(default=None, gt=0, le=1)  # of sampling; unset: the server's own
+    seed: int | None = None  # sent with each request where it is set
+    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # tokens of an answer, at most
+    # what a request calls its limit of tokens
     limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    structured: Structured = "auto"  # ask the server for JSON; the parser copes with either
+    structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
-    # kind = "local"
-    revision: str | None = None
-    trust_remote_code: bool = False  # needs a pinned revision
-    load_in_4bit: bool = False  # needs a GPU
-    batch_size: int = Field(default=8, ge=1)
-    # kind = "wordnet"
-    path: Path | None = None  # the folder with data.noun …; None: where Debian's wordnet-base puts it
+    revision: str | None = None  # local: a commit of the model on the hub
+    trust_remote_code: bool = False  # local: run the model's own code; needs a revision
+    load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
+    batch_size: int = Field(default=8, ge=1)  # local: questions at a time
+    # wordnet: the folder with data.noun …; unset: where Debian's wordnet-base puts it
+    path: Path | None = None
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -63,34 +65,39 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """What the LLMs are asked."""
 
-    template: str = "paper"  # paper, hardened, or a file with {size}, {text} and {polarity}
+    template: str = "paper"  # the prompt: paper, hardened, or a file with {size}, {text} and {polarity}
+    # positive: sentences of the same meaning; negative: of the opposite
     polarities: tuple[Polarity, ...] = Field(default=POLARITIES, min_length=1)
 
 
 class InputSettings(Settings):
     """Which sentences are taken."""
 
-    min_chars: int = Field(default=1, ge=1)
+    min_chars: int = Field(default=1, ge=1)  # shorter ones are dropped, and counted
     max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
-    limit: int | None = Field(default=None, ge=1)  # the first so many usable sentences
+    limit: int | None = Field(default=None, ge=1)  # take only the first so many usable sentences
 
 
 class FilterSettings(Settings):
     """Which proposals are kept."""
 
-    min_length_ratio: float = Field(default=0.25, ge=0)  # characters of the candidate to the text's
-    max_length_ratio: float = Field(default=4.0, gt=0)
-    same_script: bool = True  # a candidate is written in the script that most of its text is
-    min_shared: float = Field(default=0.2, ge=0, le=1)  # content in common with the text; 0 asks for none
-    same_kind: bool = True  # a positive of a question asks too
-    min_differing_words: int = Field(default=0, ge=0)  # negatives; the first public code had 5
-    antonym_similarity: float = Field(default=0.95, gt=0, le=1)  # negatives at or above it are copies
+    # characters of a candidate, as a share of its sentence's, at least
+    min_length_ratio: float = Field(default=0.25, ge=0)
+    max_length_ratio: float = Field(default=4.0, gt=0)  # the same, at most
+    same_script: bool = True  # a candidate has to be in the script that most of its sentence is in
+    # share of content words that both have in common, at least
+    min_shared: float = Field(default=0.2, ge=0, le=1)
+    same_kind: bool = True  # a positive of a question has to be a question
+    # words by which a negative differs at least; the first public code had 5
+    min_differing_words: int = Field(default=0, ge=0)
+    # a negative at or above this similarity is a copy
+    antonym_similarity: float = Field(default=0.95, gt=0, le=1)
 
 
 class JudgeSettings(Settings):
     """How candidates are judged, where the strategy wants that."""
 
-    candidates_per_call: int = Field(default=8, ge=1)
+    candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
     llms: tuple[str, ...] = ()  # the judges; empty: the LLMs that propose
 
 
@@ -98,36 +105,38 @@ class EnsembleSettings(Settings):
     """How several LLMs' proposals become labels."""
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Strategy = "union"
-    min_sources: int = Field(default=2, ge=1)  # agreement: LLMs that must have proposed the same
-    unrelated_is_negative: bool = True  # vote, weighted: `unrelated` confirms a negative
-    reversed_pairs: Literal["drop", "swap"] = "drop"  # positives judged opposite, negatives judged same
-    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: below it a pair is dropped
+    strategy: Strategy = "union"  # how proposals become pairs
+    min_sources: int = Field(default=2, ge=1)  # agreement: how many LLMs must have proposed the same
+    unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
+    # what happens to positives judged opposite, and negatives judged same
+    reversed_pairs: Literal["drop", "swap"] = "drop"
+    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop a pair below it
     min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
-    antonym_score: float = Field(default=0.0, ge=0, le=1)  # label of a negative; raters rarely give 0
+    antonym_score: float = Field(default=0.0, ge=0, le=1)  # the label of a negative; people rarely give 0
 
 
 class BudgetSettings(Settings):
     """What a run, its earlier sessions included, may spend; None: no limit."""
 
-    max_cost: float | None = Field(default=None, ge=0)  # US dollars
-    max_tokens: int | None = Field(default=None, ge=0)  # prompt and completion
-    max_requests: int | None = Field(default=None, ge=0)  # each attempt counts
+    max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
+    max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions
+    max_requests: int | None = Field(default=None, ge=0)  # calls over all sessions; each attempt counts
 
 
 class BreakerSettings(Settings):
     """When to stop asking a server that fails all the time."""
 
-    window: int = Field(default=50, ge=5)  # the last attempts looked at
-    max_failures: float = Field(default=0.8, gt=0, le=1)  # share of them from which the run stops
-    refusals: int = Field(default=10, ge=1)  # questions turned down in a row in the same words
+    window: int = Field(default=50, ge=5)  # how many of the last attempts are looked at
+    max_failures: float = Field(default=0.8, gt=0, le=1)  # give an LLM up from this share of failures on
+    # give an LLM up after so many refusals in a row in the same words
+    refusals: int = Field(default=10, ge=1)
 
 
 class SplitSettings(Settings):
     """Shares of the source texts; train gets the rest."""
 
-    validation: float = Field(default=0.05, ge=0, lt=1)
-    test: float = Field(default=0.05, ge=0, lt=1)
+    validation: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
+    test: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
 
     @model_validator(mode="after")
     def _leaves_train(self) -> SplitSettings:
@@ -156,7 +165,7 @@ class LabelSettings(Settings):
 
     llms: tuple[str, ...] = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
-    seed: int = Field(default=42, ge=0, lt=2**32)
+    seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     local_only: bool = False  # refuse whatever may send text to another machine
     prompt: PromptSettings = PromptSettings()
     input: InputSettings = InputSettings()

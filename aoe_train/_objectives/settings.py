@@ -14,11 +14,11 @@ Part = Literal["cosine", "ibn", "angle", "contrastive", "sbert"]
 class Weights(Settings):
     """What each part counts in the sum; a part of weight 0 is not computed."""
 
-    cosine: float = Field(default=0.0, ge=0)
-    ibn: float = Field(default=0.0, ge=0)
-    angle: float = Field(default=0.0, ge=0)
-    contrastive: float = Field(default=0.0, ge=0)
-    sbert: float = Field(default=0.0, ge=0)
+    cosine: float = Field(default=0.0, ge=0)  # ranking of all pairs by cosine (CoSENT)
+    ibn: float = Field(default=0.0, ge=0)  # in-batch negatives
+    angle: float = Field(default=0.0, ge=0)  # ranking of all pairs by angle
+    contrastive: float = Field(default=0.0, ge=0)  # contrastive, with hard negatives
+    sbert: float = Field(default=0.0, ge=0)  # SBERT's softmax or regression
 
     @model_validator(mode="after")
     def _any(self) -> Weights:
@@ -42,10 +42,11 @@ class Weights(Settings):
 class Taus(Settings):
     """Each part's own temperature: similarities are divided by it. The defaults are the papers'."""
 
-    cosine: float = Field(default=0.05, gt=0)
-    ibn: float = Field(default=0.05, gt=0)
-    angle: float = Field(default=1.0, gt=0)  # 0.05 is what the reference library moved to in 2024
-    contrastive: float = Field(default=0.05, gt=0)
+    cosine: float = Field(default=0.05, gt=0)  # temperature of the cosine ranking
+    ibn: float = Field(default=0.05, gt=0)  # temperature of the in-batch negatives
+    # temperature of the angle; the reference library moved to 0.05 in 2024
+    angle: float = Field(default=1.0, gt=0)
+    contrastive: float = Field(default=0.05, gt=0)  # temperature of the contrastive loss
 
 
 class ObjectiveSettings(Settings):
@@ -53,14 +54,12 @@ class ObjectiveSettings(Settings):
 
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
-    angle_form: Literal["reference", "phase"] = "reference"
-    # cosine: by how much the highest and the lowest label's pairs shall differ, those between in proportion
+    angle_form: Literal["reference", "phase"] = "reference"  # as published code has it, or the true angle
+    # how much the cosines of the highest and the lowest label differ at least; labels between in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
-    positive_from: float | None = (
-        None  # graded labels: the lowest that counts as positive in ibn, contrastive
-    )
-    hard_negatives: bool = True  # contrastive: negative texts stand among the candidates
-    symmetric: bool = False  # contrastive: also from the second text to the first
+    positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive
+    hard_negatives: bool = True  # contrastive: put negative texts among the candidates
+    symmetric: bool = False  # contrastive: also compare the second text with the first ones
 
 
 PRESETS: dict[str, ObjectiveSettings] = {

@@ -38,9 +38,9 @@ Line = Annotated[str, AfterValidator(_line)]
 class Source(Settings):
     """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
 
-    train: Line
+    train: Line  # a file, a folder or a hub id
     dev: Line | None = None  # chooses the best weights; by default the validation split, if any; or "none"
-    labels: dict[str, float] | None = None  # words to numbers, in both
+    labels: dict[str, float] | None = None  # numbers for labels in words, in both
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis, label or aoe that make the data first
     rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
 
@@ -48,15 +48,15 @@ class Source(Settings):
 class Column(Settings):
     """What every trained model is scored on, one column for each task."""
 
-    suite: Line  # as `aoe evaluate --suite`, or `pairs`
-    tasks: tuple[Line, ...] = ()  # all of the suite's by default
-    metric: Line = "spearman"
+    suite: Line  # a suite of `aoe evaluate`, or `pairs`
+    tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
+    metric: Line = "spearman"  # the figure shown
     data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
-    name: Line | None = None  # of the column, where it holds one task; the task's by default
-    split: Literal["test", "dev"] | None = None
-    labels: dict[str, float] | None = None  # words or other marks to numbers, for `pairs`
-    parts: bool = False  # a column for each part of a task too
-    mean: bool = False  # and one for the mean of all tasks, as the papers' tables have
+    name: Line | None = None  # name of the column where it holds one task; unset: the task's
+    split: Literal["test", "dev"] | None = None  # unset: the suite's own
+    labels: dict[str, float] | None = None  # numbers for labels in words, for `pairs`
+    parts: bool = False  # a column for each part of a task as well
+    mean: bool = False  # a column for the mean of all tasks as well, as in the papers
 
     @model_validator(mode="after")
     def _one_name_for_one_task(self) -> Column:
@@ -68,42 +68,42 @@ class Column(Settings):
 class AtScale(Settings):
     """How a recipe is run at one scale."""
 
-    backbone: Line
+    backbone: Line  # the model that all rows begin with
     source: Source
     about: str = ""  # where its settings come from
-    precision: Precision = "fp32"  # that models are scored in
-    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)
+    precision: Precision = "fp32"  # the precision in which models are scored
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)  # a run for each
     evaluate: tuple[Column, ...] = Field(min_length=1)
-    settings: Tree = Field(default_factory=dict)
+    settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
 
 
 class RowAtScale(Settings):
     """Where a row differs at one scale."""
 
-    backbone: Line | None = None
-    settings: Tree = Field(default_factory=dict)
+    backbone: Line | None = None  # a backbone of its own
+    settings: Tree = Field(default_factory=dict)  # settings over those of the row
     skip: Line | None = None  # why it is left out
 
 
 class Texts(Settings):
     """Single texts to train on."""
 
-    of: Line | None = None  # another file; by default the recipe's training rows
+    of: Line | None = None  # another file; unset: the recipe's training rows
     columns: dict[str, str] | None = None  # such as {text = "sentence1"}
-    first: int | None = Field(default=None, ge=1)  # so many first rows only
+    first: int | None = Field(default=None, ge=1)  # only the first so many rows
 
 
 class Row(Settings):
     """One line of the table."""
 
-    name: Line
+    name: Line  # what the table calls it
     about: str = ""  # where its settings and figures come from
-    train: bool = True  # False: the backbone as it is
+    train: bool = True  # false: the backbone as it is
     texts: Texts | None = None  # train on single texts, without labels
-    backbone: Line | None = None
-    settings: Tree = Field(default_factory=dict)
+    backbone: Line | None = None  # a backbone of its own
+    settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
-    paper: dict[str, float] = Field(default_factory=dict)  # column to the published figure, times 100
+    paper: dict[str, float] = Field(default_factory=dict)  # the published figure of each column, times 100
 
     def at(self, scale: Scale) -> RowAtScale:
         """Where it differs at a scale; at `smoke` as at `small`, unless it is given."""
@@ -114,10 +114,11 @@ class Row(Settings):
 class Recipe(Settings):
     """A table that can be run again."""
 
-    title: Line
+    title: Line  # title of the table
     paper: Line  # which table of which paper
-    about: str
-    settings: Tree = Field(default_factory=dict)  # of all rows, as in the TOML of `aoe train --config`
+    about: str  # what the table shows
+    # settings of all rows, as in the TOML of `aoe train --config`
+    settings: Tree = Field(default_factory=dict)
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import re
 import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from pydantic_core import PydanticUndefined
 from pairkit.config import Settings
 
 _MOST_ITEMS = 8
+_ATTRIBUTE = re.compile(r"^    (\w+): (.+)$", re.MULTILINE)
 _BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
 _TYPES = {
     str: "text",
@@ -105,7 +107,7 @@ def sections(model: type[Settings], flags: Mapping[str, str], prefix: str = "") 
         meaning = _sentence(field.description or comments.get(name, ""))
         own.append(Setting(key, _type(field), _default(field), meaning, flags.get(key, "")))
     if own:
-        yield Section(prefix, inspect.cleandoc(model.__doc__ or ""), own)
+        yield Section(prefix, inspect.cleandoc(model.__doc__ or "").partition("\n\nAttributes:")[0], own)
     for key, nested in inner:
         yield from sections(nested, flags, key)
 
@@ -129,11 +131,12 @@ def _is_optional(annotation: Any) -> bool:
 
 
 def _comments(model: type[Settings]) -> dict[str, str]:
-    """What stands beside or above each field in the source."""
+    """What the docstring or a comment beside or above it says of each field."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Settings) and cls is not Settings:
             found |= _comments_of(textwrap.dedent(inspect.getsource(cls)))
+            found |= dict(_ATTRIBUTE.findall((inspect.getdoc(cls) or "").partition("Attributes:\n")[2]))
     return found
 
 
@@ -196,6 +199,8 @@ def _default(field: FieldInfo) -> str:
         return "*required*"
     if value is None or value in ((), {}):
         return "unset" if value is None else "none"
+    if value == "":
+        return "empty"
     if isinstance(value, (tuple, list)):
         if len(value) > _MOST_ITEMS:
             return f"{len(value)} of them"
@@ -212,7 +217,9 @@ def _plain(value: Any) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+    first = text.partition(" ")[0]
+    begun = text if ":" in first or first.endswith(",") else text[:1].upper() + text[1:]
+    return begun if not begun or begun[-1] in ".…?" else f"{begun}."
 
 
 def _cell(text: str) -> str:

@@ -64,14 +64,16 @@ class Kind(StrEnum):
 class Rule(Settings):
     """One kind of fault and when it strikes."""
 
-    kind: Kind
-    on: Literal["any", "graphql", "rest", "search"] = "any"
-    probability: float | None = Field(default=None, ge=0, le=1)
-    at: tuple[int, ...] = ()
+    kind: Kind  # what goes wrong
+    on: Literal["any", "graphql", "rest", "search"] = "any"  # the requests that the rule is about
+    probability: float | None = Field(default=None, ge=0, le=1)  # how often such a request goes wrong
+    at: tuple[int, ...] = ()  # which such requests go wrong, counted from 1
+    # GraphQL queries whose first or last is larger go wrong
     page_over: int | None = Field(default=None, ge=0)
-    limit: int | None = Field(default=None, ge=1)
-    retry_after: bool = True
-    error_type: str | None = None  # of `rate_limited_200` and `partial`, in place of GitHub's usual one
+    limit: int | None = Field(default=None, ge=1)  # how often the rule strikes at most
+    retry_after: bool = True  # whether a limit has a Retry-After header
+    # the type of the error in rate_limited_200 and partial; unset: GitHub's usual one
+    error_type: str | None = None
 
     @model_validator(mode="after")
     def _can_strike(self) -> Self:
@@ -83,10 +85,10 @@ class Rule(Settings):
 class FaultPlan(Settings):
     """Every rule, and the figures that they share."""
 
-    seed: int = 0
-    retry_after_s: float = Field(default=60.0, ge=0)
-    stall_s: float = Field(default=30.0, ge=0)
-    clock_skew_s: float = 0.0
+    seed: int = 0  # decides every draw
+    retry_after_s: float = Field(default=60.0, ge=0)  # what Retry-After and the reset of a faked limit say
+    stall_s: float = Field(default=30.0, ge=0)  # how long a stalled connection hangs
+    clock_skew_s: float = 0.0  # how far the server's clock is ahead
     rules: tuple[Rule, ...] = ()
 
 

@@ -151,39 +151,40 @@ def read_root(url: str) -> Address:
 class CrawlSettings(Settings):
     """The crawl: where, how, how much at once and how patiently."""
 
-    api_url: str = "https://api.github.com"
+    api_url: str = "https://api.github.com"  # the root of the server's API
     plain_http: bool = False  # send the token over http to another machine, where anybody can read it
-    strategy: Literal["search", "sweep"] = "search"
-    # A repository that takes fewer queries to sweep than to search is swept: nothing can be missed there.
+    strategy: Literal["search", "sweep"] = "search"  # search: likely duplicates; sweep: every issue
+    # sweep a repository that takes fewer queries to sweep than to search: nothing can be missed there
     sweep_small: bool = True
-    include_private: bool = False  # a private repository in a data set is more often a mistake than a wish
+    # crawl private repositories too; in a dataset they are more often a mistake than a wish
+    include_private: bool = False
 
-    phrases: tuple[str, ...] = PHRASES
-    title_words: tuple[str, ...] = TITLE_WORDS
-    body_phrases: tuple[str, ...] = BODY_PHRASES
-    # A phrase in more than this share of a repository's issues is a bot's or a template's, and tells nothing.
+    phrases: tuple[str, ...] = PHRASES  # searched among the comments of closed issues
+    title_words: tuple[str, ...] = TITLE_WORDS  # searched in titles
+    body_phrases: tuple[str, ...] = BODY_PHRASES  # searched in bodies
+    # leave out a phrase that more than this share of the issues have: it is a bot's or a template's
     max_phrase_share: float = Field(default=0.3, gt=0, le=1)
     label_query: str = "dup"  # labels whose name holds this are searched as well
 
-    # A query costs its connections / 100, rounded: 49 threads of 3 connections each are 1.47, so one point.
+    # threads asked for in one query, which costs its connections / 100, rounded: 49 of 3 each are one point
     thread_batch: int = Field(default=49, ge=1, le=100)
-    issue_batch: int = Field(default=100, ge=1, le=100)
-    check_batch: int = Field(default=25, ge=1, le=50)
-    search_batch: int = Field(default=8, ge=1, le=20)  # searches asked in one query
-    comments_inline: int = Field(default=30, ge=1, le=100)
-    events_inline: int = Field(default=20, ge=1, le=100)
-    labels_inline: int = Field(default=10, ge=1, le=100)
-    search_limit: int = Field(default=1000, ge=1)  # the most results that a search gives out
+    issue_batch: int = Field(default=100, ge=1, le=100)  # issues asked for in one query
+    check_batch: int = Field(default=25, ge=1, le=50)  # repositories asked for in one query
+    search_batch: int = Field(default=8, ge=1, le=20)  # searches in one query
+    comments_inline: int = Field(default=30, ge=1, le=100)  # comments that come with their issue
+    events_inline: int = Field(default=20, ge=1, le=100)  # the same of events
+    labels_inline: int = Field(default=10, ge=1, le=100)  # the same of labels
+    search_limit: int = Field(default=1000, ge=1)  # the most results that a search has
 
-    timeout_s: float = Field(default=30.0, gt=0)  # for one whole answer; GitHub itself gives up after 10 s
+    # seconds for one whole answer; GitHub itself gives up after 10
+    timeout_s: float = Field(default=30.0, gt=0)
     attempts: int = Field(default=8, ge=1)  # failures in a row before the repository is given up for now
-    first_attempts: int = Field(
-        default=4, ge=1
-    )  # the same while the server was never heard: a wrong address?
-    backoff_s: float = Field(default=1.0, ge=0)  # after the first failure; doubles, with jitter
-    secondary_wait_s: float = Field(default=60.0, ge=0)  # when a limit names no time; doubles
+    first_attempts: int = Field(default=4, ge=1)  # the same while the server has never answered
+    # seconds to wait after the first failure; doubles, with jitter
+    backoff_s: float = Field(default=1.0, ge=0)
+    secondary_wait_s: float = Field(default=60.0, ge=0)  # seconds to wait when a limit names no time; doubles
     max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; running again resumes
-    seed: int = 42  # of the jitter only
+    seed: int = 42  # decides the jitter of waits only
 
     @field_validator("api_url")
     @classmethod
