@@ -52,11 +52,11 @@ class Run:
     peak_rss_mb: float
 
 
-def measured(*arguments: str) -> Run:
-    """Run `gis … --json` and measure it from outside."""
+def measured(*arguments: str, package: str = "gis_builder") -> Run:
+    """Run `gis … --json`, or another package's script, and measure it from outside."""
     start, peak = time.perf_counter(), 0.0
     process = subprocess.Popen(
-        gis(*arguments, "--json"),
+        [sys.executable, "-m", package, *arguments, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

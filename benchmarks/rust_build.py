@@ -45,7 +45,7 @@ def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
     work = str(out.with_name(out.name + ".work"))
     crawl = measured("crawl", *shared, "--work", work)
     build = measured("build", *shared, "--work", work, "--out", str(out), "--fresh")
-    audit = measured("audit", str(out))
+    audit = measured("audit", str(out), package="pairkit")
     points, positives = int(str(build.result["points"])), int(str(build.result["positives"]))
     cells = [
         strategy,

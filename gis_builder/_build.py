@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder._assemble import assemble, settings_record
-from gis_builder._audit import AuditReport, audit
 from gis_builder._crawl import crawl, crawl_record, failures, stored_record
 from gis_builder._detection import detect, judged_rows
 from gis_builder._folders import STORE_FILE, check_out, working_folder
@@ -17,10 +16,9 @@ from gis_builder._github import GitHub
 from gis_builder._settings import BuildSettings
 from gis_builder._store import RepoRow, Store, Usage
 from gis_builder._verdicts import FILE
-from pairkit.errors import LeakError
+from pairkit import AuditReport, audit
 from pairkit.folders import check_apart
 from pairkit.memory import peak_rss_mb
-from pairkit.reader import read_pairs
 
 Say = Callable[[str], None]
 
@@ -139,9 +137,8 @@ def checked(out: Path) -> AuditReport:
     Raises:
         LeakError: it leaks.
     """
-    report = audit(read_pairs(str(out), check=False))
-    if report.leaks:
-        raise LeakError("leaks between splits: " + ", ".join(report.leaks), path=out)
+    report = audit(out)
+    report.check()
     return report
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from gis_builder._card import gis_card
-from gis_builder._gap import gap_auc
 from gis_builder._records import DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
+from pairkit.gap import gap_auc
 from pairkit.keyed import keyed_hash
 from pairkit.length import share_long
 from pairkit.parquet import write_parquet

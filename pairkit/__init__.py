@@ -1,7 +1,51 @@
-"""The leaf the three packages share: the pair dataset on disk, errors, files, configuration, terminal."""
+"""Datasets of text pairs: read, check, describe, join, divide and share them, whoever made them.
+
+>>> import pairkit
+>>> pairs = pairkit.read("pairs.tsv")
+>>> pairkit.audit(pairs).leaks
+[]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pairkit.face import lazy_names
 
-__version__: str  # made when it is asked for: a console script must be quick to where it takes an interrupt
-__all__ = ["__version__"]
-__getattr__, __dir__ = lazy_names(__name__, {"__version__": "pairkit.version"})
+if TYPE_CHECKING:
+    from pairkit._audit import AuditReport as AuditReport
+    from pairkit._face import audit as audit
+    from pairkit._face import export as export
+    from pairkit._face import read as read
+    from pairkit._face import report as report
+    from pairkit._face import show as show
+    from pairkit._report import Report as Report
+    from pairkit._show import ShownPair as ShownPair
+    from pairkit.errors import AuthError as AuthError
+    from pairkit.errors import BadReply as BadReply
+    from pairkit.errors import ConfigError as ConfigError
+    from pairkit.errors import DataError as DataError
+    from pairkit.errors import LeakError as LeakError
+    from pairkit.errors import PairkitError as PairkitError
+    from pairkit.errors import RateLimited as RateLimited
+    from pairkit.errors import RemoteError as RemoteError
+    from pairkit.progress import Progress as Progress
+    from pairkit.records import PairDataset as PairDataset
+    from pairkit.version import __version__ as __version__
+
+_PLACES = {
+    **dict.fromkeys(("audit", "export", "read", "report", "show"), "pairkit._face"),
+    "AuditReport": "pairkit._audit",
+    "Report": "pairkit._report",
+    "ShownPair": "pairkit._show",
+    "PairDataset": "pairkit.records",
+    "Progress": "pairkit.progress",
+    **dict.fromkeys(
+        ("AuthError", "BadReply", "ConfigError", "DataError", "LeakError", "PairkitError", "RateLimited"),
+        "pairkit.errors",
+    ),
+    "RemoteError": "pairkit.errors",
+    "__version__": "pairkit.version",
+}
+__all__ = list(_PLACES)
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

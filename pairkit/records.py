@@ -17,20 +17,20 @@ Equal input gives equal bytes.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
-from polars.datatypes import DataType, DataTypeClass
 
-from pairkit.errors import ConfigError, DataError
+from pairkit.errors import ConfigError
+from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
+from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
-from pairkit.printable import one_line
+from pairkit.result_table import ResultTable
+from pairkit.terminal import table
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
@@ -40,10 +40,12 @@ COLUMNS = {
     "triplet": ("anchor", "positive", "negative"),
 }
 
+_SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters of each text
+
 LabelKind = Literal["binary", "graded"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PairDataset:
     """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
 
@@ -57,9 +59,70 @@ class PairDataset:
     def __len__(self) -> int:
         return sum(frame.height for frame in self.splits.values())
 
+    def __getitem__(self, split: str) -> pl.DataFrame:
+        """The rows of a split.
+
+        Raises:
+            KeyError: There is no such split.
+        """
+        return self.splits[split]
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The rows of all splits as one DataFrame, with the column `split` first."""
+        parts = [
+            frame.select(pl.lit(name).alias("split"), pl.exclude("split"))
+            for name, frame in self.splits.items()
+        ]
+        return pl.concat(parts, how="diagonal_relaxed")
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each row, with its split."""
+        return self.rows.to_dicts()
+
+    def to_pandas(self) -> Any:
+        """`rows` as a DataFrame of pandas, which must be installed."""
+        return self.rows.to_pandas()
+
+    def to_datasets(self) -> Any:
+        """A `datasets.DatasetDict`.
+
+        Raises:
+            ConfigError: `datasets` is not installed.
+        """
+        with needed_for("a DatasetDict"):
+            from datasets import Dataset, DatasetDict
+        return DatasetDict({name: Dataset.from_polars(frame) for name, frame in self.splits.items()})
+
+    def table(self) -> ResultTable:
+        """How many rows each split has, and what their labels are."""
+        label, form = ("label 1", ".1%") if self.label_kind == "binary" else ("mean label", ".2f")
+        counts = table("split", "pairs", label, title=self.source)
+        for name, frame in self.splits.items():
+            counts.add_row(name, frame.height, f"{_mean(frame):{form}}" if frame.height else None)
+        return counts
+
+    def __repr__(self) -> str:
+        mean = _mean(self.rows) if len(self) else 0.0
+        is_binary = self.label_kind == "binary"
+        labels = (
+            f"labels 0 and 1 ({100 * mean:.1f} % are 1)" if is_binary else f"scores of {mean:.2f} on average"
+        )
+        sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
+        return f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}"
+
+    def _repr_html_(self) -> str:
+        texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
+        few = self.rows.head(_SHOWN).select("split", texts, "label")
+        return self.table()._repr_html_() + html_table(few.columns, few.rows(), words=range(3))
+
     def has(self, *columns: str) -> bool:
         """Whether every split has all these columns."""
         return all(set(columns) <= set(frame.columns) for frame in self.splits.values())
+
+
+def _mean(frame: pl.DataFrame) -> float:
+    return float(frame["label"].cast(pl.Float64).sum()) / frame.height
 
 
 def shard(config: str, split: str) -> str:
@@ -115,77 +178,3 @@ def write_dataset(
         write_json(folder / "statistics.json", statistics)
         write_json(folder / "run.json", run)
         write_text(folder / "README.md", card)
-
-
-# What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian ones included.
-_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
-
-
-def export_pairs(
-    dataset: PairDataset, out: Path, file_format: Literal["jsonl", "csv"], *, raw: bool = False
-) -> list[Path]:
-    """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
-
-    A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line end for a formula and runs
-    it, whoever wrote that text. So an apostrophe is put before it.
-
-    Args:
-        dataset: What to write.
-        out: The folder.
-        file_format: By which the files are called, too.
-        raw: Leave out those apostrophes: for programs, not for a spreadsheet.
-
-    Returns:
-        The files written, in order of the splits.
-
-    Raises:
-        ConfigError: A file of that name stands there and is not the one that would be written.
-        DataError: A column holds bytes, which neither format has.
-    """
-    for rows in dataset.splits.values():
-        for name, dtype in rows.schema.items():
-            if _holds_bytes(dtype):
-                raise DataError(
-                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
-                    path=dataset.source,
-                )
-    texts = {
-        out / f"{split}.{file_format}": rows.write_ndjson()
-        if file_format == "jsonl"
-        else (_flat(rows) if raw else _inert(_flat(rows))).write_csv()
-        for split, rows in dataset.splits.items()
-    }
-    for path, text in texts.items():
-        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
-            raise ConfigError(f"{path}: is there already; choose another --out, or move it away")
-    for path, text in texts.items():
-        write_text(path, text)
-    return list(texts)
-
-
-def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, (pl.List, pl.Array)):
-        return _holds_bytes(dtype.inner)
-    return dtype == pl.Binary
-
-
-def _inert(rows: pl.DataFrame) -> pl.DataFrame:
-    """Cells and names that no spreadsheet takes for formulas."""
-    names = {name: f"'{name}" for name in rows.columns if re.match(_FORMULA, name)}
-    return rows.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}")).rename(names)
-
-
-def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
-    return rows.with_columns(
-        pl.Series(
-            name,
-            [
-                None if v is None else json.dumps(v, ensure_ascii=False, default=str)
-                for v in rows[name].to_list()
-            ],
-        )
-        for name in nested
-    )

@@ -259,7 +259,7 @@ def application(name: str, purpose: str) -> Typer:
 
     def show_version(*, wanted: bool) -> None:
         if wanted:
-            from pairkit import __version__
+            from pairkit.version import __version__
 
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
             raise Exit

@@ -9,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from gis_builder._settings import BuildSettings
-    from pairkit.records import PairDataset
 
 Repos = Annotated[
     str, typer.Option("--repos", "-r", help="A file with one owner/name a line, or owner/name,owner/name.")
@@ -79,46 +78,6 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Replace a dataset made wit
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the crawl and stop.")]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
-Dataset = Annotated[
-    str, typer.Argument(help="A dataset's folder, a CSV/TSV/JSONL/Parquet file, or a hub id.")
-]
-
-Columns = Annotated[
-    str | None,
-    typer.Option("--columns", help="Names of columns, such as text1=title,text2=body,label=same."),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option("--labels", help="Numbers for labels in words, such as entailment=1,contradiction=0."),
-]
-
-
-def read_dataset(dataset: str, columns: str | None, labels: str | None, *, check: bool = True) -> PairDataset:
-    """Read pairs as the flags say.
-
-    Raises:
-        ConfigError: a mapping is malformed, or there is no such dataset.
-        DataError: see `pairkit.reader.read_pairs`.
-    """
-    from pairkit.errors import ConfigError
-    from pairkit.reader import read_pairs
-
-    values: dict[str, float] | None = None
-    try:
-        values = {word: float(number) for word, number in _mapping("--labels", labels).items()} or None
-    except ValueError:
-        raise ConfigError(f"--labels {labels}: expected word=number, such as entailment=1") from None
-    names = _mapping("--columns", columns) or None
-    return read_pairs(dataset, columns=names, label_values=values, check=check)
-
-
-def _mapping(flag: str, text: str | None) -> dict[str, str]:
-    from pairkit.errors import ConfigError
-
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
-        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def merged_settings(

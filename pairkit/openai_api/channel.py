@@ -17,12 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit import __version__
 from pairkit.address import Address
 from pairkit.errors import ConfigError
 from pairkit.openai_api.credentials import Key, headers_for
 from pairkit.openai_api.masking import Masking
 from pairkit.openai_api.refusals import NoAnswer
+from pairkit.version import __version__
 
 if TYPE_CHECKING:
     from pairkit.openai_api.sdk import Sdk

@@ -43,12 +43,19 @@ class Done:
 Gis = Callable[..., Done]
 
 
-def run_gis(*arguments: str, token: str | None = "any", cwd: Path | None = None) -> Done:
+def run_pairs(*arguments: str, cwd: Path | None = None) -> Done:
+    """Run `pairs`."""
+    return run_gis(*arguments, token=None, cwd=cwd, package="pairkit")
+
+
+def run_gis(
+    *arguments: str, token: str | None = "any", cwd: Path | None = None, package: str = "gis_builder"
+) -> Done:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))}
     if token is not None:
         environ["GITHUB_TOKEN"] = token
     done = subprocess.run(
-        [sys.executable, "-m", "gis_builder", *arguments],
+        [sys.executable, "-m", package, *arguments],
         capture_output=True,
         text=True,
         env=environ,

@@ -11,12 +11,9 @@ import datasets
 import polars as pl
 import pytest
 
-from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis
+from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis, run_pairs
 
-COMMANDS = (
-    *("build", "plan", "crawl", "status", "detect", "pair", "audit"),
-    *("export", "show", "emulate", "demo"),
-)
+COMMANDS = ("build", "plan", "crawl", "status", "detect", "pair", "emulate", "demo")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -112,7 +109,7 @@ def test_secrets_are_scrubbed(sample_build: tuple[Path, Done]) -> None:
     assert not texts.str.contains(r"ghp_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|[\w.]+@example\.org").any()
 
 
-def test_no_issue_in_two_splits(sample_build: tuple[Path, Done], gis: Gis) -> None:
+def test_no_issue_in_two_splits(sample_build: tuple[Path, Done]) -> None:
     out, _ = sample_build
     seen: dict[tuple[str, int], set[str]] = {}
     for path in (out / "data").glob("*.parquet"):
@@ -121,7 +118,7 @@ def test_no_issue_in_two_splits(sample_build: tuple[Path, Done], gis: Gis) -> No
             for number in (one, two):
                 seen.setdefault((repo, number), set()).add(split)
     assert all(len(splits) == 1 for splits in seen.values())
-    audit = gis("audit", str(out), "--json")
+    audit = run_pairs("audit", str(out), "--json")
     assert audit.code == 0
     assert audit.result["leaks"] == []
 
@@ -194,22 +191,12 @@ def test_exact_split_sizes(sample_build: tuple[Path, Done], gis: Gis, tmp_path: 
     assert [done.result[name] for name in ("train", "validation", "test")] == [120, 20, 10]
 
 
-def test_explain_show_export_status_plan(
-    sample_build: tuple[Path, Done], sample_url: str, gis: Gis, tmp_path: Path
-) -> None:
+def test_explain_status_plan(sample_build: tuple[Path, Done], sample_url: str, gis: Gis) -> None:
     out, _ = sample_build
     work = str(out.with_name("gis.work"))
     explained = gis("detect", "--work", work, "--explain", "quarryhq/quarry#58")
     assert explained.code == 0
     assert "quarryhq/quarry#41" in explained.out
-    shown = gis("show", str(out), "--label", "1", "--svg", str(tmp_path / "pair.svg"))
-    assert shown.code == 0
-    assert "<svg" in (tmp_path / "pair.svg").read_text(encoding="utf-8")
-    exported = gis("export", str(out), "--format", "csv", "--out", str(tmp_path / "csv"))
-    assert exported.code == 0
-    assert (tmp_path / "csv" / "train.csv").is_file()
-    audited = gis("audit", str(tmp_path / "csv" / "train.csv"))
-    assert audited.code == 0, audited.err
     status = gis("status", "--work", work)
     assert "northbeam/ferry" in status.out
     plan = gis("plan", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -349,44 +348,8 @@ def test_a_dataset_never_replaces_its_store(gis: Gis, odd_url: str, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_leaking_dataset_is_told(gis: Gis, sample_build: tuple[Path, object], tmp_path: Path) -> None:
-    out, _ = sample_build
-    train = pl.read_parquet(out / "data" / "train-*.parquet")
-    (tmp_path / "data").mkdir()
-    train.write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    train.head(3).write_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
-    done = gis("audit", str(tmp_path))
-    assert done.code == 3
-    assert re.search(r"leaks between splits: \d+ shared issues", done.error)
-
-
-def test_missing_and_malformed_datasets(gis: Gis, tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n \tb\t0\n")
-    (tmp_path / "b.tsv").write_text("left\tright\nx\ty\n")
-    done = gis("export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "x"))
-    assert done.code == 3
-    assert "a.tsv:3" in done.error
-    assert gis("audit", str(tmp_path / "b.tsv")).code == 3
+def test_no_working_folder(gis: Gis, tmp_path: Path) -> None:
     assert gis("status", "--work", str(tmp_path / "none")).code == 2
-    assert gis("show", str(tmp_path / "a.tsv"), "--split", "nope").code in (2, 3)
-
-
-def test_other_columns_and_labels_in_words_can_be_mapped(gis: Gis, tmp_path: Path) -> None:
-    path = str(tmp_path / "train.tsv")
-    Path(path).write_text("left\tright\tsays\na\tb\tyes\nc\td\tno\n")
-    columns = ("--columns", "text1=left,text2=right,label=says")
-    assert "sentence1" in gis("audit", path).error
-    assert "map words to numbers" in gis("audit", path, *columns).error
-    done = gis("audit", path, *columns, "--labels", "yes=1,no=0", "--json")
-    assert done.code == 0, done.err
-    assert done.result["splits"]["train"]["positive_share"] == 0.5
-    for flags in (
-        ("--labels", "yes"),
-        ("--labels", "yes=high"),
-        ("--columns", "text1="),
-        ("--columns", "x=y"),
-    ):
-        assert gis("audit", path, *flags).code == 2
 
 
 def test_usage_errors_exit_with_2(gis: Gis) -> None:

@@ -1,4 +1,4 @@
-"""How the three command lines take full and closed streams, poor locales, and Ctrl-C at any time."""
+"""How the four command lines take full and closed streams, poor locales, and Ctrl-C at any time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ["gis_builder", "llm_labeler", "aoe_train"]
+PACKAGES = ["pairkit", "gis_builder", "llm_labeler", "aoe_train"]
 POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
 FULL = Path("/dev/full")
 
@@ -91,7 +91,7 @@ def pairs(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", [["audit", "--json"], ["show", "--split", "train"]])
 def test_texts_in_a_poor_locale(pairs: Path, command: list[str]) -> None:
-    done = ran("gis_builder", command[0], str(pairs), *command[1:], env=POOR, stdout=subprocess.PIPE)
+    done = ran("pairkit", command[0], str(pairs), *command[1:], env=POOR, stdout=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     if "--json" in command:
@@ -99,7 +99,7 @@ def test_texts_in_a_poor_locale(pairs: Path, command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "command"), [("gis_builder", "audit"), ("llm_labeler", "plan"), ("aoe_train", "train")]
+    ("package", "command"), [("pairkit", "audit"), ("llm_labeler", "plan"), ("aoe_train", "train")]
 )
 def test_names_that_are_no_unicode(package: str, command: str) -> None:
     done = ran(package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE)

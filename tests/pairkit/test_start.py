@@ -19,7 +19,7 @@ def test_on_windows_it_says_so_in_one_line(
     assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
 
 
-@pytest.mark.parametrize("package", ["gis_builder", "llm_labeler", "aoe_train"])
+@pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
 def test_little_is_imported_before_an_interrupt_is_taken(package: str) -> None:
     program = f"import sys, {package}.__main__; print(*sys.modules)"
     found = subprocess.check_output([sys.executable, "-S", "-c", program], text=True).split()

@@ -1,0 +1,45 @@
+"""The command of `gis` that serves saved trackers: emulate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gis_builder._commands.app import app, examples
+from pairkit.terminal import out as stdout
+
+
+@app.command(
+    epilog=examples(
+        "gis emulate data/sample --port 8000", "gis emulate dump --port 8000 --faults plan.toml --latency 0.2"
+    )
+)
+def emulate(
+    dump: Annotated[list[Path], typer.Argument(help="Folders with saved trackers; see gis import --help.")],
+    *,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", help="Port; 0 takes any free one.")] = 8000,
+    faults: Annotated[Path | None, typer.Option("--faults", help="TOML plan of what goes wrong.")] = None,
+    latency: Annotated[float, typer.Option("--latency", help="Seconds each answer takes at least.")] = 0.0,
+    replicate: Annotated[
+        int, typer.Option("--replicate", help="Serve each repository so often, under further names.")
+    ] = 1,
+    points: Annotated[int, typer.Option("--points", help="Points a token has in a window.")] = 5000,
+    window: Annotated[float, typer.Option("--window", help="Seconds of a window.")] = 3600.0,
+) -> None:
+    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token will do but `bad`."""
+    from gis_builder._emulator import Options
+    from gis_builder._emulator import run as serve_forever
+
+    serve_forever(
+        dump,
+        host=host,
+        port=port,
+        faults=faults,
+        latency_s=latency,
+        replicate=replicate,
+        options=Options(points=points, window_s=window),
+        announce=lambda server: stdout.print(f"a local GitHub at {server.url} (Ctrl-C ends it)"),
+    )

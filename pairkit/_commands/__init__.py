@@ -1,0 +1,1 @@
+"""The commands of `pairs`, which know the face of the package alone."""

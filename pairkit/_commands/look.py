@@ -1,0 +1,105 @@
+"""Commands of `pairs` that look at a dataset: audit, report, show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pairkit
+from pairkit._commands import options as o
+from pairkit._commands.app import app, examples
+from pairkit.terminal import next_step, print_json
+from pairkit.terminal import out as stdout
+
+
+@app.command(
+    epilog=examples(
+        "pairs audit gis-dataset",
+        "pairs audit WhereIsAI/github-issue-similarity",
+        "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+    )
+)
+def audit(
+    dataset: o.Dataset,
+    *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Look for leaks between splits, contradictions, repeats and empty texts. Exit code 3 if it leaks."""
+    found = pairkit.audit(dataset, columns=o.column_names(columns), labels=o.label_numbers(labels))
+    if json:
+        print_json(found.to_dict())
+    else:
+        for table in found.tables():
+            stdout.print(table)
+    found.check()
+    next_step("see what is in it", ["pairs", "report", dataset], quiet=quiet)
+
+
+@app.command(
+    epilog=examples(
+        "pairs report gis-dataset",
+        "pairs report pairs.tsv --out about-pairs --seed 7",
+        "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+    )
+)
+def report(
+    dataset: o.Dataset,
+    *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            rich_help_panel="Output",
+            help="The report's folder. [default: DATASET.report]",
+        ),
+    ] = None,
+    seed: o.Seed = 42,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Describe a dataset: counts, lengths, overlap, what was dropped, samples; figures and a page to open."""
+    names, numbers = o.column_names(columns), o.label_numbers(labels)
+    made = pairkit.report(dataset, out, columns=names, labels=numbers, seed=seed, progress=not quiet)
+    if json:
+        print_json({"out": str(made.out), "page": str(made.page), **made.counts})
+        return
+    stdout.print(made.table())
+    next_step("open the page in a browser", str(made.page), quiet=quiet)
+
+
+@app.command(
+    epilog=examples("pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0 --svg pair.svg")
+)
+def show(
+    dataset: o.Dataset,
+    *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="NAME", help="train, validation or test. [default: the last]"),
+    ] = None,
+    row: Annotated[int, typer.Option("--row", metavar="N", help="Which of them, from 0.")] = 0,
+    label: Annotated[
+        int | None, typer.Option("--label", metavar="N", help="Count only pairs with this label.")
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="FILE", rich_help_panel="Output", help="Save the picture as SVG, too."),
+    ] = None,
+) -> None:
+    """Show one pair side by side, with the words that both texts share marked."""
+    names, numbers = o.column_names(columns), o.label_numbers(labels)
+    pair = pairkit.show(dataset, split=split, row=row, label=label, columns=names, labels=numbers)
+    stdout.print(pair)
+    if svg is not None:
+        pair.save(svg)

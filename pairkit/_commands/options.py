@@ -1,0 +1,79 @@
+"""Flags that several commands of `pairs` share, each defined once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairkit.errors import ConfigError
+
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        show_default=False,
+        help="A folder, a CSV, TSV, JSONL or Parquet file, or a hub id.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="A=B,…",
+        rich_help_panel="Input",
+        help="Names, as text1=title,text2=body,label=same.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="WORD=N,…",
+        rich_help_panel="Input",
+        help="Numbers for labels in words, as entailment=1,neutral=0.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", "-o", metavar="FOLDER", rich_help_panel="Output", help="The dataset's folder."),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", rich_help_panel="Output", help="Replace a dataset made otherwise.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", rich_help_panel="Output", help="End with one JSON object on stdout.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", rich_help_panel="Output", help="No progress and no notes on stderr.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every random choice.")]
+
+
+def column_names(text: str | None) -> dict[str, str] | None:
+    """What `--columns` says.
+
+    Raises:
+        ConfigError: It is malformed.
+    """
+    return _mapping("--columns", text) or None
+
+
+def label_numbers(text: str | None) -> dict[str, float] | None:
+    """What `--labels` says.
+
+    Raises:
+        ConfigError: It is malformed.
+    """
+    try:
+        return {word: float(number) for word, number in _mapping("--labels", text).items()} or None
+    except ValueError:
+        raise ConfigError(f"--labels {text}: expected word=number, such as entailment=1") from None
+
+
+def _mapping(flag: str, text: str | None) -> dict[str, str]:
+    pairs = [part.partition("=") for part in (text or "").split(",") if part]
+    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
+        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}

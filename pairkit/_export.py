@@ -1,0 +1,94 @@
+"""A dataset as files that other programs read: JSON lines and CSV."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+from polars.datatypes import DataType, DataTypeClass
+
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_text
+from pairkit.printable import one_line
+from pairkit.records import PairDataset
+
+FileFormat = Literal["jsonl", "csv"]
+
+# What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian ones included.
+_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
+
+
+def export_pairs(
+    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False
+) -> list[Path]:
+    """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
+
+    A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line end for a formula and runs
+    it, whoever wrote that text. So an apostrophe is put before it.
+
+    Args:
+        dataset: What to write.
+        out: The folder.
+        file_format: By which the files are called, too.
+        raw: Leave out those apostrophes: for programs, not for a spreadsheet.
+
+    Returns:
+        The files written, in order of the splits.
+
+    Raises:
+        ConfigError: Another format; or a file of that name stands there and is not the one that would be
+            written.
+        DataError: A column holds bytes, which neither format has.
+    """
+    if file_format not in get_args(FileFormat):
+        raise ConfigError(f"--format {file_format}: expected jsonl or csv")
+    for rows in dataset.splits.values():
+        for name, dtype in rows.schema.items():
+            if _holds_bytes(dtype):
+                raise DataError(
+                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
+                    path=dataset.source,
+                )
+    texts = {
+        out / f"{split}.{file_format}": rows.write_ndjson()
+        if file_format == "jsonl"
+        else (_flat(rows) if raw else _inert(_flat(rows))).write_csv()
+        for split, rows in dataset.splits.items()
+    }
+    for path, text in texts.items():
+        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
+            raise ConfigError(f"{path}: is there already; choose another --out, or move it away")
+    for path, text in texts.items():
+        write_text(path, text)
+    return list(texts)
+
+
+def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _holds_bytes(dtype.inner)
+    return dtype == pl.Binary
+
+
+def _inert(rows: pl.DataFrame) -> pl.DataFrame:
+    """Cells and names that no spreadsheet takes for formulas."""
+    names = {name: f"'{name}" for name in rows.columns if re.match(_FORMULA, name)}
+    return rows.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}")).rename(names)
+
+
+def _flat(rows: pl.DataFrame) -> pl.DataFrame:
+    nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
+    return rows.with_columns(
+        pl.Series(
+            name,
+            [
+                None if v is None else json.dumps(v, ensure_ascii=False, default=str)
+                for v in rows[name].to_list()
+            ],
+        )
+        for name in nested
+    )

@@ -1,0 +1,204 @@
+"""What `pairkit` does for a person in Python, and for the commands of `pairs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pairkit.in_memory import Source
+from pairkit.reader import read_pairs
+from pairkit.records import PairDataset
+
+if TYPE_CHECKING:
+    from pairkit._audit import AuditReport
+    from pairkit._report import Report
+    from pairkit._show import ShownPair
+    from pairkit.progress import Listener
+
+
+def read(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    split: str | None = None,
+) -> PairDataset:
+    """Read pairs from wherever they are.
+
+    Args:
+        source: A dataset's folder, be it ours or one of `Dataset.save_to_disk`; a Parquet, CSV, TSV, JSON or
+            JSON lines file, also packed; a folder of files named after their splits; a hub id
+            (`owner/name`, `owner/name:config`); a DataFrame, a `datasets.Dataset`, a list of dicts; or a
+            mapping of splits to any of the latter.
+        columns: `text1`, `text2`, `label`, or `anchor`, `positive`, `negative`, to the source's names; by
+            default those in use are recognised.
+        labels: Words to numbers, for labels that are words.
+        split: Only this split.
+
+    Returns:
+        text1, text2, label and the source's other columns, by split. A triplet is a positive and a negative.
+
+    Raises:
+        ConfigError: No such source, or a bad mapping.
+        DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
+        RemoteError: The hub could not be asked.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.read("pairs.tsv")
+        PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
+    """
+    return read_pairs(source, columns=columns, label_values=labels, split=split)
+
+
+def audit(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+) -> AuditReport:
+    """Look for what makes a dataset untrustworthy: leaks between splits, repeats, contradictions.
+
+    Args:
+        source: As for `read`; empty texts are counted here, not refused.
+        columns: As for `read`.
+        labels: As for `read`.
+        threshold: Jaccard similarity of word triples, in (0, 1], from which two texts are near-identical;
+            by default 0.8.
+
+    Returns:
+        What was found; `leaks` names what two splits share, `check()` raises it.
+
+    Raises:
+        ConfigError: As `read`.
+        DataError: As `read`.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.audit("pairs.tsv").leaks
+        []
+    """
+    from pairkit._audit import audit_pairs
+    from pairkit.similar import DEFAULT_THRESHOLD
+
+    pairs = read_pairs(source, columns=columns, label_values=labels, check=False)
+    return audit_pairs(pairs, DEFAULT_THRESHOLD if threshold is None else threshold)
+
+
+def report(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    seed: int = 42,
+    progress: bool | Listener = True,
+) -> Report:
+    """Describe a dataset: counts, lengths, overlap, what was dropped, samples; as figures and a page.
+
+    Args:
+        source: As for `read`.
+        out: The report's folder, by default DATASET.report; an earlier report there is replaced.
+        columns: As for `read`.
+        labels: As for `read`.
+        seed: Chooses the sample pairs.
+        progress: Whether to show progress on stderr, or a function to be told of it.
+
+    Returns:
+        The counts, and where the page is.
+
+    Raises:
+        ConfigError: As `read`; matplotlib is missing; or `out` holds something else or can't be written.
+        DataError: As `read`; no rows; a damaged statistics.json.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> made = pairkit.report("pairs.tsv", "about", progress=False)
+        >>> made.page.name, made.counts["splits"]["all"]["texts"]
+        ('index.html', 12)
+    """
+    from pairkit._report import make_report
+
+    pairs = read_pairs(source, columns=columns, label_values=labels)
+    return make_report(pairs, None if out is None else Path(out), seed=seed, progress=progress)
+
+
+def show(
+    source: Source,
+    *,
+    split: str | None = None,
+    row: int = 0,
+    label: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+) -> ShownPair:
+    """One pair side by side, with the words that both texts share marked.
+
+    Args:
+        source: As for `read`.
+        split: By default the last one, which is test where there is one.
+        row: Which of its rows, from 0.
+        label: Count only pairs with this label.
+        columns: As for `read`.
+        labels: As for `read`.
+
+    Returns:
+        A pair that draws itself on a terminal and in a notebook; `save` writes an SVG file.
+
+    Raises:
+        ConfigError: As `read`; or there is no such split or row.
+        DataError: As `read`.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.show("pairs.tsv", row=1, label=0).row["text2"]
+        'Please add a dark theme.'
+    """
+    from pairkit._show import pick_pair
+
+    return pick_pair(read(source, columns=columns, labels=labels), split, row, label)
+
+
+def export(
+    source: Source,
+    out: str | Path,
+    *,
+    file_format: str = "jsonl",
+    raw: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+) -> list[Path]:
+    """Write each split as a file of JSON lines or CSV.
+
+    In CSV an apostrophe is put before a text that a spreadsheet would run as a formula.
+
+    Args:
+        source: As for `read`.
+        out: A folder; files of other content that stand there are not replaced.
+        file_format: `jsonl` or `csv`.
+        raw: CSV for programs, without the apostrophes.
+        columns: As for `read`.
+        labels: As for `read`.
+
+    Returns:
+        The files, in the order of the splits.
+
+    Raises:
+        ConfigError: As `read`; another format; or a file would be replaced or can't be written.
+        DataError: As `read`; or a column holds bytes.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", file_format="csv")]
+        ['train.csv']
+    """
+    from pairkit._export import FileFormat, export_pairs
+
+    pairs = read(source, columns=columns, labels=labels)
+    return export_pairs(pairs, Path(out), cast("FileFormat", file_format), raw=raw)

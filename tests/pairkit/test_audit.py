@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from pairkit._audit import audit_pairs as audit
+from pairkit.errors import LeakError
+from pairkit.records import PairDataset
+
+LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
+
+
+def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
+    frames = {
+        name: pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+        for name, rows in splits.items()
+    }
+    return PairDataset(frames, "made up")
+
+
+def test_a_clean_dataset_leaks_nothing() -> None:
+    report = audit(
+        dataset(train=[("a b c", "d e f", 1), ("a b c", "g h i", 0)], test=[("j k l", "m n o", 1)])
+    )
+    assert report.leaks == []
+    assert report.splits["train"].pairs == 2
+    assert report.splits["train"].positive_share == 0.5
+    assert repr(report).endswith("no leaks")
+    assert json.loads(json.dumps(report.to_dict()))["leaks"] == []
+
+
+def test_a_text_in_two_splits_is_a_leak() -> None:
+    report = audit(dataset(train=[("a b c", "d e f", 1)], test=[("a b c", "m n o", 0)]))
+    assert report.shared_issues.count == 1
+    assert "a b c" in report.shared_issues.examples[0]
+    assert report.leaks == ["1 shared texts"]
+    assert "LEAKS: 1 shared texts" in repr(report)
+    with pytest.raises(LeakError, match="made up: leaks between splits: 1 shared texts"):
+        report.check()
+
+
+def test_a_nearly_equal_text_in_two_splits_is_a_leak() -> None:
+    report = audit(dataset(train=[(LONG, "d e f", 1)], test=[(LONG + " today", "m n o", 0)]))
+    assert (report.shared_issues.count, report.near_identical.count) == (0, 1)
+    assert audit(dataset(train=[(LONG, "d e f", 1), (LONG + " today", "x y z", 0)])).leaks == []
+
+
+def test_issues_are_known_by_their_pages_and_clusters_by_name() -> None:
+    def split(text: str, number: int, cluster: str) -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                "text1": [text],
+                "text2": [text + " two"],
+                "label": [1],
+                "url1": [f"https://e.x/{number}"],
+                "url2": [f"https://e.x/{number + 1}"],
+                "cluster": [cluster],
+            }
+        )
+
+    report = audit(
+        PairDataset({"train": split("p q r", 1, "o/n#1"), "test": split("s t u", 2, "o/n#1")}, "x")
+    )
+    assert report.issues_by == "page"
+    assert report.shared_issues.examples == ("https://e.x/2  in train, test",)
+    assert report.shared_clusters.count == 1
+    assert report.leaks == ["1 shared issues", "1 shared clusters"]
+
+
+def test_equal_texts_of_two_issues_in_two_splits_are_a_leak() -> None:
+    frame = pl.DataFrame({"text1": ["a b c"], "text2": ["d e f"], "label": [1], "url1": ["1"], "url2": ["2"]})
+    other = pl.DataFrame({"text1": ["a b c"], "text2": ["g h i"], "label": [0], "url1": ["3"], "url2": ["4"]})
+    report = audit(PairDataset({"train": frame, "validation": other}, "x"))
+    assert report.leaks == ["1 near-identical texts"]
+    assert report.near_identical.examples == ("a b c  in train, validation",)
+
+
+def test_repeated_and_contradictory_pairs() -> None:
+    rows = [
+        ("a b", "c d", 1),
+        ("c d", "a b", 1),
+        ("e f", "g h", 1),
+        ("g h", "e f", 0),
+        ("i", "i", 0),
+        ("", "k", 0),
+    ]
+    report = audit(dataset(train=rows))
+    assert report.repeated_pairs.count == 1
+    assert report.contradictory_pairs.examples == ("e f | g h",)
+    assert (report.splits["train"].empty_texts, report.splits["train"].same_text) == (1, 1)
+    assert report.leaks == []
+
+
+def test_long_texts_are_counted() -> None:
+    report = audit(dataset(train=[("word " * 600, "word", 1)]))
+    assert report.splits["train"].long_share == pytest.approx(0.5)
+
+
+def test_a_split_without_rows() -> None:
+    report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
+    assert report.splits["test"].pairs == 0
+    assert report.leaks == []
+
+
+def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
+    graded = PairDataset(
+        {"train": pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [5.0, 2.0]})},
+        "x",
+        "graded",
+    )
+    text = repr(audit(graded))
+    assert "mean label" in text
+    assert "3.50" in text
+    assert "label 1" not in text
+
+
+@pytest.mark.parametrize("cluster", [None, [1], 7])
+def test_a_cluster_of_another_kind(cluster: object) -> None:
+    rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "cluster": [cluster]})
+    other = rows.with_columns(text1=pl.lit("c"), text2=pl.lit("d"))
+    found = audit(PairDataset({"train": rows, "test": other}, "made up")).shared_clusters
+    assert found.count == (cluster == 7)

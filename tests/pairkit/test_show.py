@@ -1,0 +1,117 @@
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from pairkit._show import pick_pair
+from pairkit.errors import ConfigError
+from pairkit.records import PairDataset
+
+ROWS = pl.DataFrame(
+    {
+        "text1": ["Crash on startup with the parser", "Dark mode", "x " * 900],
+        "text2": ["The parser fails at startup", "Slow scrolling", "y"],
+        "label": [1, 0, 0],
+        "repo": ["a/b", "a/b", "a/b"],
+        "number1": [1, 3, 5],
+        "number2": [2, 4, 6],
+        "evidence": [
+            {
+                "kind": "closer_comment",
+                "url": "https://github.com/a/b/issues/1",
+                "who": "eve",
+                "when": "2020-01-01T00:00:00Z",
+            },
+            None,
+            None,
+        ],
+        "negative_kind": [None, "hard", "random"],
+    }
+)
+DATASET = PairDataset({"test": ROWS}, "somewhere")
+
+
+def drawn(place: int, label: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    console.print(pick_pair(DATASET, "test", place, label))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_shared_words_are_marked_and_evidence_named() -> None:
+    picture = drawn(0)
+    assert "\x1b[1;33mparser\x1b[0m" in picture
+    assert "\x1b[1;33mwith\x1b[0m" not in picture
+    assert "a/b#1" in picture
+    assert "closer_comment by eve on 2020-01-01" in picture
+
+
+def test_rows_are_counted_among_those_with_the_label() -> None:
+    assert "drawn as a hard negative" in drawn(0, label=0)
+    assert "drawn as a random negative" in drawn(1, label=0)
+
+
+def test_foreign_datasets_have_no_provenance_to_show() -> None:
+    bare = PairDataset({"train": ROWS.select("text1", "text2", "label")}, "file.tsv")
+    console = Console(file=io.StringIO(), width=100)
+    console.print(pick_pair(bare, "train", 1, None))
+    assert "Slow scrolling" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError, match="somewhere has test"):
+        pick_pair(DATASET, "train", 0, None)
+    with pytest.raises(ConfigError, match="has 1 such rows, from 0"):
+        pick_pair(DATASET, "test", 1, 1)
+
+
+def test_svg_has_both_texts_cut_to_a_readable_length(tmp_path: Path) -> None:
+    pick_pair(DATASET, "test", 2, None).save(tmp_path / "pair.svg")
+    picture = (tmp_path / "pair.svg").read_text(encoding="utf-8")
+    assert picture.startswith("<svg")
+    assert "…" in picture
+
+
+def test_what_a_dataset_says_is_no_markup() -> None:
+    evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
+    row = {
+        "text1": "[/b] \x1b[31m",
+        "text2": "[red]",
+        "label": 1,
+        "repo": "[/a]/b",
+        "number1": 1,
+        "number2": 2,
+    }
+    dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
+    console = Console(file=io.StringIO(), width=100)
+    console.print(pick_pair(dataset, "[/s]", 0, None))
+    picture = console.file.getvalue()
+    for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
+        assert words in picture
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"evidence": [{"kind": "x", "url": "y"}]},
+        {
+            "evidence": [{"kind": "x", "url": "y", "who": None, "when": None}],
+            "relation": "r",
+            "confidence": "x",
+        },
+        {"number1": 7, "number2": [[1]]},
+    ],
+)
+def test_provenance_of_another_kind(columns: dict[str, object]) -> None:
+    rows = pl.DataFrame({"text1": ["words"], "text2": ["b"], "label": [1], **columns})
+    console = Console(file=io.StringIO(), width=100)
+    console.print(pick_pair(PairDataset({"train": rows}, "made up"), "train", 0, None))
+    assert "words" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_in_python_it_draws_itself() -> None:
+    pair = pick_pair(DATASET, None, 0, None)
+    assert "Crash on startup" in repr(pair)
+    assert "\x1b" not in repr(pair)
+    assert pair._repr_html_().startswith("<svg")
