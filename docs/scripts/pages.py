@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 
@@ -16,6 +16,7 @@ from setting_pages import Settings, sections, setting_page, setting_table
 _TABLE = re.compile(r"^<!-- settings: (\S+) -->$", re.MULTILINE)
 _DOCSTRING = re.compile(r"^<!-- docstring: (\S+) -->$", re.MULTILINE)
 _SCHEMA = re.compile(r"^<!-- schema: (\S+) -->$", re.MULTILINE)
+_PACKAGE_ALONE = ("      members: false", "      show_root_heading: false", "      show_root_toc_entry: false")
 INCLUDED = {
     "ARCHITECTURE.md": "about/design.md",
     "benchmarks/README.md": "about/benchmarks.md",
@@ -43,7 +44,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             roots = {heading: _model(place) for heading, place in SETTINGS[script].items()}
             page = setting_page(script, package, roots)
             files.append(File.generated(config, f"reference/{script}-settings.md", content=page))
+    for package in dict.fromkeys((*scripts().values(), "pairkit")):
+        content = python_page(package, import_module(package).__all__)
+        files.append(File.generated(config, f"reference/{package}.md", content=content))
     return files
+
+
+def python_page(package: str, names: Iterable[str]) -> str:
+    """The page of a package: what it says of itself, its functions, then its types."""
+    every = sorted(name for name in names if not name.startswith("_"))
+    lines = [f"# `{package}`", "", f"::: {package}", "    options:", *_PACKAGE_ALONE]
+    for heading, group in (
+        ("Functions", [name for name in every if name.islower()]),
+        ("Types", [name for name in every if not name.islower()]),
+    ):
+        if group:
+            lines += ["", f"## {heading}", "", *(f"::: {package}.{name}\n" for name in group)]
+    return "\n".join(lines) + "\n"
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
