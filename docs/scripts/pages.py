@@ -16,7 +16,9 @@ from setting_pages import Settings, sections, setting_page, setting_table
 _TABLE = re.compile(r"^<!-- settings: (\S+) -->$", re.MULTILINE)
 _DOCSTRING = re.compile(r"^<!-- docstring: (\S+) -->$", re.MULTILINE)
 _SCHEMA = re.compile(r"^<!-- schema: (\S+) -->$", re.MULTILINE)
-_PACKAGE_ALONE = ("      members: false", "      show_root_heading: false", "      show_root_toc_entry: false")
+_PACKAGE_ALONE = [
+    f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
+]
 INCLUDED = {
     "ARCHITECTURE.md": "about/design.md",
     "benchmarks/README.md": "about/benchmarks.md",
