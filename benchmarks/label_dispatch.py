@@ -21,11 +21,12 @@ from pathlib import Path
 
 from llm_labeler._budget import Budget, Spending
 from llm_labeler._dispatch import ask_all
-from llm_labeler._prompts import generation_asks, load_template
+from llm_labeler._prompts import load_template
 from llm_labeler._provider import Prices
 from llm_labeler._records import Ask, Reply, Text, Usage
 from llm_labeler._settings import BreakerSettings, BudgetSettings, PromptSettings
 from llm_labeler._store import Store
+from llm_labeler._tasks.papers import generation_asks
 
 
 class Waiting:

@@ -1,3 +1,98 @@
-"""Pairs from unlabelled text with LLMs."""
+"""Pairs of sentences with the same and with opposite meaning, from unlabelled text, with LLMs or without.
 
-__all__: list[str] = []
+Example:
+    >>> import llm_labeler
+    >>> with llm_labeler.emulate() as server:  # in its place a server of yours, `chatgpt`, or your function
+    ...     mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
+    ...     made = llm_labeler.generate("sentences.txt", llms=mine, max_requests=50, progress=False)
+    >>> made.positives
+    12
+    >>> made.pairs.splits["train"].columns[:3]
+    ['text1', 'text2', 'label']
+    >>> llm_labeler.report(made.work).llms["mine"].answers
+    8
+"""
+
+from typing import TYPE_CHECKING
+
+from pairkit.face import lazy_names
+
+if TYPE_CHECKING:
+    from llm_labeler._emulator import Server as Server
+    from llm_labeler._ensemble import Proposed as Proposed
+    from llm_labeler._face import (
+        emulate as emulate,
+    )
+    from llm_labeler._face import (
+        generate as generate,
+    )
+    from llm_labeler._face import (
+        llms as llms,
+    )
+    from llm_labeler._face import (
+        parse as parse,
+    )
+    from llm_labeler._face import (
+        plan as plan,
+    )
+    from llm_labeler._face import (
+        report as report,
+    )
+    from llm_labeler._face import (
+        score as score,
+    )
+    from llm_labeler._face import (
+        show as show,
+    )
+    from llm_labeler._labelled import Labelled as Labelled
+    from llm_labeler._llms import Llm as Llm
+    from llm_labeler._llms import Llms as Llms
+    from llm_labeler._plan import Estimate as Estimate
+    from llm_labeler._plan import Plan as Plan
+    from llm_labeler._provider import CallFailed as CallFailed
+    from llm_labeler._report import Report as Report
+    from llm_labeler._report import Yield as Yield
+    from llm_labeler._score import ScoreReport as ScoreReport
+    from llm_labeler._score import ScoreRow as ScoreRow
+    from llm_labeler._show import Shown as Shown
+
+_PLACES = {
+    **dict.fromkeys(("emulate", "generate", "llms", "parse", "plan", "report", "score", "show"), "_face"),
+    "Labelled": "_labelled",
+    "Llm": "_llms",
+    "Llms": "_llms",
+    "Estimate": "_plan",
+    "Plan": "_plan",
+    "Report": "_report",
+    "Yield": "_report",
+    "ScoreReport": "_score",
+    "ScoreRow": "_score",
+    "Shown": "_show",
+    "CallFailed": "_provider",
+    "Proposed": "_ensemble",
+    "Server": "_emulator",
+}
+__all__ = [  # noqa: RUF022 - functions, then what they give and take
+    "emulate",
+    "generate",
+    "llms",
+    "parse",
+    "plan",
+    "report",
+    "score",
+    "show",
+    "CallFailed",
+    "Estimate",
+    "Labelled",
+    "Llm",
+    "Llms",
+    "Plan",
+    "Proposed",
+    "Report",
+    "ScoreReport",
+    "ScoreRow",
+    "Server",
+    "Shown",
+    "Yield",
+]
+__getattr__, __dir__ = lazy_names(__name__, {name: f"{__name__}.{place}" for name, place in _PLACES.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,15 @@ import polars as pl
 
 from llm_labeler._dataset import DatasetRows, write
 from llm_labeler._doubts import Doubts
-from llm_labeler._ensemble import Judges, fit_judges, label
-from llm_labeler._evidence import Evidence, judged
-from llm_labeler._records import Judgement, Pair, Text
+from llm_labeler._ensemble import Judges, StrategyFunction, label, own_strategy
+from llm_labeler._gathered import judged, judges_of
+from llm_labeler._kinds import strategy_of
+from llm_labeler._records import Pair, Text
 from llm_labeler._split import split_texts
 from llm_labeler._store import Store
-from llm_labeler._workplace import CANDIDATES_FILE, RunRecord, kind_of, write_private
+from llm_labeler._tasks import task_of
+from llm_labeler._workplace import CANDIDATES_FILE, RunRecord, write_private
+from pairkit.progress import Listener, Progress
 
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
 _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -31,6 +34,7 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "reason": pl.String,  # why it is no pair; null: it is one
 }
 _CHUNK = 20_000
+_TOLD_EVERY = 256  # texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,16 @@ class _Candidates:
         self.rows = []
 
 
-def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path, work: Path) -> Assembled:
+def assemble(
+    store: Store,
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    out: Path,
+    work: Path,
+    *,
+    strategy: StrategyFunction | None = None,
+    show: Listener = lambda _: None,
+) -> Assembled:
     """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet.
 
     Args:
@@ -87,6 +100,8 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
         texts: Its sentences.
         out: The dataset's folder.
         work: The working folder.
+        strategy: The function that decides, where a person gave one.
+        show: Told how it goes on.
 
     Raises:
         DataError: no pair is left; says what became of the proposals.
@@ -94,29 +109,29 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
     """
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
-    judges = None
-    if settings.judges:  # all votes first: `weighted` goes by them, and people see the judges' records
-        judges = fit_judges(_judgements(judged(store, record, by_id)), settings.ensemble)
+    judges = judges_of(store, record, by_id)  # first: `weighted` goes by all votes
     rows = DatasetRows(settings.ensemble.strategy, settings.seed)
     candidates = _Candidates()
     emitted: list[tuple[str, str]] = []
     dropped: Counter[str] = Counter()
     doubts = Doubts()
     answers = unjudged = proposals = 0
-    for evidence in judged(store, record, by_id):
-        pairs = label(evidence.candidates, evidence.votes, settings.ensemble, judges)
-        rows.add(evidence.text, pairs)
-        doubts.add(evidence.proposals, evidence.answers)
-        candidates.add(evidence.text, pairs)
-        emitted += [
-            (evidence.text.text_id, pair.candidate.candidate) for pair in pairs if pair.reason is None
-        ]
-        dropped.update(item.reason for item in evidence.proposals if item.reason is not None)
-        answers, unjudged = answers + evidence.answers.total(), unjudged + evidence.unjudged
-        proposals += len(evidence.proposals)
+    for number, about in enumerate(judged(store, record, by_id)):
+        if not number % _TOLD_EVERY:
+            show(Progress("making pairs", number, len(texts)))
+        decide = own_strategy(strategy, about.text.text) if strategy else None
+        pairs = label(about.candidates, about.votes, settings.ensemble, judges, decide)
+        rows.add(about.text, pairs)
+        doubts.add(about.proposals, about.answers)
+        candidates.add(about.text, pairs)
+        emitted += [(about.text.text_id, pair.candidate.candidate) for pair in pairs if pair.reason is None]
+        dropped.update(item.reason for item in about.proposals if item.reason is not None)
+        answers, unjudged = answers + about.answers.total(), unjudged + about.unjudged
+        proposals += len(about.proposals)
+    show(Progress("making pairs", len(texts), len(texts), ended=True))
     table = candidates.table()
     write_private(work / CANDIDATES_FILE, table)
-    wanted = len(texts) * len(record.generation_keys())
+    wanted = len(texts) * task_of(record).questions_a_text * len(settings.proposers)
     rejected = _rejected(store, record)
     told = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
@@ -130,7 +145,7 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
         out,
         rows,
         split_texts({t.text_id: t.text for t in texts}, emitted, settings.split, settings.seed),
-        graded=settings.ensemble.strategy == "weighted",
+        graded=strategy_of(settings.ensemble.strategy).is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,
@@ -145,13 +160,7 @@ def assemble(store: Store, record: RunRecord, texts: tuple[Text, ...], out: Path
     return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
 
 
-def _judgements(evidence: Iterator[Evidence]) -> Iterator[Judgement]:
-    for one in evidence:
-        for votes in one.votes.values():
-            yield from votes
-
-
 def _rejected(store: Store, record: RunRecord) -> int:
     """Questions that a server turned down for good."""
-    wanted = record.generation_keys()
-    return sum(failure.final and kind_of(failure.key) in wanted for failure in store.failures())
+    task = task_of(record)
+    return sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -46,6 +46,13 @@ def picodollars(cost: float) -> int:
     return min(MOST, -(-round(cost * 1e15) // 1000))
 
 
+def money(cost: float | None) -> str:
+    """US dollars for people; an unknown price is said to be one."""
+    if cost is None:
+        return "unknown cost"
+    return "$0" if not cost else f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Spending:
     """What calls have cost so far."""
@@ -58,14 +65,7 @@ class Spending:
     estimated: int = 0  # calls counted at their bound, since nobody told what they took
 
     def __add__(self, other: Spending) -> Spending:
-        return Spending(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.picodollars + other.picodollars,
-            self.unpriced + other.unpriced,
-            self.estimated + other.estimated,
-        )
+        return Spending(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def tokens(self) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from llm_labeler._kinds import LLM_KINDS, strategy_of
 from llm_labeler._records import POLARITIES
 from pairkit.card import dataset_card, table
 
@@ -43,14 +44,6 @@ sentences that lack either are not in it.
 _LABELS = {
     True: ("float32", "from 0 to 1; 1 the same meaning"),
     False: ("int64", "1 the same meaning, 0 the opposite"),
-}
-
-_STRATEGIES = {
-    "union": "every proposal that passed the filters, whoever made it",
-    "agreement": "proposals that at least {min_sources} LLMs made alike",
-    "vote": "proposals that more judges confirmed than denied, each judging blind and none its own",
-    "weighted": "proposals that judges confirmed, each judging blind and none its own, verdicts weighed by"
-    " the judges' estimated accuracy; the label follows from the probabilities that result",
 }
 
 _MAKING = """
@@ -95,7 +88,7 @@ def label_card(
         files: Configuration to split to file pattern.
         graded: Whether labels are other than 0 and 1.
     """
-    rules = [name for name, llm in run["llms"].items() if llm["kind"] == "wordnet"]
+    rules = [name for name, llm in run["llms"].items() if not LLM_KINDS[llm["kind"]].is_llm]
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
     limits = _LIMITS.strip()
@@ -148,9 +141,9 @@ def _making(run: Mapping[str, Any]) -> str:
     parts = [
         table(["name", "kind", "model"], llms),
         f"Sentences asked for of each and for each polarity: {settings['size']}.",
-        _MAKING.strip().format(strategy=strategy, meaning=_STRATEGIES[strategy].format(**ensemble)),
+        _MAKING.strip().format(strategy=strategy, meaning=strategy_of(strategy).meaning.format(**ensemble)),
     ]
-    if any(llm["kind"] != "wordnet" for llm in run["llms"].values()):
+    if any(LLM_KINDS[llm["kind"]].is_llm for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]
     return "\n\n".join(parts)
 

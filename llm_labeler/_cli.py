@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 # Importing a module of commands registers them.
-from llm_labeler._commands import generate, work  # noqa: F401
-from llm_labeler._commands.app import app
+from llm_labeler._commands import app, generate, work  # noqa: F401
 from pairkit.terminal import run
 
 

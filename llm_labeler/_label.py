@@ -3,108 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any
 
+from llm_labeler._asking import Asked, How, ask_everything
 from llm_labeler._assemble import Assembled, assemble
 from llm_labeler._budget import Spending, check_prices
 from llm_labeler._dataset import check_out
-from llm_labeler._ensemble import Judges
+from llm_labeler._flags import Own
+from llm_labeler._kinds import OWN
+from llm_labeler._labelled import Labelled
 from llm_labeler._plan import Plan, estimate, refuse_fruitless
 from llm_labeler._prompts import load_template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
-from llm_labeler._session import Asked, How, Show, ask_everything
 from llm_labeler._settings import LabelSettings
 from llm_labeler._store import Store
 from llm_labeler._texts import Texts, read_texts
-from llm_labeler._workplace import (
-    IN_USE,
-    STORE_FILE,
-    RunRecord,
-    any_of,
-    recall,
-    remember,
-)
-from pairkit.config import load_settings
+from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of, recall, remember
 from pairkit.errors import ConfigError, RemoteError
 from pairkit.folders import check_apart, held_folder, work_beside
+from pairkit.in_memory import Source
 from pairkit.openai_api.loops import run_anywhere
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A finished run."""
-
-    out: Path
-    work: Path
-    statistics: Mapping[str, Any]
-    dropped: Mapping[str, int]
-    judges: Judges | None
-    asked: Asked
-    spent: Spending  # by this session
-    spent_in_all: Spending
-    seconds: float
-
-    @property
-    def problem(self) -> RemoteError | None:
-        """What the dataset lacks; None where nothing failed."""
-        asked = self.asked
-        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
-        if asked.unanswered:
-            missing.append(f"{sum(asked.unanswered.values()):,} questions ({any_of(asked.unanswered)})")
-        if not missing:
-            return None
-        told = "; ".join(missing)
-        return RemoteError(f"{self.out} is made without all answers of {told}; run the same command again")
-
-    @property
-    def positives(self) -> int:
-        """Pairs of the same meaning in all splits."""
-        return self._count("positive")
-
-    @property
-    def negatives(self) -> int:
-        """Pairs of opposite meaning in all splits."""
-        return self._count("negative")
-
-    def _count(self, polarity: str) -> int:
-        return sum(split[polarity] for split in self.statistics["splits"].values())
-
-    def summary(self) -> dict[str, Any]:
-        """The result as one object for scripts."""
-        return {
-            "out": str(self.out),
-            "texts": self.statistics["texts"],
-            "calls": self.spent.requests,
-            "cached": self.asked.cached,
-            "pairs": self.positives + self.negatives,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "dropped": dict(sorted(self.dropped.items())),
-            "cost": self.spent.cost,
-            "tokens": self.spent.tokens,
-            "seconds": round(self.seconds, 3),
-            "cost_in_all": self.spent_in_all.cost,
-            "stopped": self.asked.stopped,
-        }
+from pairkit.progress import Display, Listener
+from pairkit.terminal import say as tell
 
 
 def generate(
-    source: str,
+    source: Source,
     out: Path,
     work: Path | None,
     settings: LabelSettings,
+    own: Own,
     *,
     column: str | None = None,
     how: How = How(),  # noqa: B008 - frozen
     fresh: bool = False,
-    say: Say = lambda _: None,
-    show: Show = lambda _: None,
+    progress: bool | Listener = True,
 ) -> Labelled:
     """Label the sentences of `source`; called again after whatever happened, it asks only what is missing.
 
@@ -113,11 +48,11 @@ def generate(
         out: The dataset's folder.
         work: The folder of answers; None: OUT.work.
         settings: Everything that can be set.
+        own: The functions that a person gave.
         column: The column of the sentences.
         how: Ways of asking.
         fresh: Replace a dataset made with other settings.
-        say: Told of what people should know.
-        show: Told how asking goes on.
+        progress: See `pairkit.progress.Display`; what people should know is told where True.
 
     Raises:
         ConfigError: a setting, key, model or folder is unusable, or the strategy could give no pair.
@@ -125,18 +60,25 @@ def generate(
         RemoteError: a server failed, and the run is not to keep going; running again goes on.
     """
     start = time.monotonic()
+    notes = _Notes(progress)
     work = work or work_beside(out)
     check_apart(out, work)
-    record, texts, providers = _prepare(source, column, settings)
+    record, texts, providers = _prepare(source, column, settings, own)
     for reason, count in texts.dropped.items():
-        say(f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)")
+        notes.add(
+            f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
+        )
     if leaving := [name for name, provider in providers.items() if provider.leaves_machine]:
-        say(f"the sentences may leave this machine: {', '.join(leaving)}")
+        notes.add(f"the sentences may leave this machine: {', '.join(leaving)}")
     check_out(out, record.made_of(), fresh=fresh)
-    with held_folder(work, IN_USE), Store.open(work / STORE_FILE, create=True) as store:
+    with (
+        held_folder(work, IN_USE),
+        Store.open(work / STORE_FILE, create=True) as store,
+        Display(progress) as show,
+    ):
         remember(work, record, texts.texts)
         if cut_off := store.recover():
-            say(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
+            notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
         before = store.spent()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, before)
         _keep_words(store, record)
@@ -144,33 +86,36 @@ def generate(
         if not how.keep_going:
             _refuse_unanswered(asked, out, work)
         if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
-            say(
+            notes.add(
                 f"{rejected:,} questions were rejected for good and not asked again; --retry-failed asks them"
             )
         if asked.stopped:
-            say(f"stopped at --{asked.stopped.replace('_', '-')}; the dataset holds what was answered so far")
-        say("making pairs")
-        assembled = assemble(store, record, texts.texts, out, work)
+            notes.add(
+                f"stopped at --{asked.stopped.replace('_', '-')}; the dataset holds what was answered so far"
+            )
+        assembled = assemble(store, record, texts.texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
-    return _labelled(out, work, assembled, asked, _difference(in_all, before), in_all, start)
+    return _labelled(out, work, assembled, asked, _difference(in_all, before), in_all, start, notes)
 
 
 def parse(
-    out: Path,
     work: Path,
-    assignments: Iterable[str] = (),
+    out: Path,
+    settings: LabelSettings,
+    own: Own,
     *,
-    flags: Mapping[str, Any] | None = None,
     fresh: bool = False,
+    progress: bool | Listener = True,
 ) -> Labelled:
     """Make the dataset once more from the stored answers; asks nobody.
 
     Args:
-        out: The dataset's folder.
         work: The folder of answers.
-        assignments: `key=value` settings that differ from the run's.
-        flags: The same by dotted name; None: as in the run.
+        out: The dataset's folder.
+        settings: The run's, perhaps with other filters or another ensemble.
+        own: The functions that a person gave.
         fresh: Replace a dataset made with other settings.
+        progress: As of `generate`.
 
     Raises:
         ConfigError: no such folder, an output that can't be replaced, or a setting that asking hangs on.
@@ -179,18 +124,27 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = recall(work)
-    below = recorded.settings.model_dump(mode="json")
-    settings = load_settings(LabelSettings, below=below, assignments=assignments, flags=flags)
+    _refuse_lost(settings, own)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
-    with held_folder(work, IN_USE), Store.open(work / STORE_FILE) as store:
-        assembled = assemble(store, record, texts, out, work)
+    with (
+        held_folder(work, IN_USE),
+        Store.open(work / STORE_FILE) as store,
+        Display(progress) as show,
+    ):
+        assembled = assemble(store, record, texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
-    return _labelled(out, work, assembled, Asked(), Spending(), in_all, start)
+    return _labelled(out, work, assembled, Asked(), Spending(), in_all, start, _Notes(progress))
 
 
 def plan(
-    source: str, out: Path, work: Path | None, settings: LabelSettings, *, column: str | None = None
+    source: Source,
+    out: Path,
+    work: Path | None,
+    settings: LabelSettings,
+    own: Own,
+    *,
+    column: str | None = None,
 ) -> Plan:
     """What `generate` would ask and cost; asks nobody.
 
@@ -199,21 +153,35 @@ def plan(
         DataError: no usable sentence, or a damaged store.
     """
     work = work or work_beside(out)
-    record, texts, providers = _prepare(source, column, settings)
+    record, texts, providers = _prepare(source, column, settings, own)
     if not (work / STORE_FILE).exists():
         return estimate(record, texts.texts, providers, None)
     with Store.open(work / STORE_FILE) as store:
         return estimate(record, texts.texts, providers, store)
 
 
+class _Notes(list[str]):
+    """What people should know of a run: kept, and told at once where progress is shown."""
+
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, words: str) -> None:
+        self.append(words)
+        tell(words, quiet=self._is_quiet)
+
+
 def _prepare(
-    source: str, column: str | None, settings: LabelSettings
+    source: Source, column: str | None, settings: LabelSettings, own: Own
 ) -> tuple[RunRecord, Texts, dict[str, Provider]]:
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give --llm (llms=…), such as chatgpt,llama, or wordnet for rules")
+    _refuse_lost(settings, own)
     refuse_fruitless(settings)
     template = load_template(settings.prompt)
     texts = read_texts(source, column=column, settings=settings.input)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name]) for name in names}
+    providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
     leaving = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and leaving:
         raise ConfigError(
@@ -223,6 +191,16 @@ def _prepare(
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
+
+
+def _refuse_lost(settings: LabelSettings, own: Own) -> None:
+    """See that a strategy which is a function was given."""
+    name = settings.ensemble.strategy
+    if name.startswith(OWN) and own.strategy is None:
+        raise ConfigError(
+            f"strategy {name} is a function: give it from Python (strategy=your_function), or another"
+            " --strategy"
+        )
 
 
 def _keep_words(store: Store, record: RunRecord) -> None:
@@ -261,14 +239,7 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
 
 
 def _difference(after: Spending, before: Spending) -> Spending:
-    return Spending(
-        after.requests - before.requests,
-        after.prompt_tokens - before.prompt_tokens,
-        after.completion_tokens - before.completion_tokens,
-        after.picodollars - before.picodollars,
-        after.unpriced - before.unpriced,
-        after.estimated - before.estimated,
-    )
+    return Spending(*(a - b for a, b in zip(astuple(after), astuple(before), strict=True)))
 
 
 def _labelled(
@@ -279,7 +250,10 @@ def _labelled(
     spent: Spending,
     in_all: Spending,
     start: float,
+    notes: _Notes,
 ) -> Labelled:
+    for warning in assembled.warnings:
+        notes.add(f"warning: {warning}")
     return Labelled(
         out,
         work,
@@ -290,4 +264,5 @@ def _labelled(
         spent,
         in_all,
         time.monotonic() - start,
+        tuple(notes),
     )

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from llm_labeler._prompts import generation_asks
+from llm_labeler._budget import PROMISE, money
+from llm_labeler._kinds import LLM_KINDS, strategy_of
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask, Text, Usage
 from llm_labeler._settings import LabelSettings
 from llm_labeler._store import Store
+from llm_labeler._tasks import task_of
 from llm_labeler._workplace import RunRecord
 from pairkit.errors import ConfigError
+from pairkit.result_table import ResultTable
 
 _BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
 _LONGER = 1.3  # an answer's sentences against the text: numbers, line breaks, other words
@@ -43,7 +46,7 @@ class Estimate:
     leaves_machine: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What a run would do."""
 
@@ -56,6 +59,28 @@ class Plan:
         """US dollars, likely; None where a price is unknown."""
         costs = [estimate.cost for estimate in self.estimates]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def table(self) -> ResultTable:
+        """One LLM a row."""
+        found = ResultTable(
+            *("LLM", "missing", "tokens", "at most", "cost", "at most", "text"),
+            title=f"{self.texts:,} sentences",
+            caption=f"at most: the bound. {PROMISE}",
+            left=("text",),
+        )
+        for one in self.estimates:
+            found.add_row(
+                *(one.llm, f"{one.missing:,} of {one.questions:,}", one.tokens, one.at_most),
+                *(money(one.cost), money(one.cost_at_most)),
+                "may leave" if one.leaves_machine else "stays",
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -95,7 +120,7 @@ def refuse_fruitless(settings: LabelSettings) -> None:
     )
     if strategy == "agreement" and 0 < len(proposers) < fewest:
         problem = f"keeps what {fewest} LLMs wrote alike"
-    elif strategy in ("vote", "weighted") and len(proposers) == 1 and set(settings.judges) <= set(proposers):
+    elif strategy_of(strategy).is_judged and len(proposers) == 1 and set(settings.judges) <= set(proposers):
         problem = "keeps what other LLMs confirm, as none judges its own sentences"
     else:
         return
@@ -122,11 +147,10 @@ def estimate(
 
 def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: Store | None) -> Estimate:
     settings = record.settings
+    task = task_of(record)
     is_proposer = provider.name in settings.proposers
-    polarities = settings.prompt.polarities if is_proposer else ()
-    asks = generation_asks(
-        texts, record.template, settings.size, polarities, provider.name, provider.parameters
-    )
+    questions = len(texts) * task.questions_a_text if is_proposer else 0
+    asks = task.asks(texts, provider.name) if is_proposer else iter(())
     missing = prompt = completion = prompt_bound = completion_bound = 0
     for ask in asks if store is None else store.missing(asks):
         missing += 1
@@ -135,14 +159,14 @@ def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: S
         prompt_bound += bound.prompt_tokens
         completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
     if provider.name in settings.judges:
-        judging = _judging(record, texts, missing_share=missing / max(1, len(texts) * len(polarities)))
+        judging = _judging(record, texts, missing_share=missing / max(1, questions))
         prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
-    if bound_is_free := settings.llm[provider.name].kind == "wordnet":
+    if bound_is_free := not LLM_KINDS[settings.llm[provider.name].kind].is_llm:
         prompt = completion = prompt_bound = completion_bound = 0
     return Estimate(
         provider.name,
         provider.model,
-        len(texts) * len(polarities),
+        questions,
         missing,
         prompt + completion,
         prompt_bound + completion_bound,

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llm_labeler._budget import Spending
+from llm_labeler._budget import Spending, money
 from llm_labeler._doubts import Doubts
-from llm_labeler._evidence import proposed
+from llm_labeler._gathered import proposed
 from llm_labeler._store import Store
 from llm_labeler._workplace import CANDIDATES_FILE, STORE_FILE, read_private, recall
 from pairkit.card import table
+from pairkit.result_table import Cell, ResultTable
+
+_HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "kept share", "calls", "tokens", "cost")
 
 
 @dataclass(slots=True)
@@ -49,14 +52,23 @@ class Yield:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The whole run."""
+    """The whole run.
+
+    Attributes:
+        texts: Sentences that were labelled.
+        dropped_texts: Reason to rows of the input that were not used.
+        llms: Each LLM's part.
+        turned_down: Candidates by the reason of the ensemble.
+        failures: Questions without an answer, by reason.
+        warnings: What people should know before they use the pairs.
+    """
 
     texts: int
     dropped_texts: Mapping[str, int]
     llms: Mapping[str, Yield]
-    turned_down: Mapping[str, int]  # candidates, by the ensemble's reason
+    turned_down: Mapping[str, int]
     failures: Mapping[str, int]
     warnings: tuple[str, ...] = ()
 
@@ -71,6 +83,29 @@ class Report:
             "warnings": [*self.warnings],
         }
 
+    def table(self) -> ResultTable:
+        """One LLM a row."""
+        found = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
+        for name, one in self.llms.items():
+            found.add_row(*_line(name, one))
+        return found
+
+    def tables(self) -> list[ResultTable]:
+        """The table by LLM, and one of reasons for each kind of loss."""
+        found = [self.table()]
+        for title, counts in self._counts().items():
+            if counts:
+                found.append(ResultTable("reason", "number", title=title))
+                for reason, number in sorted(counts.items()):
+                    found[-1].add_row(reason, number)
+        return found
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def to_markdown(self) -> str:
         """Three tables that people read."""
         parts = [
@@ -78,10 +113,7 @@ class Report:
             f"{self.texts:,} sentences were labelled.",
             *(f"**Warning:** {warning}" for warning in self.warnings),
             "## By LLM",
-            table(
-                ("LLM", "answers", "proposals", "kept", "pairs", "kept share", "calls", "tokens", "cost"),
-                [_line(name, one) for name, one in self.llms.items()],
-            ),
+            table(_HEADER, [_line(name, one) for name, one in self.llms.items()]),
         ]
         for title, counts in self._counts().items():
             if counts:
@@ -109,11 +141,11 @@ def report(work: Path) -> Report:
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
     doubts = Doubts()
     with Store.open(work / STORE_FILE) as store:
-        for evidence in proposed(store, record, {text.text_id: text for text in texts}):
-            doubts.add(evidence.proposals, evidence.answers)
-            for name, answers in evidence.answers.items():
+        for about in proposed(store, record, {text.text_id: text for text in texts}):
+            doubts.add(about.proposals, about.answers)
+            for name, answers in about.answers.items():
                 llms[name].answers += answers
-            for proposal in evidence.proposals:
+            for proposal in about.proposals:
                 one = llms[proposal.llm]
                 one.proposals += 1
                 if proposal.reason is None:
@@ -131,17 +163,7 @@ def report(work: Path) -> Report:
     return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
 
 
-def _line(name: str, one: Yield) -> tuple[object, ...]:
-    share = one.kept / one.proposals if one.proposals else 0.0
-    cost = "unknown" if one.spent.cost is None else f"${one.spent.cost:.4f}"
-    return (
-        name,
-        one.answers,
-        one.proposals,
-        one.kept,
-        one.pairs,
-        share,
-        one.spent.requests,
-        one.spent.tokens,
-        cost,
-    )
+def _line(name: str, one: Yield) -> tuple[Cell, ...]:
+    share = f"{one.kept / one.proposals if one.proposals else 0.0:.1%}"
+    counts = (one.answers, one.proposals, one.kept, one.pairs, share, one.spent.requests, one.spent.tokens)
+    return (name, *counts, money(one.spent.cost))

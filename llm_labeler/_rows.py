@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from llm_labeler._records import Pair, Text
-from llm_labeler._settings import Strategy
 from pairkit.keyed import keyed_hash
 from pairkit.records import SPLITS
 
@@ -41,7 +40,7 @@ class _Coded(Generic[V]):
 class DatasetRows:
     """The pairs of a run, collected text by text; columns rather than objects, as there may be millions."""
 
-    def __init__(self, strategy: Strategy, seed: int) -> None:
+    def __init__(self, strategy: str, seed: int) -> None:
         self.strategy, self._seed = strategy, seed
         self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
         self._texts: _Coded[Text] = _Coded()

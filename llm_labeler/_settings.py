@@ -4,25 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from llm_labeler._kinds import LLM_KINDS, OWN, STRATEGIES, TASKS, strategy_of
 from llm_labeler._records import MOST_PRICE, MOST_TOKENS, POLARITIES, Polarity
 from pairkit.config import Settings
 
-Kind = Literal["openai", "openai_compatible", "glm", "local", "wordnet"]
-Strategy = Literal["union", "agreement", "vote", "weighted"]
 Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
 
 _SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", "transformers": "local"}
 
 
+def _one_of(*names: str) -> AfterValidator:
+    """One of a table's names, or a function that a person gave where those may be."""
+
+    def check(name: str) -> str:
+        if name not in names and not (OWN in names and name.startswith(OWN)):
+            *most, last = (repr(known) for known in names if known != OWN)
+            raise ValueError(f"expected {', '.join(most)}{' or ' if most else ''}{last}")
+        return name
+
+    return AfterValidator(check)
+
+
+def _names(value: object) -> object:
+    """`NAME,NAME` as a list."""
+    if not isinstance(value, str):
+        return value
+    names = [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise ValueError("expected NAME or NAME,NAME, such as chatgpt,llama")
+    return names
+
+
+def _polarities(value: object) -> object:
+    """`both`, or one of them by its name."""
+    if not isinstance(value, str):
+        return value
+    if value != "both" and value not in POLARITIES:
+        raise ValueError("expected positive, negative or both")
+    return POLARITIES if value == "both" else (value,)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
+
+
 class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: how it is reached, what it costs, how hard it may be pressed."""
 
-    kind: Kind  # who answers: a maker's API, a server, this process, or rules
+    kind: Annotated[
+        str, _one_of(*LLM_KINDS)
+    ]  # openai, openai_compatible, glm, local, wordnet; function: from Python
     model: str = ""  # the server's name for it; for local, a folder or a hub id
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
@@ -67,7 +103,7 @@ class PromptSettings(Settings):
 
     template: str = "paper"  # the prompt: paper, hardened, or a file with {size}, {text} and {polarity}
     # positive: sentences of the same meaning; negative: of the opposite
-    polarities: tuple[Polarity, ...] = Field(default=POLARITIES, min_length=1)
+    polarities: Polarities = Field(default=POLARITIES, min_length=1)
 
 
 class InputSettings(Settings):
@@ -98,14 +134,16 @@ class JudgeSettings(Settings):
     """How candidates are judged, where the strategy wants that."""
 
     candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
-    llms: tuple[str, ...] = ()  # the judges; empty: the LLMs that propose
+    llms: Names = ()  # the judges; empty: the LLMs that propose
 
 
 class EnsembleSettings(Settings):
     """How several LLMs' proposals become labels."""
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Strategy = "union"  # how proposals become pairs
+    strategy: Annotated[str, _one_of(*STRATEGIES, OWN)] = (
+        "union"  # union, agreement, vote, weighted, or a function from Python
+    )
     min_sources: int = Field(default=2, ge=1)  # agreement: how many LLMs must have proposed the same
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # what happens to positives judged opposite, and negatives judged same
@@ -163,7 +201,8 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    llms: tuple[str, ...] = ()  # who proposes; `ensemble` stands for its members
+    task: Annotated[str, _one_of(*TASKS)] = "papers"  # what they are asked about each sentence
+    llms: Names = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     local_only: bool = False  # refuse whatever may send text to another machine
@@ -197,7 +236,7 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
                     f"describe it as [llm.{name}] in a file for --config"
                 )
-        if self.ensemble.strategy in ("vote", "weighted") and self.llms and not self.judges:
+        if strategy_of(self.ensemble.strategy).is_judged and self.llms and not self.judges:
             raise ValueError(
                 f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
@@ -216,8 +255,12 @@ class LabelSettings(Settings):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; none where the strategy asks for no judgement."""
-        if self.ensemble.strategy in ("union", "agreement"):
+        """The LLMs that judge; none where the strategy asks for no judgement.
+
+        A function that a person gave as the strategy is told of judgements where judges are named.
+        """
+        strategy = self.ensemble.strategy
+        named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
+        if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):
             return ()
-        named = self.judge.llms or self.proposers
-        return tuple(name for name in named if self.llm[name].kind != "wordnet")  # rules can't judge
+        return tuple(name for name in named if LLM_KINDS[self.llm[name].kind].is_llm)  # rules can't judge

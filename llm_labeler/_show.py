@@ -2,36 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler._ensemble import fit_judges, label
-from llm_labeler._evidence import Evidence, judged
+from llm_labeler._ensemble import label
+from llm_labeler._gathered import Gathered, judged, judges_of
+from llm_labeler._kinds import OWN
 from llm_labeler._records import POLARITIES, Answer, Failure, Pair, Text
 from llm_labeler._store import Store
 from llm_labeler._workplace import STORE_FILE, RunRecord, recall
 from pairkit.errors import DataError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Shown:
-    """What `label show` shows.
+    """One sentence with all that is known of it.
 
     Attributes:
         prompts: By polarity: the messages as they were sent, role and words.
         answers: All stored ones of the sentence, of earlier runs, too.
         failures: Questions of it that have no answer.
-        evidence: What the present run makes of it; None where it has no answer yet.
-        pairs: The candidates with their labels or why they were turned down.
+        gathered: What the present run makes of it; None where it has no answer yet.
+        pairs: The candidates with their labels or why they were turned down; none where a function given from
+            Python decides that.
     """
 
     text: Text
     prompts: dict[str, list[tuple[str, str]]]
     answers: tuple[Answer, ...]
     failures: tuple[Failure, ...]
-    evidence: Evidence | None
+    gathered: Gathered | None
     pairs: tuple[Pair, ...]
+
+    def parts(self) -> Iterator[tuple[str, list[str]]]:
+        """Titles and what stands below each."""
+        for polarity, messages in self.prompts.items():
+            yield f"prompt, {polarity}", [f"{role}: {words}" for role, words in messages]
+        for answer in self.answers:
+            key, reply = answer.key, answer.reply
+            title = f"answer of {key.llm}, {key.task} ({reply.finish}; prompt {key.prompt_hash})"
+            yield title, [reply.raw or "(empty)"]
+        for failure in self.failures:
+            told = f"{failure.reason} after {failure.attempts} calls: {failure.detail}"
+            yield f"no answer of {failure.key.llm}, {failure.key.task}", [told]
+        if self.gathered is not None:
+            yield (
+                "proposals",
+                [
+                    f"{p.llm} {p.polarity} [{p.reason or 'kept'}] {p.candidate}"
+                    for p in self.gathered.proposals
+                ],
+            )
+        if self.pairs:
+            yield "pairs", [_line(pair) for pair in self.pairs]
+
+    def __repr__(self) -> str:
+        parts = (f"\n{title}\n{chr(10).join(lines)}" for title, lines in self.parts())
+        return "\n".join((f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts))
+
+
+def _line(pair: Pair) -> str:
+    votes = ", ".join(f"{vote.judge}: {vote.verdict}" for vote in pair.votes)
+    mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
+    return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
 
 
 def show(work: Path, wanted: str) -> Shown:
@@ -48,14 +82,14 @@ def show(work: Path, wanted: str) -> Shown:
     record, texts = recall(work)
     text = find(texts, wanted, work)
     with Store.open(work / STORE_FILE) as store:
-        evidence = next(judged(store, record, {text.text_id: text}), None)
+        about = next(judged(store, record, {text.text_id: text}), None)
         return Shown(
             text,
             dict(_prompts(record, text)),
             tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
             tuple(failure for failure in store.failures() if failure.key.text_id == text.text_id),
-            evidence,
-            () if evidence is None else _pairs(store, record, texts, evidence),
+            about,
+            _pairs(store, record, {text.text_id: text for text in texts}, about),
         )
 
 
@@ -84,11 +118,10 @@ def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[st
         yield polarity, [(message.role, message.content) for message in messages]
 
 
-def _pairs(store: Store, record: RunRecord, texts: tuple[Text, ...], evidence: Evidence) -> tuple[Pair, ...]:
+def _pairs(
+    store: Store, record: RunRecord, texts: Mapping[str, Text], about: Gathered | None
+) -> tuple[Pair, ...]:
     settings = record.settings.ensemble
-    judges = None
-    if settings.strategy == "weighted":  # accuracies come from the votes on all sentences
-        everything = judged(store, record, {text.text_id: text for text in texts})
-        votes = (vote for one in everything for cast in one.votes.values() for vote in cast)
-        judges = fit_judges(votes, settings)
-    return tuple(label(evidence.candidates, evidence.votes, settings, judges))
+    if about is None or settings.strategy.startswith(OWN):
+        return ()
+    return tuple(label(about.candidates, about.votes, settings, judges_of(store, record, texts)))

@@ -1,4 +1,4 @@
-"""The raw values of an input, one a row: of a text file, a table, a dataset's folder or a hub name."""
+"""The raw values of an input, one a row: of a file, a dataset's folder, a hub name, or what is in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import parse_json, read_json_lines, read_text_lines, read_whole
 from pairkit.printable import one_line
 from pairkit.tables import SUFFIXES, first_row, is_table, read_table
@@ -26,13 +27,14 @@ _HEADER_WORDS = 4  # a header of so many words, the only one of its file, is a s
 Values = Iterator[tuple[str, int, object]]
 
 
-def read_values(source: str, column: str | None) -> Values:
+def read_values(source: Source, column: str | None) -> Values:
     """Each row as (file or dataset, row, value), in the order of the source, read as it is asked for.
 
     Args:
         source: A file (`.txt`, `.parquet`, `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, each also as `.gz`),
             the folder of a dataset (its train split is read), or a hub name (`owner/name`,
-            `owner/name:config`).
+            `owner/name:config`), or what is in memory: a list of sentences or of dicts, a DataFrame, a
+            Dataset.
         column: The column that holds the sentences; by default recognised by its name, or the only one of
             text.
 
@@ -41,16 +43,30 @@ def read_values(source: str, column: str | None) -> Values:
         DataError: not readable as what its name says, or no such column.
         RemoteError: the hub could not be asked.
     """
+    if not isinstance(source, str | Path):
+        yield from _held_values(source, column)
+        return
     path = Path(source)
     if path.is_dir():
         for file in _train_files(path):
             yield from _file_values(file, column)
     elif path.exists() or _kind(path) in (".txt", *SUFFIXES):
         yield from _file_values(path, column)
-    elif _HUB_NAME.fullmatch(source):
-        yield from _hub_values(source, column)
+    elif _HUB_NAME.fullmatch(str(source)):
+        yield from _hub_values(str(source), column)
     else:
         raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
+
+
+def _held_values(source: Any, column: str | None) -> Values:
+    """What is in memory; rows of a list may be anything, as lines of JSON may."""
+    if isinstance(source, Sequence):
+        return _record_values(enumerate(source, 1), source_name(source), column)
+    tables = tables_in_memory(source) or {}
+    if not tables:
+        raise DataError("holds no table; give one with sentences", path=source_name(source))
+    split = "train" if "train" in tables else next(iter(tables))
+    return _frame_values(tables[split], source_name(source), column, 1)
 
 
 def _kind(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from llm_labeler._records import Text
 from llm_labeler._settings import InputSettings
 from llm_labeler._sources import read_values
 from pairkit.errors import DataError
+from pairkit.in_memory import Source, source_name
 
 # Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
 # pair, which a JSON escape can smuggle in, is no character at all.
@@ -26,7 +27,7 @@ class Texts:
     """The usable texts of an input, in its order.
 
     Attributes:
-        name: The input's own name, without the folders above it.
+        name: The input's own name, without the folders above it; of what was in memory a digest of its texts.
         texts: Each text once.
         rows: Rows looked at; fewer than the input has where a limit was reached.
         dropped: Reason to rows not used: `not_text`, `empty`, `unusable_characters`, `too_long`, `too_short`,
@@ -50,14 +51,14 @@ class Texts:
         return digest.hexdigest()
 
 
-def read_texts(source: str, *, column: str | None, settings: InputSettings) -> Texts:
+def read_texts(source: Source, *, column: str | None, settings: InputSettings) -> Texts:
     """Read the sentences to label.
 
     Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
     a text are taken off: a prompt shows a sentence on one line. Nothing else is changed.
 
     Args:
-        source: See `llm_labeler._sources.read_values`; of a pair dataset the first texts of its train split.
+        source: See `read_values`; of a pair dataset the first texts of its train split.
         column: The column that holds the sentences; by default recognised.
         settings: Which sentences are usable, and how many are taken.
 
@@ -83,9 +84,15 @@ def read_texts(source: str, *, column: str | None, settings: InputSettings) -> T
             dropped[reason] += 1
             examples.setdefault(reason, f"{where}:{row}")
     if not kept:
-        raise DataError(_why_none(rows, dropped), path=source)
-    name = Path(source).resolve().name if Path(source).exists() else source
-    return Texts(name, tuple(kept.values()), rows, dict(sorted(dropped.items())), examples)
+        raise DataError(_why_none(rows, dropped), path=source_name(source))
+    found = Texts("", tuple(kept.values()), rows, dict(sorted(dropped.items())), examples)
+    return replace(found, name=_name(source, found))
+
+
+def _name(source: Source, texts: Texts) -> str:
+    if not isinstance(source, str | Path):
+        return f"in memory, {texts.sha256[:16]}"
+    return Path(source).resolve().name if Path(source).exists() else str(source)
 
 
 def tidy(value: str) -> str:

@@ -73,19 +73,6 @@ class RunRecord:
         """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""
         return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
 
-    def generation_keys(self) -> frozenset[tuple[str, str, str, str]]:
-        """What `kind_of` says of every answer that this run is made from."""
-        return frozenset(
-            (llm, polarity, self.template.prompt_hash(self.settings.size, polarity), self.parameters[llm][0])
-            for llm in self.settings.proposers
-            for polarity in self.settings.prompt.polarities
-        )
-
-
-def kind_of(key: AskKey) -> tuple[str, str, str, str]:
-    """LLM, task, prompt hash and parameters: a question but for its text."""
-    return key.llm, key.task, key.prompt_hash, key.parameters
-
 
 def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
     """Write down what the run is about, for its owner alone: the sentences may be confidential.

@@ -8,7 +8,7 @@ batch brings is kept in one step, each line matched by its custom id.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from llm_labeler._batch.lines import Portion, request_line
 from llm_labeler._batch.results import Results, read_results
 from llm_labeler._batch.server import ENDED, BatchServer, Seen
 from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, charge
-from llm_labeler._dispatch import Outcome, Progress, ask_all
+from llm_labeler._dispatch import Outcome, ask_all
 from llm_labeler._dispatch.problems import by_llm, together
 from llm_labeler._dispatch.progress import Meter
 from llm_labeler._provider import Provider
@@ -27,6 +27,7 @@ from llm_labeler._records import Ask, AskKey, Failure, Usage
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Batch, Store, chunks
 from pairkit.errors import ConfigError, RemoteError
+from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     from llm_labeler._providers.openai_compatible import OpenAiProvider
@@ -40,7 +41,8 @@ async def run_batch(
     store: Store,
     budget: Budget,
     *,
-    progress: Callable[[Progress], None],
+    progress: Listener,
+    stage: str = "asking",
     poll_s: float = 30.0,
     retry_final: bool = False,
     keep_going: bool = False,
@@ -56,6 +58,7 @@ async def run_batch(
         store: Where batches, answers and failures go.
         budget: Begun from what the store says is spent.
         progress: Told at each look at the server, and at the end.
+        stage: What progress calls this.
         poll_s: Seconds between looks.
         retry_final: Ask again what a server rejected for good.
         keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
@@ -65,7 +68,7 @@ async def run_batch(
         PairkitError: a server could not be asked to the end; the others have finished by then, and running
             again resumes.
     """
-    meter = Meter(progress, None)
+    meter = Meter(progress, None, stage)
     able = {llm: _with_batches(providers[llm]) for llm in asks}
     batchers = {
         llm: _Batcher(provider, store, budget, meter, poll_s, retry_final=retry_final)

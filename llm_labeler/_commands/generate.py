@@ -1,95 +1,145 @@
-"""`label generate`: ask the LLMs what is still missing, and make the dataset."""
+"""`label generate` and `label parse`: make the dataset, by asking LLMs or from what they answered before."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from llm_labeler._commands.app import app, examples
-from llm_labeler._commands.results import Display, show_labelled, show_plan
-from pairkit.terminal import say
+from pairkit.terminal import examples, next_step, print_json
+from pairkit.terminal import out as stdout
+
+if TYPE_CHECKING:
+    from llm_labeler import Labelled
 
 
 @app.command(
     epilog=examples(
-        "label generate --input sentences.txt --llm wordnet --out pairs",
-        "label generate --input sentences.txt --llm ensemble --config llms.toml --out pairs --max-cost 5",
-        "label generate --input notes.parquet --text-column body --llm llama --size 5 --out pairs --dry-run",
-        "label generate --input sentences.txt --llm chatgpt --batch --out pairs",
+        "label generate -i sentences.txt --llm wordnet --out pairs",
+        "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
+        "label generate -i notes.parquet --text-column body --llm llama --dry-run",
+        "label generate -i sentences.txt --llm mine -c llms.toml --set llm.mine.temperature=0.7",
     )
 )
 def generate(
     source: o.Input,
-    llm: o.Llm,
+    llms: o.Llms,
     *,
-    out: o.Out = Path("pairs"),
-    work: o.Work = None,
     text_column: o.TextColumn = None,
-    size: o.Size = None,
-    prompt: o.Prompt = None,
-    polarity: o.Polarity = None,
-    strategy: o.Strategy = None,
-    antonym_score: o.AntonymScore = None,
     limit: o.Limit = None,
+    size: o.Size = None,
+    polarity: o.Polarity = None,
+    prompt: o.Prompt = None,
+    local_only: o.LocalOnly = None,
+    batch: o.Batch = False,
+    strategy: o.Strategy = None,
+    judges: o.Judges = None,
+    antonym_score: o.AntonymScore = None,
     max_cost: o.MaxCost = None,
     max_tokens: o.MaxTokens = None,
     max_requests: o.MaxRequests = None,
-    batch: Annotated[
-        bool,
-        typer.Option(
-            "--batch", help="OpenAI's Batch API: half the price, up to a day; run again to collect."
-        ),
-    ] = False,
-    keep_going: o.KeepGoing = False,
-    retry_failed: o.RetryFailed = False,
-    local_only: o.LocalOnly = None,
-    seed: o.Seed = None,
+    dry_run: o.DryRun = False,
+    out: o.Out = Path("pairs"),
+    work: o.Work = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
     config: o.Config = None,
     sets: o.Sets = None,
+    seed: o.Seed = None,
+    keep_going: o.KeepGoing = False,
+    retry_failed: o.RetryFailed = False,
+) -> None:
+    """Ask LLMs for sentences of same and opposite meaning; write a pair dataset. Run it again to go on."""
+    import llm_labeler
+
+    o.log_calls(wanted=verbose)
+    common: dict[str, Any] = {
+        "llms": llms,
+        "out": out,
+        "work": work,
+        "text_column": text_column,
+        "limit": limit,
+        "size": size,
+        "polarity": polarity,
+        "prompt": prompt,
+        "local_only": local_only,
+        "strategy": strategy,
+        "judges": judges,
+        "config": config,
+        "settings": sets,
+    }
+    if dry_run:
+        plan = llm_labeler.plan(source, **common)
+        if json:
+            print_json(plan.to_dict())
+        else:
+            stdout.print(plan.table())
+        next_step("ask them", "the same command without --dry-run", quiet=quiet)
+        return
+    labelled = llm_labeler.generate(
+        source,
+        **common,
+        batch=batch,
+        antonym_score=antonym_score,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_requests=max_requests,
+        fresh=fresh,
+        seed=seed,
+        keep_going=keep_going,
+        retry_failed=retry_failed,
+        progress=not quiet,
+    )
+    _show(labelled, as_json=json, quiet=quiet)
+    if labelled.problem is not None:
+        raise labelled.problem
+
+
+@app.command(
+    epilog=examples(
+        "label parse --work pairs.work --out pairs",
+        "label parse --work pairs.work --out strict --strategy agreement",
+    )
+)
+def parse(
+    work: o.WorkOnly,
+    *,
+    out: o.Out = Path("pairs"),
+    strategy: o.Strategy = None,
+    antonym_score: o.AntonymScore = None,
+    seed: o.Seed = None,
+    sets: o.Sets = None,
     fresh: o.Fresh = False,
-    dry_run: o.DryRun = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Ask LLMs for sentences of same and opposite meaning; write a pair dataset. Run it again to go on."""
-    from llm_labeler._label import generate as generate_pairs
-    from llm_labeler._label import plan
-    from llm_labeler._session import How
+    """Make the dataset once more from stored answers, perhaps with other filters or another ensemble."""
+    import llm_labeler
 
-    settings = o.merged_settings(
-        config,
-        sets,
-        polarity=polarity,
-        llms=o.names("--llm", llm),
-        size=size,
+    labelled = llm_labeler.parse(
+        work,
+        out=out,
+        strategy=strategy,
+        antonym_score=antonym_score,
         seed=seed,
-        local_only=local_only,
-        prompt__template=prompt,
-        input__limit=limit,
-        ensemble__strategy=strategy,
-        ensemble__antonym_score=antonym_score,
-        budget__max_cost=max_cost,
-        budget__max_tokens=max_tokens,
-        budget__max_requests=max_requests,
+        settings=sets,
+        fresh=fresh,
+        progress=not quiet,
     )
-    if dry_run:
-        show_plan(plan(source, out, work, settings, column=text_column), as_json=json)
-        return
-    with Display(quiet=quiet) as show:
-        labelled = generate_pairs(
-            source,
-            out,
-            work,
-            settings,
-            column=text_column,
-            how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
-            fresh=fresh,
-            say=lambda words: say(words, quiet=quiet),
-            show=show,
-        )
-    show_labelled(labelled, as_json=json, quiet=quiet)
-    if labelled.problem is not None:
-        raise labelled.problem
+    _show(labelled, as_json=json, quiet=quiet)
+
+
+def _show(labelled: Labelled, *, as_json: bool, quiet: bool) -> None:
+    """The summary of a run."""
+    if as_json:
+        print_json(labelled.summary())
+    else:
+        if (judges := labelled.judges_table()) is not None:
+            stdout.print(judges)
+        stdout.print(labelled.table())
+    next_step("see why rows were dropped", ("label", "report", "--work", labelled.work), quiet=quiet)
+    train = ("aoe", "train", "--data", labelled.out, "--backbone", "minilm", "--out", "model")
+    next_step("train on the pairs", train, quiet=quiet)

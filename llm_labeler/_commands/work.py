@@ -1,47 +1,18 @@
-"""Commands of `label` that work on what is stored: parse, score, show, report, llms. None asks an LLM."""
+"""Commands of `label` that look at what is stored (score, show, report), at LLMs, and that emulate one."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from llm_labeler._commands.app import app, examples
-from llm_labeler._commands.results import show_labelled, show_llms, show_score, show_sentence
+from pairkit.terminal import examples, next_step, print_json
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json
-
-
-@app.command(
-    epilog=examples(
-        "label parse --work pairs.work --out pairs",
-        "label parse --work pairs.work --out strict --strategy agreement --set filters.min_differing_words=5",
-    )
-)
-def parse(
-    work: o.WorkOnly,
-    *,
-    out: o.Out = Path("pairs"),
-    strategy: o.Strategy = None,
-    antonym_score: o.AntonymScore = None,
-    sets: o.Sets = None,
-    fresh: o.Fresh = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-) -> None:
-    """Make the dataset once more from stored answers, perhaps with other filters or another ensemble."""
-    from llm_labeler._label import parse as parse_answers
-
-    labelled = parse_answers(
-        out,
-        work,
-        sets or (),
-        flags={"ensemble.strategy": strategy, "ensemble.antonym_score": antonym_score},
-        fresh=fresh,
-    )
-    show_labelled(labelled, as_json=json, quiet=quiet)
 
 
 @app.command(
@@ -53,31 +24,31 @@ def parse(
 def score(
     work: o.WorkOnly,
     gold: Annotated[
-        str, typer.Option("--gold", help="Pairs that people labelled: text1, text2, label; any pair file.")
+        str,
+        typer.Option(
+            "--gold", metavar="FILE", help="Pairs that people labelled: text1, text2, label; any pair file."
+        ),
     ],
     *,
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold", help="Gold label from which a pair means the same. [default: half its range]"
+            "--threshold",
+            metavar="X",
+            help="Gold label from which a pair means the same. Default: half of its range.",
         ),
     ] = None,
     json: o.Json = False,
 ) -> None:
     """Compare labels with people's: precision, recall and kappa by LLM, polarity and strategy."""
-    import polars as pl
+    import llm_labeler
 
-    from llm_labeler._score import score as compare
-    from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
-    from pairkit.reader import read_pairs
-
-    record, _ = recall(work)
-    people = pl.concat(read_pairs(gold).splits.values(), how="diagonal_relaxed")
-    found = compare(people, read_private(work / CANDIDATES_FILE), record.settings.ensemble, threshold)
+    found = llm_labeler.score(gold, work=work, threshold=threshold)
     if json:
         print_json(found.to_dict())
-    else:
-        show_score(found)
+        return
+    stdout.print(found.table())
+    next_step("make the dataset by another strategy", f"label parse --work {work} --strategy agreement")
 
 
 @app.command(
@@ -92,9 +63,16 @@ def show(
     work: o.WorkOnly,
 ) -> None:
     """Show one sentence: prompts, raw answers, what the parser made of them, drops and votes."""
-    from llm_labeler._show import show as look_up
+    import llm_labeler
 
-    show_sentence(look_up(work, sentence))
+    shown = llm_labeler.show(sentence, work=work)
+    stdout.print(f"{shown.text.text_id}  row {shown.text.row}", markup=False)
+    stdout.print(shown.text.text, markup=False)
+    for title, lines in shown.parts():
+        stdout.print()
+        stdout.print(title, markup=False, style="bold")
+        for line in lines:
+            stdout.print(line, markup=False)
 
 
 @app.command(
@@ -103,23 +81,89 @@ def show(
 def report(
     work: o.WorkOnly,
     *,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write it as Markdown.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as Markdown.")
+    ] = None,
     json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Count what became of everything: reasons, yield and cost by LLM."""
-    from llm_labeler._report import report as count
+    import llm_labeler
     from pairkit.files import write_text
 
-    found = count(work)
+    found = llm_labeler.report(work)
     if out is not None:
         write_text(out, found.to_markdown())
     if json:
         print_json(found.to_dict())
     elif out is None:
-        stdout.print(found.to_markdown(), markup=False)
+        for table in found.tables():
+            stdout.print(table)
+    next_step("look at one sentence", ("label", "show", "row:1", "--work", work), quiet=quiet)
 
 
 @app.command(epilog=examples("label llms", "label llms --config llms.toml"))
 def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
     """List the LLMs there are, built in or from --config, and whether their keys are set."""
-    show_llms(o.merged_settings(config, sets))
+    import llm_labeler
+
+    stdout.print(llm_labeler.llms(config=config, settings=sets).table())
+
+
+@app.command(
+    epilog=examples("label emulate --port 8000", "label emulate --faults 0.3 --latency 0.2 --models a,b")
+)
+def emulate(
+    *,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", metavar="N", help="0 takes any free one.")] = 0,
+    models: Annotated[str, typer.Option("--models", metavar="NAME,…", help="What it has.")] = "emulated",
+    latency: Annotated[
+        float, typer.Option("--latency", metavar="S", help="Seconds before each answer.")
+    ] = 0.0,
+    faults: Annotated[
+        float, typer.Option("--faults", metavar="SHARE", help="How many of the calls go wrong.")
+    ] = 0.0,
+    fault_kinds: Annotated[
+        str | None, typer.Option("--fault-kinds", metavar="NAME,…", help="How. Default: those that pass.")
+    ] = None,
+    first: Annotated[
+        int | None,
+        typer.Option("--first", metavar="N", help="Only a question's first N attempts may go wrong."),
+    ] = None,
+    retry_after: Annotated[
+        float, typer.Option("--retry-after", metavar="S", help="Seconds that a 429 asks to wait.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides which calls go wrong.")] = 0,
+    usage: Annotated[bool, typer.Option(help="Whether answers say how many tokens they took.")] = True,
+    key_env: Annotated[
+        str | None,
+        typer.Option("--key-env", metavar="NAME", help="The variable with the only key that it takes."),
+    ] = None,
+    batch_seconds: Annotated[
+        float, typer.Option("--batch-seconds", metavar="S", help="Seconds that a batch takes.")
+    ] = 0.0,
+) -> None:
+    """Serve OpenAI's protocol here without a model, with faults: its answers prove plumbing only."""
+    import llm_labeler
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    signal.signal(signal.SIGINT, lambda *_: ended.set())
+    with llm_labeler.emulate(
+        host=host,
+        port=port,
+        models=models,
+        latency=latency,
+        faults=faults,
+        fault_kinds=fault_kinds,
+        first=first,
+        retry_after=retry_after,
+        seed=seed,
+        usage=usage,
+        key_env=key_env,
+        batch_seconds=batch_seconds,
+    ) as server:
+        stdout.print(server.base_url, markup=False)
+        stdout.file.flush()
+        ended.wait()

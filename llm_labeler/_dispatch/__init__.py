@@ -2,6 +2,6 @@
 
 from llm_labeler._dispatch.dispatch import ask_all
 from llm_labeler._dispatch.problems import by_llm, together
-from llm_labeler._dispatch.progress import Outcome, Progress
+from llm_labeler._dispatch.progress import Outcome
 
-__all__ = ["Outcome", "Progress", "ask_all", "by_llm", "together"]
+__all__ = ["Outcome", "ask_all", "by_llm", "together"]

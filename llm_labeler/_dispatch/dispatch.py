@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from llm_labeler._budget import Budget
 from llm_labeler._dispatch.caller import Caller
 from llm_labeler._dispatch.lane import Lane
 from llm_labeler._dispatch.problems import by_llm, together
-from llm_labeler._dispatch.progress import Meter, Outcome, Progress
+from llm_labeler._dispatch.progress import Meter, Outcome
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Store
 from pairkit.errors import PairkitError
+from pairkit.progress import Listener
 
 
 async def ask_all(
@@ -24,7 +25,8 @@ async def ask_all(
     budget: Budget,
     *,
     breaker: BreakerSettings,
-    progress: Callable[[Progress], None],
+    progress: Listener,
+    stage: str = "asking",
     total: int | None = None,
     retry_final: bool = False,
     keep_going: bool = False,
@@ -42,6 +44,7 @@ async def ask_all(
         budget: Begun from what the store says is spent.
         breaker: When to give a failing server up.
         progress: Told a few times a second, and at the end.
+        stage: What progress calls this.
         total: How many questions there are in all, where known.
         retry_final: Ask again what a server rejected for good.
         keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
@@ -50,7 +53,7 @@ async def ask_all(
         PairkitError: an LLM could not be asked to the end, or the store not be written; the others have
             finished by then.
     """
-    meter = Meter(progress, total)
+    meter = Meter(progress, total, stage)
     caller = Caller(store, budget, meter)
     lanes: dict[str, asyncio.Task[PairkitError | None]] = {}
     for llm, questions in asks.items():

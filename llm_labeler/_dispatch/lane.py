@@ -7,6 +7,7 @@ others, and still no more than a few questions are in memory.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ from llm_labeler._records import Ask, Failure
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Store, chunks
 from pairkit.errors import PairkitError
+
+_LOG = logging.getLogger(__name__)
 
 _GRACE_S = 15.0  # for calls under way when an LLM has to be given up
 _FIRST_BACKOFF_S = 0.5
@@ -117,6 +120,7 @@ class Lane:
                 self._caller.meter.stopped_by = spent.limit
                 return
             except CallFailed as failed:
+                _LOG.info("%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed)
                 is_refusal = failed.reason == _RATE_LIMITED
                 refused, tried = refused + is_refusal, tried + (not is_refusal)
                 if (

@@ -1,28 +1,16 @@
-"""How far a run is, told a few times a second."""
+"""How far asking is, told a few times a second, and how it ended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llm_labeler._budget import Spending
+from llm_labeler._budget import Spending, money
 from pairkit.errors import PairkitError
+from pairkit.progress import Listener, Progress
 
 _EVERY_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a run stands."""
-
-    total: int | None  # questions, where known
-    done: int  # answered by this session
-    failed: int
-    cached: int  # not asked: answered before, or rejected for good
-    retried: int  # calls that were made again
-    in_flight: int
-    spent: Spending  # by this session; `spent.cost` is None where a price is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +29,11 @@ class Outcome:
 class Meter:
     """Counts what happens and tells whoever watches, not too often."""
 
-    def __init__(self, tell: Callable[[Progress], None], total: int | None) -> None:
+    def __init__(self, tell: Listener, total: int | None, stage: str = "asking") -> None:
         self.done = self.failed = self.cached = self.retried = self.in_flight = 0
         self.spent = Spending()
         self.stopped_by: str | None = None
-        self._tell, self._total = tell, total
+        self._tell, self._total, self._stage = tell, total, stage
         self._told_at = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
@@ -53,10 +41,15 @@ class Meter:
         now = asyncio.get_running_loop().time()
         if last or now - self._told_at >= _EVERY_S:
             self._told_at = now
-            counts = (self.done, self.failed, self.cached, self.retried, self.in_flight)
-            self._tell(Progress(self._total, *counts, self.spent))
+            known = self.done + self.cached + self.failed
+            self._tell(Progress(self._stage, known, self._total, self._note(), ended=last))
 
     def outcome(self, problems: Mapping[str, PairkitError]) -> Outcome:
         """The counts as they are at the end."""
         counts = (self.done, self.failed, self.cached, self.retried)
         return Outcome(*counts, self.spent, self.stopped_by, problems)
+
+    def _note(self) -> str:
+        counts = {"under way": self.in_flight, "failed": self.failed, "repeated": self.retried}
+        told = [f"{count:,} {name}" for name, count in counts.items() if count]
+        return ", ".join((f"{self.spent.tokens:,} tokens", money(self.spent.cost), *told))

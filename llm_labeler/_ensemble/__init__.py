@@ -7,6 +7,16 @@ Candidate …, their votes ───────────┴─label──►
 """
 
 from llm_labeler._ensemble.judges import Agreement, Judge, Judges, fit_judges
+from llm_labeler._ensemble.own import Proposed, StrategyFunction, own_strategy
 from llm_labeler._ensemble.strategies import label
 
-__all__ = ["Agreement", "Judge", "Judges", "fit_judges", "label"]
+__all__ = [
+    "Agreement",
+    "Judge",
+    "Judges",
+    "Proposed",
+    "StrategyFunction",
+    "fit_judges",
+    "label",
+    "own_strategy",
+]

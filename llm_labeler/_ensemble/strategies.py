@@ -20,25 +20,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from llm_labeler._ensemble.ballots import verdicts
 from llm_labeler._ensemble.judges import Judges
 from llm_labeler._ensemble.majority import share_of_votes
+from llm_labeler._kinds import load, strategy_of
 from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Verdict
-from llm_labeler._settings import EnsembleSettings, Strategy
+from llm_labeler._settings import EnsembleSettings
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
-class _Outcome(NamedTuple):
+class Decision(NamedTuple):
+    """What becomes of a candidate; `reason` says why it is turned down."""
+
     polarity: Polarity
     label: float
     reason: str | None
 
 
 _Belief = tuple[float, float, float]  # in same, opposite, unrelated
-_Decide = Callable[[Candidate, Mapping[str, Verdict], EnsembleSettings, Judges | None], _Outcome]
+Decide: TypeAlias = Callable[[Candidate, Mapping[str, Verdict], EnsembleSettings, Judges | None], Decision]
 
 
 def label(
@@ -46,6 +49,7 @@ def label(
     votes: Mapping[str, Sequence[Judgement]],
     settings: EnsembleSettings,
     judges: Judges | None = None,
+    decide: Decide | None = None,
 ) -> list[Pair]:
     """Label candidates by `settings.strategy`; each comes back once, in their order.
 
@@ -54,12 +58,13 @@ def label(
         votes: Judgements by `candidate_id`; none is known of an id that is missing.
         settings: The strategy and what it needs.
         judges: For `weighted`; None weighs all judges alike.
+        decide: A strategy that a person gave, see `own`; None: the one that the settings name.
 
     Returns:
         Pairs, with a reason where turned down (`too_few_sources`, `undecided`, `outvoted`, `unsure`); the
         label is then what it would have been.
     """
-    decide = _STRATEGIES[settings.strategy]
+    decide = decide or load("_ensemble", strategy_of(settings.strategy).place)
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.verdict))
@@ -68,43 +73,47 @@ def label(
     return pairs
 
 
-def _union(
+def union(
     candidate: Candidate, _cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
-) -> _Outcome:
+) -> Decision:
+    """All that passed the filters."""
     return _hard(candidate.polarity, settings, None)
 
 
-def _agreement(
+def agreement(
     candidate: Candidate, _cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
-) -> _Outcome:
+) -> Decision:
+    """What several LLMs proposed."""
     enough = len(set(candidate.llms)) >= settings.min_sources
     return _hard(candidate.polarity, settings, None if enough else "too_few_sources")
 
 
-def _vote(
+def vote(
     candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
-) -> _Outcome:
+) -> Decision:
+    """What more judges confirm than say anything else."""
     polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
     if not cast:
         return _hard(candidate.polarity, settings, "undecided")
     return _hard(polarity, settings, reason)
 
 
-def _weighted(
+def weighted(
     candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, judges: Judges | None
-) -> _Outcome:
+) -> Decision:
+    """The same of votes weighed by the judges' accuracies; labels are graded."""
     belief = judges.belief(cast) if judges else share_of_votes(cast)
     soft = min(1.0, belief[0] + settings.antonym_score * belief[1])
     polarity, reason, confidence = _rule(candidate.polarity, belief, settings)
     if not cast:
-        return _Outcome(candidate.polarity, soft, "undecided")
+        return Decision(candidate.polarity, soft, "undecided")
     if confidence < settings.min_confidence:
-        return _Outcome(candidate.polarity, soft, "unsure")
-    return _Outcome(polarity, soft, reason)
+        return Decision(candidate.polarity, soft, "unsure")
+    return Decision(polarity, soft, reason)
 
 
-def _hard(polarity: Polarity, settings: EnsembleSettings, reason: str | None) -> _Outcome:
-    return _Outcome(polarity, 1.0 if polarity == "positive" else settings.antonym_score, reason)
+def _hard(polarity: Polarity, settings: EnsembleSettings, reason: str | None) -> Decision:
+    return Decision(polarity, 1.0 if polarity == "positive" else settings.antonym_score, reason)
 
 
 def _rule(
@@ -125,11 +134,3 @@ def _rule(
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
         return _OTHER[polarity], None, best
     return polarity, None if winners == ["confirmed"] else "outvoted", best
-
-
-_STRATEGIES: Mapping[Strategy, _Decide] = {
-    "union": _union,
-    "agreement": _agreement,
-    "vote": _vote,
-    "weighted": _weighted,
-}

@@ -1,6 +1,5 @@
-"""What the LLMs are asked: templates, and the questions made from them."""
+"""What the LLMs are asked: templates with a place for the sentence."""
 
-from llm_labeler._prompts.ask import generation_asks
 from llm_labeler._prompts.template import Template, load_template
 
-__all__ = ["Template", "generation_asks", "load_template"]
+__all__ = ["Template", "load_template"]

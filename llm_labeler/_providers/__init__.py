@@ -1,5 +1,28 @@
-"""The LLMs that can be asked: behind servers of the OpenAI protocol, in this process, or rules."""
+"""The LLMs that can be asked: behind servers of the OpenAI protocol, in this process, functions, or rules."""
 
-from llm_labeler._providers.build import build
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llm_labeler._kinds import LLM_KINDS, load
+from llm_labeler._provider import Provider
+from llm_labeler._settings import LlmSettings
 
 __all__ = ["build"]
+
+
+def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
+    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet.
+
+    Args:
+        name: The entry's name.
+        settings: The entry.
+        function: What answers, where a person gave it from Python.
+
+    Raises:
+        ConfigError: the entry lacks something or contradicts itself.
+    """
+    kind = load("_providers", LLM_KINDS[settings.kind].place)
+    provider: Provider = kind(name, settings) if function is None else kind(name, settings, function)
+    return provider

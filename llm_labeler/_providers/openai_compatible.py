@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
@@ -41,7 +42,7 @@ class OpenAiProvider:
 
     leaves_machine: bool
 
-    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str]) -> None:
+    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
         """Check the entry; nothing is connected to yet.
 
         Raises:

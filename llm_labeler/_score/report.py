@@ -9,6 +9,7 @@ from typing import Any, Literal
 from llm_labeler._ensemble import Judges
 from llm_labeler._records import Polarity
 from llm_labeler._score.gold import Finding
+from pairkit.result_table import ResultTable
 
 _HEADER = ("by", "name", "polarity", "n", "precision", "95 %", "recall", "F1", "kept", "kappa", "spearman")
 
@@ -56,7 +57,7 @@ class ScoreRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScoreReport:
     """Labels compared with people's.
 
@@ -84,10 +85,38 @@ class ScoreReport:
     skipped: Mapping[str, str]
     judges: Judges | None
 
-    def table(self) -> list[tuple[str, ...]]:
-        """A heading and the rows for printing; `-` stands for an undefined figure."""
+    def lines(self) -> list[tuple[str, ...]]:
+        """A heading and the rows as words; `-` stands for an undefined figure."""
         lines = [_HEADER, *(row.cells() for row in self.rows)]
         return lines if self.graded else [line[:-1] for line in lines]
+
+    def table(self) -> ResultTable:
+        """The rows, and what to know of them."""
+        heading, *rows = self.lines()
+        found = ResultTable(*heading, caption="\n".join(self.remarks()), left=heading[:3])
+        for row in rows:
+            found.add_row(*row)
+        return found
+
+    def remarks(self) -> list[str]:
+        """How many gold pairs were found, what was not computed, and examples of what is odd."""
+        findings = {"not found": self.not_found, "contradictory": self.contradictory}
+        return [
+            f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
+            " the same",
+            *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
+            *(
+                f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"
+                for name, finding in findings.items()
+                if finding.count
+            ),
+        ]
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from llm_labeler._ensemble import Judges, fit_judges, label
+from llm_labeler._kinds import STRATEGIES
 from llm_labeler._records import POLARITIES, Polarity
 from llm_labeler._score.candidates import Matched, all_votes, read_candidates
 from llm_labeler._score.gold import Finding, Gold, read_gold
 from llm_labeler._score.measures import Counts, cohen_kappa, spearman, wilson
 from llm_labeler._score.report import ScoreReport, ScoreRow
-from llm_labeler._settings import EnsembleSettings, Strategy
-
-_NEED_VOTES: tuple[Strategy, ...] = ("vote", "weighted")
+from llm_labeler._settings import EnsembleSettings
 
 
 class _Labelled(NamedTuple):
@@ -52,8 +51,9 @@ def score(
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
     both = people.pairs.join(table, on="key", maintain_order="left_right")
     matched = [Matched.of(row) for row in both.iter_rows(named=True)]
-    skipped: dict[str, str] = {} if judges else dict.fromkeys(_NEED_VOTES, "no candidate was judged")
-    strategies = [name for name in get_args(Strategy) if name not in skipped]
+    need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
+    skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
+    strategies = [name for name in STRATEGIES if name not in skipped]
     rows = [
         *_rows("llm", _llms(matched), people.graded, lambda name: _as_proposed(matched, name)),
         *_rows(

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llm_labeler._budget import Budget
-from llm_labeler._dispatch import Outcome, Progress, ask_all
+from llm_labeler._dispatch import Outcome, ask_all
 from llm_labeler._provider import Prices
 from llm_labeler._records import Ask, AskKey, Message, Reply, Usage, digest
 from llm_labeler._settings import BreakerSettings, BudgetSettings
 from llm_labeler._store import Store
+from pairkit.progress import Progress
 
 T = TypeVar("T")
 

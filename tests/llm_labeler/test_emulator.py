@@ -177,7 +177,7 @@ def test_a_port_that_is_taken_and_closing_twice() -> None:
 
 @contextmanager
 def process(*flags: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "llm_labeler._emulator", *flags]
+    command = [sys.executable, "-m", "llm_labeler", "emulate", *flags]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environ
     )

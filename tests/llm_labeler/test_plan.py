@@ -21,7 +21,7 @@ def planned(**more: object):
     settings = LabelSettings.model_validate(tree)
     template = Template("own", {"positive": "{size} of {text}", "negative": "{size} un {text}"})
     names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name], environ={}) for name in names}
+    providers = {name: build(name, settings.llm[name]) for name in names}
     parameters = {name: (one.parameters, one.parameters_text) for name, one in providers.items()}
     return estimate(RunRecord(settings, template, parameters, "s", "", {}), (TEXT,), providers, None)
 

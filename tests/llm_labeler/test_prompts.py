@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._prompts import Template, generation_asks, load_template
+from llm_labeler._prompts import Template, load_template
 from llm_labeler._records import POLARITIES, Text
 from llm_labeler._settings import PromptSettings
+from llm_labeler._tasks.papers import generation_asks
 from pairkit.errors import ConfigError
 
 BOTH = POLARITIES

@@ -13,6 +13,7 @@ from llm_labeler._emulator import Options, serve
 from llm_labeler._emulator.server import Server
 from llm_labeler._provider import CallFailed, Provider
 from llm_labeler._providers import build
+from llm_labeler._providers.openai_compatible import OpenAiProvider
 from llm_labeler._records import Ask, Message, Usage
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
@@ -217,18 +218,19 @@ def test_the_bound_counts_bytes_and_the_schema() -> None:
     assert plain.bound(with_schema).prompt_tokens == plain.bound(short).prompt_tokens
 
 
-def test_building_by_kind() -> None:
+def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = LlmSettings(kind="openai", model="gpt-4o-mini", rpm=500, tpm=9, concurrency=3, attempts=2)
-    built: Provider = build("chatgpt", entry, environ={})  # the key is looked for when it is needed
+    monkeypatch.setattr("os.environ", dict[str, str]())
+    built: Provider = build("chatgpt", entry)  # the key is looked for when it is needed
     assert (built.name, built.model) == ("chatgpt", "gpt-4o-mini")
     assert (built.rpm, built.tpm, built.concurrency, built.attempts) == (500, 9, 3, 2)
     assert built.leaves_machine
     with pytest.raises(ConfigError, match="no key"):
         run(built.check())
     run(built.close())
-    assert build("chatgpt", entry, environ=ENVIRON).parameters == built.parameters
+    assert OpenAiProvider("chatgpt", entry, environ=ENVIRON).parameters == built.parameters
     with pytest.raises(ConfigError, match="no model"):
-        build("mine", LlmSettings(kind="openai"), environ={})
+        build("mine", LlmSettings(kind="openai"))
 
 
 @pytest.mark.parametrize("name", ["model", "n", "stream", "max_tokens", "messages"])

@@ -91,7 +91,7 @@ def test_strategies_by_hand(report: ScoreReport) -> None:
 def test_intervals_and_table(report: ScoreReport) -> None:
     union = rows(report)["union", "positive"]
     assert union.interval == pytest.approx((0.2077, 0.9385), abs=1e-4)
-    head, *lines = report.table()
+    head, *lines = report.lines()
     assert len(lines) == len(report.rows)
     assert all(len(line) == len(head) for line in lines)
     assert "spearman" not in head
@@ -161,7 +161,7 @@ def test_graded_labels() -> None:
     )
     weighted = rows(found)["weighted", "positive"]
     assert weighted.spearman is not None
-    assert found.table()[0][-1] == "spearman"
+    assert found.lines()[0][-1] == "spearman"
     assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
 
 

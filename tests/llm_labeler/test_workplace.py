@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from llm_labeler._prompts import load_template
 from llm_labeler._records import Text
 from llm_labeler._settings import LabelSettings, PromptSettings
+from llm_labeler._tasks import task_of
 from llm_labeler._workplace import (
     RUN_FILE,
     TEXTS_FILE,
@@ -42,9 +44,13 @@ def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Pa
 
 def test_the_answers_that_a_run_is_made_from() -> None:
     record = a_record(prompt={"polarities": ["negative"]}, size=4)
-    assert record.generation_keys() == {
-        ("wordnet", "negative", record.template.prompt_hash(4, "negative"), "d")
-    }
+    task = task_of(record)
+    (ask,) = task.asks([Text.of("One.", 1)], "wordnet")
+    assert (ask.key.llm, ask.key.task, ask.key.parameters) == ("wordnet", "negative", "d")
+    assert ask.key.prompt_hash == record.template.prompt_hash(4, "negative")
+    assert task.is_of_run(ask.key)
+    for other in ({"llm": "x"}, {"task": "positive"}, {"prompt_hash": "h"}, {"parameters": "e"}):
+        assert not task.is_of_run(replace(ask.key, **other))
     assert set(record.prompts) == {"system", "negative"}
 
 

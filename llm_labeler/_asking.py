@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llm_labeler._batch import run_batch
 from llm_labeler._budget import Budget
-from llm_labeler._dispatch import Outcome, Progress, ask_all, by_llm, together
-from llm_labeler._evidence import judge_questions, proposed
-from llm_labeler._prompts import generation_asks
+from llm_labeler._dispatch import Outcome, ask_all, by_llm, together
+from llm_labeler._gathered import judge_questions, proposed
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask, Text
 from llm_labeler._store import Store
+from llm_labeler._tasks import task_of
 from llm_labeler._workplace import RunRecord
 from pairkit.errors import PairkitError
-
-Show = Callable[["Stage"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Where asking stands."""
-
-    name: str  # proposing, judging
-    progress: Progress
+from pairkit.progress import Listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +60,7 @@ async def ask_everything(
     store: Store,
     *,
     how: How,
-    show: Show,
+    show: Listener,
 ) -> Asked:
     """Ask all that the run needs and the store does not hold.
 
@@ -91,20 +82,10 @@ async def ask_everything(
         dead = await check_all(providers)
         if dead and (not how.keep_going or len(dead) == len(providers)):
             raise together(list(dead.values()))
-        proposals = {
-            name: generation_asks(
-                texts,
-                record.template,
-                settings.size,
-                settings.prompt.polarities,
-                name,
-                record.parameters[name][0],
-            )
-            for name in settings.proposers
-            if name not in dead
-        }
+        task = task_of(record)
+        proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
         ask = _Asking(record, providers, store, budget, how, show)
-        total = len(texts) * len(settings.prompt.polarities) * len(settings.proposers)
+        total = len(texts) * task.questions_a_text * len(settings.proposers)
         first = await ask.all("proposing", proposals, total)
         dead = {**dead, **first.problems}
         judges = [name for name in settings.judges if name not in dead]
@@ -125,22 +106,22 @@ class _Asking:
     store: Store
     budget: Budget
     how: How
-    show: Show
+    show: Listener
 
     async def all(self, name: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> Outcome:
-        def tell(progress: Progress) -> None:
-            self.show(Stage(name, progress))
-
         ways = {"retry_final": self.how.retry_failed, "keep_going": self.how.keep_going}
         if self.how.batch:
-            return await run_batch(asks, self.providers, self.store, self.budget, progress=tell, **ways)
+            return await run_batch(
+                asks, self.providers, self.store, self.budget, progress=self.show, stage=name, **ways
+            )
         return await ask_all(
             asks,
             self.providers,
             self.store,
             self.budget,
             breaker=self.record.settings.breaker,
-            progress=tell,
+            progress=self.show,
+            stage=name,
             total=total,
             **ways,
         )

@@ -1,0 +1,357 @@
+"""What `llm_labeler` offers: each command as a function, with the command's flags as keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from llm_labeler._emulator import Server
+    from llm_labeler._ensemble import StrategyFunction
+    from llm_labeler._flags import LlmsGiven
+    from llm_labeler._labelled import Labelled
+    from llm_labeler._llms import Llms
+    from llm_labeler._plan import Plan
+    from llm_labeler._report import Report
+    from llm_labeler._score import ScoreReport
+    from llm_labeler._show import Shown
+    from pairkit.in_memory import Source
+    from pairkit.progress import Listener
+
+_Settings: TypeAlias = Mapping[str, Any] | list[str]
+
+
+def generate(
+    source: Source,
+    *,
+    llms: LlmsGiven,
+    out: str | Path = "pairs",
+    work: str | Path | None = None,
+    text_column: str | None = None,
+    size: int | None = None,
+    prompt: str | Path | None = None,
+    polarity: str | None = None,
+    strategy: str | StrategyFunction | None = None,
+    judges: LlmsGiven | None = None,
+    antonym_score: float | None = None,
+    limit: int | None = None,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    max_requests: int | None = None,
+    batch: bool = False,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    local_only: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Labelled:
+    r"""Ask LLMs for sentences of same and of opposite meaning, and make a pair dataset of their answers.
+
+    Whatever stopped it, called again it asks only what has no answer yet. Every answer is kept in `work`.
+    It works in notebooks too, where an event loop runs already.
+
+    Args:
+        source: The sentences: a list of them, a list of dicts, a DataFrame, a `datasets.Dataset`, or where
+            they are: a text file (one a line), CSV, TSV, JSONL or Parquet, a dataset's folder, a hub name.
+        llms: Who proposes: names (`chatgpt`, `llama`, `chatglm`, `wordnet` for rules, `ensemble` for the
+            papers' three, or of `config`), your own functions from a prompt to an answer, plain or async, or
+            a dict of names to functions or entries.
+        out: The dataset's folder.
+        work: The folder of the answers; by default OUT.work.
+        text_column: The column of the sentences; by default recognised.
+        size: Sentences wanted of each LLM and polarity (3).
+        prompt: `paper` (default), `hardened`, or a file with {text}, {size} and {polarity}.
+        polarity: `positive`, `negative` or `both` (default).
+        strategy: How proposals become labels: `union` (default), `agreement`, `vote`, `weighted`, or your own
+            function of a `Proposed`.
+        judges: Who judges; by default, where the strategy asks for judges, those that propose.
+        antonym_score: Label of an antonym pair, from 0 (default) to 1.
+        limit: Take the first so many usable sentences.
+        max_cost: US dollars that may be spent in all sessions of `work`.
+        max_tokens: Tokens likewise.
+        max_requests: Calls likewise.
+        batch: Use OpenAI's Batch API: half the price, up to a day.
+        keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
+        retry_failed: Ask again what servers rejected for good.
+        local_only: Refuse LLMs that may send text to another machine.
+        seed: Decides every random choice (42).
+        config: A TOML file with [llm.NAME] entries and other settings.
+        settings: Settings by their dotted names, such as `{"llm.chatgpt.temperature": 0.7}`.
+        fresh: Replace a dataset that was made with other settings.
+        progress: Show it on stderr, or hand it to a function; False shows nothing.
+
+    Returns:
+        What was made; `.pairs` reads it.
+
+    Raises:
+        ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
+        DataError: No usable sentence, a damaged store, or no pair is left.
+        RemoteError: A server failed; the same call goes on.
+
+    Example:
+        >>> import llm_labeler
+        >>> def mine(prompt: str) -> str:
+        ...     return "1. An aircraft is taking off.\n2. A plane leaves the ground."
+        >>> made = llm_labeler.generate(
+        ...     ["A plane is taking off."], llms=mine, polarity="positive", out="pairs", progress=False
+        ... )
+        >>> made.positives
+        2
+        >>> made.pairs.splits["train"]["text2"].sort().to_list()
+        ['A plane leaves the ground.', 'An aircraft is taking off.']
+    """
+    from llm_labeler import _label
+    from llm_labeler._asking import How
+    from llm_labeler._flags import read_given
+
+    found, own = read_given(locals(), config=config, settings=settings)
+    return _label.generate(
+        source,
+        Path(out),
+        None if work is None else Path(work),
+        found,
+        own,
+        column=text_column,
+        how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
+        fresh=fresh,
+        progress=progress,
+    )
+
+
+def plan(
+    source: Source,
+    *,
+    llms: LlmsGiven,
+    out: str | Path = "pairs",
+    work: str | Path | None = None,
+    text_column: str | None = None,
+    size: int | None = None,
+    prompt: str | Path | None = None,
+    polarity: str | None = None,
+    strategy: str | StrategyFunction | None = None,
+    judges: LlmsGiven | None = None,
+    limit: int | None = None,
+    local_only: bool | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+) -> Plan:
+    """What `generate` would ask, and what that would cost; asks nobody.
+
+    Args:
+        source: As of `generate`, and so are all others.
+        llms: Who would propose.
+        out: The dataset's folder.
+        work: The folder of the answers, which need not be there.
+        text_column: The column of the sentences.
+        size: Sentences wanted of each LLM and polarity.
+        prompt: The template.
+        polarity: `positive`, `negative` or `both`.
+        strategy: Judges cost as well.
+        judges: Who would judge.
+        limit: Take the first so many usable sentences.
+        local_only: Refuse LLMs that may send text to another machine.
+        config: A TOML file.
+        settings: Settings by their dotted names.
+
+    Returns:
+        A table with a row for each LLM.
+
+    Raises:
+        ConfigError: A setting or key can't be used.
+        DataError: No usable sentence, or a damaged store.
+
+    Example:
+        >>> import llm_labeler
+        >>> plan = llm_labeler.plan(["A plane is taking off.", "A man sings."], llms="chatgpt", size=5)
+        >>> plan.texts, plan.estimates[0].missing, plan.cost < 0.01
+        (2, 4, True)
+    """
+    from llm_labeler import _label
+    from llm_labeler._flags import read_given
+
+    found, own = read_given(locals(), config=config, settings=settings)
+    place = None if work is None else Path(work)
+    return _label.plan(source, Path(out), place, found, own, column=text_column)
+
+
+def parse(
+    work: str | Path,
+    *,
+    out: str | Path = "pairs",
+    strategy: str | StrategyFunction | None = None,
+    antonym_score: float | None = None,
+    seed: int | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Labelled:
+    """Make the dataset once more from stored answers, perhaps with other filters or another ensemble.
+
+    Args:
+        work: The folder of the answers: `Labelled.work`.
+        out: The dataset's folder.
+        strategy: As of `generate`.
+        antonym_score: As of `generate`.
+        seed: As of `generate`.
+        settings: What else is to differ from the run's, such as `{"filters.min_differing_words": 5}`.
+        fresh: Replace a dataset that was made with other settings.
+        progress: As of `generate`.
+
+    Raises:
+        ConfigError: No such folder, an output that can't be replaced, or a setting that asking hangs on.
+        DataError: A damaged store, or no pair is left.
+    """
+    from llm_labeler import _label
+    from llm_labeler._flags import read_given
+    from llm_labeler._workplace import recall
+
+    below = recall(Path(work))[0].settings.model_dump(mode="json")
+    found, own = read_given(locals(), below=below, settings=settings)
+    return _label.parse(Path(work), Path(out), found, own, fresh=fresh, progress=progress)
+
+
+def show(sentence: str, *, work: str | Path) -> Shown:
+    """One sentence with all that is known of it: prompts, raw answers, what became of each, votes.
+
+    Args:
+        sentence: The sentence, its text_id or the beginning of it, or `row:N`.
+        work: The folder of the answers.
+
+    Raises:
+        ConfigError: Not a working folder.
+        DataError: No such sentence, or several.
+    """
+    from llm_labeler._show import show as look_up
+
+    return look_up(Path(work), sentence)
+
+
+def report(work: str | Path) -> Report:
+    """What became of everything: yield, reasons and cost, by LLM.
+
+    Args:
+        work: The folder of the answers.
+
+    Raises:
+        ConfigError: Not a working folder, or no dataset was made yet.
+        DataError: Damaged.
+    """
+    from llm_labeler._report import report as count
+
+    return count(Path(work))
+
+
+def score(gold: Source, *, work: str | Path, threshold: float | None = None) -> ScoreReport:
+    """Compare labels with people's: precision, recall and kappa by LLM, polarity and strategy.
+
+    Args:
+        gold: Pairs that people labelled, with text1, text2 and label: a file, a DataFrame, a list of dicts.
+        work: The folder of the answers.
+        threshold: The gold label from which on a pair means the same; by default half of the labels' range.
+
+    Raises:
+        ConfigError: Not a working folder, or no such file.
+        DataError: Gold pairs without text or label, or a damaged folder.
+    """
+    import polars as pl
+
+    from llm_labeler._score import score as compare
+    from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
+    from pairkit.reader import read_pairs
+
+    record, _ = recall(Path(work))
+    people = pl.concat(read_pairs(gold).splits.values(), how="diagonal_relaxed")
+    candidates = read_private(Path(work) / CANDIDATES_FILE)
+    return compare(people, candidates, record.settings.ensemble, threshold)
+
+
+def llms(*, config: str | Path | None = None, settings: _Settings | None = None) -> Llms:
+    """The LLMs there are, built in or configured, with prices and whether their keys are set.
+
+    Raises:
+        ConfigError: An entry lacks something or contradicts itself.
+
+    Example:
+        >>> import llm_labeler
+        >>> [llm.name for llm in llm_labeler.llms()]
+        ['chatglm', 'chatgpt', 'llama', 'wordnet']
+    """
+    from llm_labeler._flags import read_given
+    from llm_labeler._llms import known_llms
+
+    return known_llms(read_given({}, config=config, settings=settings)[0])
+
+
+def emulate(
+    *,
+    models: str | list[str] = "emulated",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    latency: float = 0.0,
+    faults: float = 0.0,
+    fault_kinds: str | list[str] | None = None,
+    first: int | None = None,
+    retry_after: float = 1.0,
+    seed: int = 0,
+    usage: bool = True,
+    key_env: str | None = None,
+    batch_seconds: float = 0.0,
+) -> Server:
+    """Start a local server of OpenAI's protocol without a model: its answers prove plumbing and no quality.
+
+    Args:
+        models: Names of the models that it has, or one string with commas.
+        host: The address to listen at.
+        port: The port; 0 takes any free one, and `Server.base_url` tells which.
+        latency: Seconds before each answer.
+        faults: Share of the calls that go wrong.
+        fault_kinds: Which faults; by default those that pass.
+        first: Only so many first attempts of a question may go wrong.
+        retry_after: Seconds that a 429 asks to wait.
+        seed: Decides which calls go wrong.
+        usage: Whether answers say how many tokens they took.
+        key_env: The environment variable with the only key that it takes; None takes any.
+        batch_seconds: Seconds that a batch takes.
+
+    Returns:
+        The running server; use it in a `with` statement, or `close` it.
+
+    Raises:
+        ConfigError: The port is taken, or no fault has that name.
+
+    Example:
+        >>> import llm_labeler
+        >>> with llm_labeler.emulate(faults=0.3) as server:
+        ...     made = llm_labeler.generate(
+        ...         ["A plane is taking off."],
+        ...         llms={"any": {"kind": "server", "model": "emulated", "base_url": server.base_url}},
+        ...         out="pairs", progress=False,
+        ...     )
+        >>> made.positives, made.negatives
+        (3, 3)
+    """
+    import os
+
+    from llm_labeler._emulator import FAULT_KINDS, PASSING, Faults, Options, serve
+    from pairkit.errors import ConfigError
+
+    wanted = _listed(fault_kinds) or PASSING
+    kinds = tuple(kind for kind in FAULT_KINDS if kind in wanted)
+    if unknown := sorted({*wanted} - {*kinds}):
+        raise ConfigError(f"no fault is named {unknown[0]!r}; there are {', '.join(FAULT_KINDS)}")
+    options = Options(
+        _listed(models),
+        os.environ.get(key_env) if key_env else None,
+        latency,
+        usage=usage,
+        batch_s=batch_seconds,
+    )
+    return serve(options, Faults(faults, kinds, seed, first, retry_after), host=host, port=port)
+
+
+def _listed(names: str | list[str] | None) -> tuple[str, ...]:
+    return tuple(names.split(",")) if isinstance(names, str) else tuple(names or ())

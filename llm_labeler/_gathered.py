@@ -1,0 +1,90 @@
+"""What is stored about each text, brought together: proposals, candidates, judgements. Asks nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from llm_labeler._ensemble import Judges, fit_judges
+from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
+from llm_labeler._records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
+from llm_labeler._store import Store
+from llm_labeler._tasks import task_of
+from llm_labeler._workplace import RunRecord
+
+
+@dataclass(slots=True)
+class Gathered:
+    """One text with all that was proposed for it.
+
+    Attributes:
+        votes: Judgements by candidate_id.
+        answers: How many answers it rests on, by LLM.
+        unjudged: Questions to judges that have no answer yet.
+    """
+
+    text: Text
+    proposals: tuple[Proposal, ...]
+    candidates: tuple[Candidate, ...]
+    answers: Counter[str]
+    votes: dict[str, list[Judgement]] = field(default_factory=dict)
+    unjudged: int = 0
+
+
+def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
+    """Each text that has an answer, in order of text_id, without judgements.
+
+    Answers of earlier runs in the same folder (another size, prompt, model) take no part.
+
+    Args:
+        store: The answers.
+        record: The run.
+        texts: text_id to text, of the run's input.
+    """
+    task = task_of(record)
+    for text_id, group in groupby(store.answers(POLARITIES), key=lambda answer: answer.key.text_id):
+        text = texts.get(text_id)
+        answers = [answer for answer in group if task.is_of_run(answer.key)]
+        if text is None or not answers:
+            continue
+        screened = task.screen(text, answers)
+        yield Gathered(text, screened.proposals, screened.candidates, Counter(a.key.llm for a in answers))
+
+
+def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
+    """As `proposed`, with what the judges said of each candidate."""
+    for about in proposed(store, record, texts):
+        for judge in record.settings.judges:
+            batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
+            for ask, batch in zip(questions_to(judge, about, record), batches, strict=True):
+                answer = store.answer(ask.key)
+                if answer is None:
+                    about.unjudged += 1
+                    continue
+                for vote in read_verdicts(ask, batch, answer.reply.raw, answer.reply.finish):
+                    about.votes.setdefault(vote.candidate_id, []).append(vote)
+        yield about
+
+
+def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Judges | None:
+    """What all votes tell of the judges; None where nobody judges."""
+    if not record.settings.judges:
+        return None
+    everything = judged(store, record, texts)
+    votes = (vote for about in everything for cast in about.votes.values() for vote in cast)
+    return fit_judges(votes, record.settings.ensemble)
+
+
+def questions_to(judge: str, about: Gathered, record: RunRecord) -> list[Ask]:
+    """What one judge is asked about one text's candidates."""
+    settings = record.settings
+    parameters = record.parameters[judge][0]
+    return judge_asks(about.text, about.candidates, judge, parameters, settings.judge, settings.seed)
+
+
+def judge_questions(gathered: Iterable[Gathered], judge: str, record: RunRecord) -> Iterator[Ask]:
+    """What one judge is asked, text by text."""
+    for about in gathered:
+        yield from questions_to(judge, about, record)

@@ -1,0 +1,91 @@
+"""What there are kinds of: LLMs, strategies, labelling tasks. A new one is a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+OWN = "python:"  # begins the name of a function that a person gave from Python
+
+
+@dataclass(frozen=True, slots=True)
+class LlmKind:
+    """A kind of LLM.
+
+    Attributes:
+        place: Its class in `_providers`, as module:class.
+        is_llm: Whether it reads prompts. Rules don't: they cost nothing, and can't judge.
+    """
+
+    place: str
+    is_llm: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How proposals and judgements become labels.
+
+    Attributes:
+        place: Its function in `_ensemble`, as module:function.
+        meaning: Which proposals become pairs, for cards; places are filled from the [ensemble] settings.
+        is_judged: Whether every LLM is to judge the others' candidates.
+        is_graded: Whether it gives labels between 0 and 1.
+    """
+
+    place: str
+    meaning: str
+    is_judged: bool = False
+    is_graded: bool = False
+
+
+LLM_KINDS: Mapping[str, LlmKind] = {
+    "openai": LlmKind("openai_compatible:OpenAiProvider"),
+    "openai_compatible": LlmKind("openai_compatible:OpenAiProvider"),
+    "glm": LlmKind("openai_compatible:OpenAiProvider"),
+    "local": LlmKind("local:LocalProvider"),
+    "function": LlmKind("function:FunctionProvider"),
+    "wordnet": LlmKind("wordnet:WordnetProvider", is_llm=False),
+}
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "union": Strategy("strategies:union", "every proposal that passed the filters, whoever made it"),
+    "agreement": Strategy("strategies:agreement", "proposals that at least {min_sources} LLMs made alike"),
+    "vote": Strategy(
+        "strategies:vote",
+        "proposals that more judges confirmed than denied, each judging blind and none its own",
+        is_judged=True,
+    ),
+    "weighted": Strategy(
+        "strategies:weighted",
+        "proposals that judges confirmed, each judging blind and none its own, verdicts weighed by the"
+        " judges' estimated accuracy; the label follows from the probabilities that result",
+        is_judged=True,
+        is_graded=True,
+    ),
+}
+
+# What LLMs are asked about each text, and what is read out of their answers: classes in `_tasks`.
+TASKS: Mapping[str, str] = {
+    "papers": "papers:PapersTask",
+}
+
+
+def strategy_of(name: str) -> Strategy:
+    """A strategy by its name, or what is known of a function that a person gave."""
+    if name.startswith(OWN):
+        return Strategy("", "what the function `{strategy}`, given from Python, decided to keep")
+    return STRATEGIES[name]
+
+
+def load(room: str, place: str) -> Any:
+    """What a table's line names; imported when it is needed, as each kind brings libraries of its own."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"llm_labeler.{room}.{module}"), name)
+
+
+def own_name(function: Any) -> str:
+    """How a function of somebody's is named in records: `python:module.qualified_name`."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{OWN}{named.__module__}.{named.__qualname__}"
