@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.docs.blocks import ROOT, RUN, to_run
 
 WORDNET = Path("/usr/share/wordnet")
-TRAINS = {("train.md", "sh"), ("README.md", "sh"), ("README.md", "python")}
+TRAINS = {("train.md", "sh"), ("train.md", "python"), ("README.md", "sh"), ("README.md", "python")}
 
 
 def _cases() -> list[object]:
@@ -36,7 +37,25 @@ def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> No
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
     if "wordnet" in text and not WORDNET.is_dir():
         pytest.skip("WordNet's files are not here: apt-get install wordnet-base")
+    _skip_without_faces(text)
     run(text.replace("8000", str(_free_port())), language, tmp_path)
+
+
+def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path) -> None:
+    from tests.aoe_train.tiny import save_bert
+
+    save_bert(tmp_path / "tiny")
+    page = ROOT / "docs" / "tutorials" / "train.md"
+    text = "".join(block.text for block in to_run(page, "python"))
+    assert text.count('"minilm"') == 3
+    _skip_without_faces(text)
+    run(text.replace('"minilm"', repr(str(tmp_path / "tiny"))).replace("128", "32"), "python", tmp_path)
+
+
+def _skip_without_faces(text: str) -> None:
+    for package, function in (("gis_builder", "build"), ("aoe_train", "train")):
+        if f"import {package}" in text and function not in import_module(package).__dir__():
+            pytest.skip(f"{package} has no face yet")
 
 
 def run(text: str, language: str, folder: Path) -> None:
