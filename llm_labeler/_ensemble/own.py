@@ -37,7 +37,7 @@ StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
 
 
 def own_strategy(function: StrategyFunction, text: str) -> Decide:
-    """The function as a strategy for the candidates of one text; what it turns down is counted as `own`."""
+    """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
 
     def decide(
         candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
@@ -45,7 +45,7 @@ def own_strategy(function: StrategyFunction, text: str) -> Decide:
         said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
         usual = 1.0 if candidate.polarity == "positive" else settings.antonym_score
         if said is None or isinstance(said, bool):
-            return Decision(candidate.polarity, usual, None if said else "own")
+            return Decision(candidate.polarity, usual, None if said else "own_strategy")
         if not (isinstance(said, int | float) and 0 <= said <= 1):
             raise DataError(
                 f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"

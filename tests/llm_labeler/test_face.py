@@ -1,0 +1,200 @@
+"""`llm_labeler` from Python: what it takes, what it gives, and that it works where a loop runs already."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+from datasets import Dataset
+
+import llm_labeler
+from pairkit import progress as shown
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_pairs
+from tests.contract.label_command import tree
+
+TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
+Asked = Callable[[str], str]
+
+
+def counting(asked: list[str]) -> Asked:
+    def mine(prompt: str) -> str:
+        asked.append(prompt)
+        sentence = prompt.partition("Input sentence: ")[2].removesuffix(". Output:")
+        if "antonym" in prompt:
+            return f"1. It is wrong that {sentence}\n2. Nobody says that {sentence}"
+        return f"1. In other words, {sentence}\n2. Put differently, {sentence}"
+
+    return mine
+
+
+def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any) -> llm_labeler.Labelled:
+    given = {"llms": counting([] if asked is None else asked), "progress": False, **more}
+    return llm_labeler.generate(source, out=out, **given)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        [{"text": text} for text in TEXTS],
+        pl.DataFrame({"id": [1, 2, 3], "sentence": TEXTS}),
+        pd.DataFrame({"text": TEXTS}),
+        Dataset.from_dict({"text": TEXTS}),
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_what_a_notebook_has_gives_what_a_file_gives(source: Any, tmp_path: Path) -> None:
+    file = tmp_path / "s.txt"
+    file.write_text("\n".join(TEXTS), encoding="utf-8")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    from_file, held = generate(str(file), tmp_path / "a" / "out"), generate(source, tmp_path / "b" / "out")
+    assert held.positives == held.negatives == 6
+    files = tree(from_file.out), tree(held.out)
+    runs = [json.loads(files[place].pop("run.json")) for place in (0, 1)]
+    assert files[0] == files[1]
+    assert runs[0]["input"]["sha256"] == runs[1]["input"]["sha256"]
+    assert runs[1]["input"]["name"] == f"in memory, {runs[1]['input']['sha256'][:16]}"
+
+
+def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
+    asked: list[str] = []
+    first = generate(TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True})
+    assert (len(asked), first.asked.stopped) == (3, "max_requests")
+    assert any("--max-requests" in note for note in first.notes)
+    second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
+    assert len(asked) == len(set(asked)) == 6
+    assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
+    with pytest.raises(ConfigError, match="made from another input"):
+        generate(TEXTS[:1], tmp_path / "out")
+
+
+def test_rows_that_are_no_sentence_are_counted_as_of_a_file(tmp_path: Path) -> None:
+    made = generate([*TEXTS, None, 3, " ", TEXTS[0]], tmp_path / "out")
+    assert {name: made.dropped[name] for name in made.dropped if name.startswith("text_")} == {
+        "text_empty": 2,
+        "text_not_text": 1,
+        "text_repeated": 1,
+    }
+    with pytest.raises(DataError, match="no usable text"):
+        generate(["", " "], tmp_path / "none")
+
+
+def test_where_a_loop_runs_already(tmp_path: Path) -> None:
+    async def later(prompt: str) -> str:
+        await asyncio.sleep(0)
+        return counting([])(prompt)
+
+    async def cell() -> llm_labeler.Labelled:
+        return generate(TEXTS, tmp_path / "out", llms=later)
+
+    made = asyncio.run(cell())
+    assert made.positives == 6
+    assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
+
+
+def test_what_comes_back(tmp_path: Path) -> None:
+    made = generate(TEXTS, tmp_path / "out")
+    assert repr(made).startswith(
+        f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts; 6 calls"
+    )
+    assert "<table>" in made._repr_html_()
+    assert made.pairs is made.pairs
+    assert made.pairs.splits["train"].equals(read_pairs(tmp_path / "out").splits["train"])
+    with pytest.raises(AttributeError):
+        made.out = tmp_path  # type: ignore[misc]
+    report = llm_labeler.report(made.work)
+    assert (report.llms["mine"].proposals, report.llms["mine"].pairs) == (12, 12)
+    assert "mine" in repr(report)
+    sentence = llm_labeler.show("row:2", work=made.work)
+    assert TEXTS[1] in repr(sentence)
+    assert "[kept] In other words" in repr(sentence)
+    gold = made.pairs.splits["train"].select("text1", "text2", "label")
+    score = llm_labeler.score(gold, work=made.work)
+    assert {row.precision for row in score.rows if row.name == "union"} == {1.0}
+    assert "union" in repr(score)
+    assert "positive" in score._repr_html_()
+
+
+def test_a_plan_asks_nobody_and_is_a_table(tmp_path: Path) -> None:
+    plan = llm_labeler.plan(TEXTS, llms={"mine": counting([])}, out=tmp_path / "out")
+    assert (plan.texts, plan.estimates[0].missing, plan.cost) == (3, 6, None)
+    assert "6 of 6" in repr(plan)
+    assert "<td" in plan._repr_html_()
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
+    made = generate(TEXTS, tmp_path / "out", strategy=keep_long, llms={"first": counting([])})
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["llms"]["first"]["kind"] == "function"
+    assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
+    assert run["settings"]["ensemble"]["strategy"] == f"python:{__name__}.keep_long"
+    assert f"`python:{__name__}.keep_long`" in (tmp_path / "out" / "README.md").read_text()
+    assert made.positives == 6
+    assert made.dropped["own_strategy"] == 6
+    labels = pl.concat(made.pairs.splits.values())["label"]
+    assert set(labels.round(6)) == {0.75}
+    with pytest.raises(ConfigError, match="is a function: give it from Python"):
+        llm_labeler.parse(made.work, out=tmp_path / "again", progress=False)
+    again = llm_labeler.parse(made.work, out=tmp_path / "again", strategy=keep_long, progress=False)
+    assert tree(again.out) == tree(made.out)
+    assert llm_labeler.parse(made.work, out=tmp_path / "u", strategy="union", progress=False).negatives == 6
+    assert llm_labeler.show("row:1", work=made.work).pairs == ()
+
+
+def keep_long(pair: llm_labeler.Proposed) -> float | bool:
+    assert pair.text in TEXTS
+    assert (pair.llms, dict(pair.votes)) == (("first",), {})
+    return 0.75 if pair.polarity == "positive" else False
+
+
+def test_a_strategy_of_ones_own_hears_the_judges_that_are_named(tmp_path: Path) -> None:
+    heard: list[dict[str, str]] = []
+
+    def confirmed(pair: llm_labeler.Proposed) -> bool:
+        heard.append(dict(pair.votes))
+        return "same" in pair.votes.values()
+
+    def judge(prompt: str) -> str:
+        return json.dumps({str(number): "same" for number in range(1, 9)})
+
+    made = generate(TEXTS, tmp_path / "out", strategy=confirmed, judges=judge)
+    assert (made.positives, made.negatives) == (6, 6)
+    assert all(votes == {"judge": "same"} for votes in heard)
+    assert made.judges is not None
+    with pytest.raises(DataError, match="expected True, False, None or a label"):
+        generate(TEXTS, tmp_path / "bad", strategy=lambda pair: 7)
+
+
+def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[shown.Progress] = []
+    made = generate(TEXTS, tmp_path / "out", progress=seen.append)
+    assert {at.stage for at in seen} == {"proposing", "making pairs"}
+    assert seen[-1] == shown.Progress("making pairs", 3, 3, ended=True)
+    assert "the sentences may leave this machine: mine" in made.notes
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_llm_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no LLM is named"):
+        generate(TEXTS, tmp_path / "out", llms=[])
+
+
+def test_importing_it_brings_nothing_heavy() -> None:
+    heavy = "{'torch', 'openai', 'polars', 'pydantic', 'rich'}"
+    code = f"import sys, llm_labeler; dir(llm_labeler); print(sorted({heavy} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

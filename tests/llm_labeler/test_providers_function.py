@@ -1,0 +1,108 @@
+"""Functions of somebody's own as LLMs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from llm_labeler._provider import CallFailed
+from llm_labeler._providers import build
+from llm_labeler._providers.function import FunctionProvider
+from llm_labeler._records import Ask, Message, Reply, Usage
+from llm_labeler._settings import LlmSettings
+from pairkit.errors import ConfigError
+from tests.llm_labeler.llm_server import an_ask
+
+ENTRY = LlmSettings(kind="function", model="python:here.answer", concurrency=2)
+
+
+def replies(function: Any, *asks: Ask, entry: LlmSettings = ENTRY) -> list[Reply]:
+    async def main() -> list[Reply]:
+        provider = build("mine", entry, function)
+        try:
+            await provider.check()
+            return list(await asyncio.gather(*map(provider.reply, asks or (an_ask(),))))
+        finally:
+            await provider.close()
+
+    return asyncio.run(main())
+
+
+async def later(prompt: str) -> str:
+    await asyncio.sleep(0)
+    return prompt.upper()
+
+
+class Shouting:
+    def __call__(self, prompt: str) -> str:
+        return prompt.upper()
+
+
+@pytest.mark.parametrize("function", [str.upper, later, Shouting(), lambda prompt: later(prompt)])
+def test_plain_async_and_objects(function: Any) -> None:
+    (reply,) = replies(function)
+    assert reply.raw == an_ask().messages[0].content.upper()
+    assert (reply.usage, reply.model) == (None, "python:here.answer")
+
+
+def test_it_is_told_all_that_a_server_would_be() -> None:
+    seen: list[str] = []
+    ask = Ask(an_ask().key, (Message("system", "Be brief."), Message("user", "Write.")))
+
+    def answer(prompt: str) -> str:
+        seen.append(prompt)
+        return ""
+
+    replies(answer, ask)
+    assert seen == ["Be brief.\n\nWrite."]
+    provider = FunctionProvider("mine", ENTRY, answer)
+    assert provider.bound(ask) == Usage(len("Be brief.\n\nWrite."), 512)
+
+
+def test_as_many_at_a_time_as_its_entry_says() -> None:
+    together = threading.Barrier(2, timeout=60)  # broken, unless two calls are under way at once
+
+    def answer(prompt: str) -> str:
+        together.wait()
+        return prompt
+
+    assert len(replies(answer, *map(an_ask, range(4)))) == 4
+
+
+@pytest.mark.parametrize(
+    ("raised", "reason"),
+    [(TimeoutError("slow"), "timeout"), (ConnectionError("gone"), "connection"), (CallFailed("x", "y"), "x")],
+)
+def test_failures_that_may_pass(raised: Exception, reason: str) -> None:
+    def answer(prompt: str) -> str:
+        raise raised
+
+    with pytest.raises(CallFailed) as caught:
+        replies(answer)
+    assert (caught.value.reason, caught.value.retry) == (reason, True)
+
+
+def test_any_other_error_is_its_owners() -> None:
+    def answer(prompt: str) -> str:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        replies(answer)
+
+
+def test_what_is_no_text_or_no_function() -> None:
+    with pytest.raises(ConfigError, match="returned int, expected the answer as a str"):
+        replies(len)
+    with pytest.raises(ConfigError, match="can only be given from Python"):
+        build("mine", ENTRY)
+
+
+def test_it_is_neither_free_nor_private_unless_its_entry_says_so() -> None:
+    provider = build("mine", ENTRY, str.upper)
+    assert (provider.prices.cost(Usage(1, 1)), provider.leaves_machine) == (None, True)
+    local = build("mine", ENTRY.model_copy(update={"local": True}), str.upper)
+    assert (local.prices.cost(Usage(1, 1)), local.leaves_machine) == (0.0, False)
+    assert provider.parameters == local.parameters
