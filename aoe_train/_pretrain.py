@@ -112,7 +112,7 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
     if settings.fresh:
         shutil.rmtree(work, ignore_errors=True)
     elif settings.out.exists():
-        raise ConfigError(f"{settings.out}: exists already; give another `out`, or `fresh` to replace it")
+        raise ConfigError(f"{settings.out}: already exists; give another `out`, or `fresh` to replace it")
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
     elif read_json(work / _RUN_FILE, "give `fresh` to begin anew") != origin:

@@ -138,7 +138,7 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
         bad = next((text for text in texts if _SURROGATE.search(text)), None)
         if bad is None:
             raise
-        raise DataError(f"text {bad[:60]!r} holds half a surrogate pair; mend or drop its rows") from error
+        raise DataError(f"text {bad[:60]!r} holds half a surrogate pair; fix or drop its rows") from error
     except BaseException as error:
         if not is_panic(error):
             raise

@@ -48,7 +48,7 @@ class PairSettings(Settings):
     cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
     negatives: Literal["random", "hard", "mixed"] = Field(
         default="random",
-        description="random, as in the papers; hard: the likest by BM25; mixed: half of each",
+        description="random, as in the papers; hard: the most alike by BM25; mixed: half of each",
     )
     match: Literal["time", "template", "none"] = Field(
         default="time",

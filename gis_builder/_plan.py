@@ -121,7 +121,7 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
 
     Raises:
         ConfigError: a name is not owner/name.
-        RemoteError: the server or the token is no good.
+        RemoteError: the server failed, or refused the token.
     """
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,

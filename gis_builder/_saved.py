@@ -63,7 +63,7 @@ def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
     for row, value in _values(path):
         parts = _parts(value) if isinstance(value, dict) else None
         if parts is None:
-            raise DataError("of no layout that is known here; see gis import --help", path=path, row=row)
+            raise DataError("not a known layout; see gis import --help", path=path, row=row)
         for kind, part in parts:
             yield row, kind, part
 
@@ -86,12 +86,12 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
             if depth < 0:
                 break
     except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg}); mend the file", path=path, row=row) from error
+        raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
     except (ValueError, RecursionError) as error:
         words = "not UTF-8" if isinstance(error, UnicodeError) else "not JSON (too deep or too large)"
-        raise DataError(f"{words}; mend the file", path=path, row=row) from error
+        raise DataError(f"{words}; fix the file", path=path, row=row) from error
     if depth:
-        raise DataError("not JSON (an array is not closed or opened); mend the file", path=path, row=row)
+        raise DataError("not JSON (an array is not closed or opened); fix the file", path=path, row=row)
 
 
 def _parts(value: Object) -> Iterator[Part] | None:

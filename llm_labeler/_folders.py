@@ -74,5 +74,5 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
 
 
 def _made_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two datasets the same; the input's name does not, and a newer toolkit may mend one."""
+    """What makes two datasets the same; the input's name does not, and a newer toolkit may fix one."""
     return run["input"].get("sha256"), run.get("settings"), run.get("llms"), run.get("prompts")

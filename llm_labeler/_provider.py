@@ -25,7 +25,7 @@ class Prices:
 class CallFailed(Exception):  # noqa: N818 - named after what happened
     """One call brought no reply; the dispatcher decides what follows.
 
-    What no call can mend (no key, a refused key, an unknown model, an exhausted account) is raised as one of
+    What no call can fix (no key, a refused key, an unknown model, an exhausted account) is raised as one of
     `pairkit.errors` instead, and ends the run.
 
     Attributes:

@@ -60,7 +60,7 @@ def export_pairs(
     }
     for path, text in texts.items():
         if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
-            raise ConfigError(f"{path}: is there already; choose another --out, or move it away")
+            raise ConfigError(f"{path}: already exists; choose another --out, or move it away")
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)

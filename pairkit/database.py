@@ -54,7 +54,7 @@ def _explain(path: Path, error: sqlite3.Error, code: int | None) -> ConfigError 
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
         return ConfigError(
-            f"{path}: can't be read or written ({error}); mend its permissions or choose another --work"
+            f"{path}: can't be read or written ({error}); fix its permissions or choose another --work"
         )
     return DataError(f"unusable ({error}): move it away and run again", path=path)
 

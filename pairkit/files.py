@@ -32,7 +32,7 @@ def write_errors(path: Path) -> Iterator[None]:
                 f"{path}: no space left on the device; free some and run the same command again"
             ) from error
         raise ConfigError(
-            f"{path}: can't be written ({error.strerror or error}); use another path or mend its permissions"
+            f"{path}: can't be written ({error.strerror or error}); use another path or fix its permissions"
         ) from error
 
 

@@ -81,13 +81,13 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         DataError: No such file, not readable, too large, or another kind of value.
     """
-    text = read_whole(path, _MAX_JSON_BYTES, remedy="no record of ours is that large: mend the file")
+    text = read_whole(path, _MAX_JSON_BYTES, remedy="no record of ours is that large: fix the file")
     try:
         found = parse_json(text.decode("utf-8"), path)
     except UnicodeDecodeError as error:
-        raise DataError("not JSON (no UTF-8); mend the file", path=path) from error
+        raise DataError("not JSON (no UTF-8); fix the file", path=path) from error
     if not isinstance(found, dict):
-        raise DataError("expected one JSON object; mend the file", path=path)
+        raise DataError("expected one JSON object; fix the file", path=path)
     return found
 
 

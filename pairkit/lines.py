@@ -100,7 +100,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 json.dumps(value, ensure_ascii=False).encode()
             except UnicodeEncodeError as error:
                 raise DataError(
-                    "not JSON (\\ud800 to \\udfff without its other half is no character); mend the file",
+                    "not JSON (\\ud800 to \\udfff without its other half is no character); fix the file",
                     path=path,
                     row=row,
                 ) from error
@@ -117,10 +117,10 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(
-            f"not JSON ({error.msg}); mend the file", path=path, row=row + error.lineno - 1
+            f"not JSON ({error.msg}); fix the file", path=path, row=row + error.lineno - 1
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DataError("not JSON (too deep or too large); mend the file", path=path, row=row) from error
+        raise DataError("not JSON (too deep or too large); fix the file", path=path, row=row) from error
 
 
 def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
@@ -244,4 +244,4 @@ def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
             row=row,
         )
     reason = getattr(error, "strerror", None) or error
-    return DataError(f"not readable ({reason}); mend the file or its permissions", path=path, row=row)
+    return DataError(f"not readable ({reason}); fix the file or its permissions", path=path, row=row)

@@ -94,7 +94,7 @@ def check_parquet(file: IO[bytes], path: Path) -> ParquetSizes:
         ) from error
     except (ValueError, IndexError, TypeError, AttributeError, KeyError, OverflowError) as error:
         raise DataError(
-            "not readable as parquet (malformed headers); mend or convert the file", path=path
+            "not readable as parquet (malformed headers); fix or convert the file", path=path
         ) from error
 
 

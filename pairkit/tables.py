@@ -47,7 +47,7 @@ def read_table(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
-            f"not readable as {suffix[1:]} ({reason}); mend or convert the file", path=path
+            f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
     if suffix == ".parquet":
         _check_lengths(table, path.stat().st_size, path)

@@ -55,7 +55,7 @@ Sets = Annotated[
     typer.Option("--set", help="One setting, such as --set objective.tau.angle=0.05; repeatable."),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, and replace what another run left.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell counts, batches, memory and time, and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show counts, batches, memory and time, and stop.")]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 

@@ -54,9 +54,9 @@ def reproduce(
     sets: o.Sets = None,
     fresh: o.Fresh = False,
     keep_models: Annotated[bool, typer.Option("--keep-models", help="Keep the trained models.")] = False,
-    show_list: Annotated[bool, typer.Option("--list", help="Tell the recipes, and stop.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the recipes and stop.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell the runs and their settings, and stop.")
+        bool, typer.Option("--dry-run", help="List the runs and their settings, and stop.")
     ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Run what a recipe of a file asks for, without being asked.")
@@ -75,7 +75,7 @@ def reproduce(
         _show_recipes(json=json)
         return
     if recipe is None:
-        raise ConfigError("name a recipe; `aoe reproduce --list` tells them")
+        raise ConfigError("name a recipe; `aoe reproduce --list` lists them")
     found = read_recipe(recipe)
     if scale not in ("smoke", "small", "full"):
         raise ConfigError(f"--scale {scale}: expected smoke, small or full")

@@ -66,7 +66,7 @@ def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:
                 raise DataError(f"{len(record)} fields, the header has {len(names)}", path=path, row=number)
     except csv.Error as error:
         raise DataError(
-            f"not readable as CSV ({error}); mend its quoting", path=path, row=number + 1
+            f"not readable as CSV ({error}); fix its quoting", path=path, row=number + 1
         ) from error
 
 

@@ -34,10 +34,10 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
     """
     record = _read(out)
     if record is None:
-        raise ConfigError(f"{out}: is there already; give --fresh to replace it, or choose another --out")
+        raise ConfigError(f"{out}: already exists; give --fresh to replace it, or choose another --out")
     if differences := differing(record["made_of"], made_of):
         raise ConfigError(
-            f"{out}: is there already, made by a run which differs in {'; '.join(differences)}; give --fresh"
+            f"{out}: already exists, made by a run which differs in {'; '.join(differences)}; give --fresh"
             " to replace it, or choose another --out"
         )
     return record

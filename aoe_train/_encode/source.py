@@ -208,7 +208,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"not readable as parquet ({error}); mend the file", path=path) from error
+        raise DataError(f"not readable as parquet ({error}); fix the file", path=path) from error
 
 
 @contextmanager
@@ -219,6 +219,6 @@ def _one_type(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OverflowError) as error:
         raise DataError(
-            f"a column's values have no type in common ({error}); mend it, or write .npy, which needs none",
+            f"a column's values have no type in common ({error}); fix it, or write .npy, which needs none",
             path=path,
         ) from error

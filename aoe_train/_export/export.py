@@ -104,7 +104,7 @@ def check(out: Path, form: str, dtype: str) -> None:
             f"dtypes {', '.join(_DTYPES)}"
         )
     if out.exists():
-        raise ConfigError(f"{out}: there is something already; give another folder to --out, or remove it")
+        raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
     if form == "onnx":
         require_onnx()
         if dtype != "fp32":

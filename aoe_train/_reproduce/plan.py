@@ -107,7 +107,7 @@ def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignment
         if name not in names:
             raise ConfigError(f"--only {name}: the recipe has the rows {', '.join(names)}")
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"--seeds {','.join(map(str, seeds))}: a seed stands there twice")
+        raise ConfigError(f"--seeds {','.join(map(str, seeds))}: a seed is given twice")
     for assignment in assignments:
         if assignment.partition("=")[0].strip() in _ROWS_OWN:
             raise ConfigError(

@@ -156,7 +156,7 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
         return
     if args.world_size == 1:
         raise ConfigError(
-            "run.shard: one process has nobody to share with; start with torchrun --nproc-per-node 2"
+            "run.shard: a single process has nothing to share with; start with torchrun --nproc-per-node 2"
         )
     hindrances = {
         "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk,

@@ -56,7 +56,7 @@ def shard(model: nn.Module) -> None:
             fully_shard(layer, mesh=mesh)
         whole_model = fully_shard(model, mesh=mesh)
     except ValueError as error:
-        raise ConfigError(f"run.shard: this model can't be shared out ({error}); leave it out") from error
+        raise ConfigError(f"run.shard: this model can't be shared ({error}); leave it out") from error
     if hasattr(whole_model, "set_reduce_scatter_unused_params"):  # newer releases of torch
         # A weight that only some processes used this time, such as an expert's, is reduced by all of them.
         whole_model.set_reduce_scatter_unused_params(True)

@@ -87,7 +87,7 @@ def _meaning(option: TyperOption) -> str:
 
 def _metavar(option: TyperOption) -> str:
     kind = option.type_descriptor.annotation
-    return (option.metavar or _KINDS.get(kind, getattr(kind, "__name__", "value"))).strip("<>").lower()
+    return (option.metavar or _KINDS.get(kind, getattr(kind, "__name__", "value"))).strip("<>")
 
 
 def _name(param: TyperArgument) -> str:

@@ -24,7 +24,7 @@ def emulate(
     faults: Annotated[Path | None, typer.Option("--faults", help="TOML plan of what goes wrong.")] = None,
     latency: Annotated[float, typer.Option("--latency", help="Seconds each answer takes at least.")] = 0.0,
     replicate: Annotated[
-        int, typer.Option("--replicate", help="Serve each repository so often, under further names.")
+        int, typer.Option("--replicate", help="Serve each repository this many times, under further names.")
     ] = 1,
     points: Annotated[int, typer.Option("--points", help="Points a token has in a window.")] = 5000,
     window: Annotated[float, typer.Option("--window", help="Seconds of a window.")] = 3600.0,

@@ -53,7 +53,7 @@ class GitHub:
 
         Raises:
             ConfigError: a name is not owner/name.
-            RemoteError: the server or the token is no good.
+            RemoteError: the server failed, or refused the token.
         """
         self._run("check", {"": lambda route: route.check(repos)})
         rows = {row.name.lower(): row for row in self._store.repos()}

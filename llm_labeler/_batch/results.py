@@ -25,7 +25,7 @@ class Results:
     Attributes:
         answers: Questions answered.
         failures: All others.
-        problem: What no further call can mend, if a line said so.
+        problem: What no further call can fix, if a line said so.
     """
 
     answers: dict[str, Answer] = field(default_factory=dict)

@@ -251,7 +251,7 @@ class _Batcher:
             self._settle(batch, Results())
             raise RemoteError(
                 f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
-                f"({seen.problems or 'no reason given'}); mend what it says, then run the same command again"
+                f"({seen.problems or 'no reason given'}); fix what it says, then run the same command again"
             )
         content = [await self._server.download(file_id) for file_id in seen.files]
         results = await read_results(self._provider, batch, seen.state, content, self._discount)

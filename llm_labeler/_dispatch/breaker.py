@@ -48,7 +48,7 @@ class Breaker:
         detail = next(detail for why, detail in reversed(failures) if why == reason)
         raise RemoteError(
             f"{self._llm}: {len(failures)} of the last {len(window)} calls failed, most with {reason} "
-            f"({detail[:_DETAIL_CHARS]}); what was answered is kept: see to the server, or to "
+            f"({detail[:_DETAIL_CHARS]}); what was answered is kept: check the server, or "
             f"[llm.{self._llm}], then run the same command again to go on"
         )
 

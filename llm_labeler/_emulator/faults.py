@@ -9,7 +9,7 @@ from pairkit.keyed import keyed_hash, keyed_unit
 
 FaultKind = Literal[
     "rate_limited",  # 429 with Retry-After
-    "quota",  # 429 that no waiting mends
+    "quota",  # 429 that no waiting helps
     "server_error",  # 500
     "unavailable",  # 503
     "broken_json",  # status 200, JSON that breaks off

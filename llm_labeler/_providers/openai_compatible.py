@@ -171,7 +171,7 @@ class OpenAiProvider:
         said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
         return ConfigError(
             f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "
-            f"set model in [llm.{self.name}], or must_be_listed = false there if it has it all the same"
+            f"set model in [llm.{self.name}], or must_be_listed = false there if the server has it"
         )
 
     def _auth_error(self, refusal: Refusal) -> AuthError:
@@ -180,7 +180,7 @@ class OpenAiProvider:
         # What comes with a 401 may repeat part of the key.
         said = f" ({refusal.message})" if refusal.status != 401 else ""
         return AuthError(
-            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; mend it, "
+            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; fix it, "
             f"or name another variable as api_key_env in [llm.{self.name}]"
         )
 

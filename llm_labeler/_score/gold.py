@@ -90,7 +90,7 @@ def _checked(rows: pl.DataFrame) -> pl.Series:
         row = int(bad.arg_true()[0])
         raise DataError(
             f"gold row {row + 1} has label {rows['label'][row]!r}; expected two texts and a number: "
-            "mend the row"
+            "fix the row"
         )
     return labels
 

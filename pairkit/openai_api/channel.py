@@ -158,5 +158,5 @@ def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ss
         return ssl.create_default_context(cafile=path)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"{source} names {path}, which holds no certificates that can be read ({error}); mend or unset it"
+            f"{source} names {path}, which holds no certificates that can be read ({error}); fix or unset it"
         ) from error

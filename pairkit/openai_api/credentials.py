@@ -76,7 +76,7 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
     for header, value in found.items():
         if not _can_be_sent(value) or not _can_be_sent(header) or " " in header:
             raise ConfigError(
-                f"the environment's header {header!r} for OpenAI can't be sent; mend or unset it"
+                f"the environment's header {header!r} for OpenAI can't be sent; fix or unset it"
             )
     return found
 

@@ -21,7 +21,7 @@ _READ = 1 << 20  # bytes of a body that are looked at
 _READ_MORE = 500  # characters of what a gateway quotes from its upstream
 _CODE = 64  # characters of a code that are kept
 
-# No waiting mends these: unpaid, locked or ended accounts, and limits of a day or more (GLM's are numbers).
+# No waiting helps here: unpaid, locked or ended accounts, limits of a day or more (GLM's are numbers).
 _EXHAUSTED = frozenset(
     (
         *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),

@@ -202,7 +202,7 @@ def test_a_finished_run_is_found_finished(lines: Path, tmp_path: Path) -> None:
     encode = Fake()
     done = run(lines, out, encode)
     assert (done.texts, done.dim, done.resumed, encode.calls) == (10, DIM, 10, [])
-    with pytest.raises(ConfigError, match=r"is there already, made by .* model\.weights \(w there, v now\)"):
+    with pytest.raises(ConfigError, match=r"already exists, made by .* model\.weights \(w there, v now\)"):
         run(lines, out, settings={"model": {"weights": "v"}})
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
 
@@ -244,7 +244,7 @@ def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: 
 def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.npy"
     out.write_text("precious")
-    with pytest.raises(ConfigError, match="is there already; give --fresh"):
+    with pytest.raises(ConfigError, match="already exists; give --fresh"):
         run(lines, out)
     # nor if what is to replace it can't be made
     with pytest.raises(DataError):
@@ -254,7 +254,7 @@ def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path:
     run(lines, out, fresh=True)
     assert np.load(out).shape == (10, DIM)
     out.write_text("another file of that name")
-    with pytest.raises(ConfigError, match="is there already; give --fresh"):
+    with pytest.raises(ConfigError, match="already exists; give --fresh"):
         run(lines, out)
 
 

@@ -40,7 +40,7 @@ def test_every_row_has_a_figure_for_each_task_and_their_mean(suite: str, table: 
 
 @pytest.mark.parametrize(("suite", "table"), TABLES, ids=lambda value: getattr(value, "source", value))
 def test_every_row_is_as_it_was_compared_with_the_paper(suite: str, table: PublishedTable) -> None:
-    """Whoever changes a figure compares it with the paper, as the test below does, and mends the digest."""
+    """Whoever changes a figure compares it with the paper, as the test below does, and renews the digest."""
     told = json.dumps([suite, table.tasks, table.rows]).encode()
     assert hashlib.sha256(told).hexdigest()[:16] == COMPARED[table.source]
 

@@ -30,7 +30,7 @@ def test_bad_vocabularies_are_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"lacks \[UNK\], \[CLS\]"):
         load_tokenizer(file)
     file.write_text("\n".join([*ENTRIES, "cat"]))
-    with pytest.raises(DataError, match="1 entries stand there twice"):
+    with pytest.raises(DataError, match="1 entries are there twice"):
         load_tokenizer(file)
     file.write_bytes(b"\xff")
     with pytest.raises(DataError, match="not readable as a vocabulary"):

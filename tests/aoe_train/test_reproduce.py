@@ -341,7 +341,7 @@ def test_columns_stand_in_the_recipes_order_with_parts_behind_their_whole(recipe
 
 def test_seeds_and_settings_that_would_mix_rows_are_refused(recipe: Recipe) -> None:
     places = Places(Path("d"), Path("w"))
-    with pytest.raises(ConfigError, match="--seeds 0,0: a seed stands there twice"):
+    with pytest.raises(ConfigError, match="--seeds 0,0: a seed is given twice"):
         plan(recipe, "small", places, seeds=[0, 0])
     with pytest.raises(ConfigError, match="--set seed=3: rows and runs differ in it"):
         plan(recipe, "small", places, assignments=["seed=3"])

@@ -45,7 +45,7 @@ def test_a_dry_run_tells_each_run_and_trains_nothing(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name a recipe; `aoe reproduce --list` tells them"),
+        ((), "name a recipe; `aoe reproduce --list` lists them"),
         (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small or full"),
         (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
         (("nothing",), "nothing: no such recipe"),

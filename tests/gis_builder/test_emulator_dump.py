@@ -107,7 +107,7 @@ def test_bytes_that_are_not_utf8_are_an_error_with_row(tmp_path: Path) -> None:
 def test_a_cut_gzip_is_an_error_with_file(tmp_path: Path) -> None:
     path = tmp_path / "issues.raw.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(issue("a/b", 1)).encode() + b"\n")[:-12])
-    with pytest.raises(DataError, match=r"jsonl\.gz:1: not readable .*mend the file"):
+    with pytest.raises(DataError, match=r"jsonl\.gz:1: not readable .*fix the file"):
         load_trackers([tmp_path])
 
 

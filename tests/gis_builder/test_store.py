@@ -325,7 +325,7 @@ def test_full_disk(tmp_path: Path) -> None:
     script = _FILL.format(tests=str(Path(__file__).parent), path=str(path))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert str(path) in done.stdout
-    assert "run" in done.stdout or "mend" in done.stdout
+    assert "run" in done.stdout or "fix" in done.stdout
     with Store.open(path) as store:  # what was stored before is whole
         assert store.thread(IssueRef(REPO, 1)) is not None
 

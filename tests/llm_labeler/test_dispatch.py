@@ -281,7 +281,7 @@ def test_an_unwritable_store_ends_the_run(store: Store) -> None:
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script, latency_s=0.1)
-    with pytest.raises(ConfigError, match="mend its permissions"):
+    with pytest.raises(ConfigError, match="fix its permissions"):
         run(ask_in(store, provider, count=100))
     assert provider.asked.total() < 20
 

@@ -384,7 +384,7 @@ def test_unwritable_folder(tmp_path: Path) -> None:
 )
 def test_a_store_that_may_not_be_written(store: Store, write) -> None:
     store._connection.execute("PRAGMA query_only = ON")
-    with pytest.raises(ConfigError, match=r"can't be read or written .* mend its permissions"):
+    with pytest.raises(ConfigError, match=r"can't be read or written .* fix its permissions"):
         write(store)
 
 

@@ -59,7 +59,7 @@ def test_export_replaces_no_other_file(tmp_path: Path) -> None:
     (path,) = export_pairs(dataset, tmp_path, "csv")
     assert export_pairs(dataset, tmp_path, "csv") == [path]
     path.write_text("mine")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         export_pairs(dataset, tmp_path, "csv")
     assert path.read_text() == "mine"
 

@@ -141,7 +141,7 @@ def test_reasons_are_read_most_frequent_first_and_empty_stages_left_out(tmp_path
 @pytest.mark.parametrize("content", ["{", "[1]", "[" * 100_000], ids=range(3))
 def test_damaged_statistics_are_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "statistics.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"statistics\.json:.*mend the file"):
+    with pytest.raises(DataError, match=r"statistics\.json:.*fix the file"):
         drop_reasons(str(tmp_path))
 
 

@@ -176,7 +176,7 @@ def _start(target: str, name: str) -> Sources:
 
 
 def _unused(layers: int) -> set[str]:
-    """Saved for every layer, but layers above the first start from a memory that is there already."""
+    """Saved for every layer, but layers above the first start from a memory that already exists."""
     starts = [_start("", f"rannet/ran-{number}") for number in range(1, layers)]
     return {name for start in starts for names in start.values() for name in names}
 

@@ -65,7 +65,7 @@ def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
             f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token a line", path=file
         )
     if len(numbers) != len(entries):
-        raise DataError(f"{len(entries) - len(numbers)} entries stand there twice", path=file)
+        raise DataError(f"{len(entries) - len(numbers)} entries are there twice", path=file)
     tokenizer = Tokenizer(models.WordPiece(numbers, unk_token=_SPECIAL["unk_token"]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

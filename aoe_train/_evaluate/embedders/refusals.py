@@ -55,7 +55,5 @@ def explain_refusal(refused: Refused, where: str, key: Key | None, texts: list[s
 def explain_silence(missed: NoAnswer, where: str) -> RemoteError:
     """One of ours for an exchange that brought no answer."""
     if missed.reason == "connection":
-        return RemoteError(
-            f"{where}: can't be reached ({missed.detail}); start the server or mend --endpoint"
-        )
+        return RemoteError(f"{where}: can't be reached ({missed.detail}); start the server or fix --endpoint")
     return RemoteError(f"{where}: {missed.detail}; run the same command again")

@@ -67,7 +67,7 @@ class WordNet:
         if missing:
             raise ConfigError(
                 f"{folder}: no {missing[0]}; expected a WordNet database; `apt-get install wordnet-base` "
-                f"puts one into {DEBIAN}, another folder is told by the entry's `path` or by WORDNET_DIR"
+                f"puts one into {DEBIAN}; name another folder as the entry's `path` or in WORDNET_DIR"
             )
         self.folder = folder
         self._index = {pos: self._read_index(pos) for pos in _NAMES}
@@ -190,7 +190,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="latin-1")
     except OSError as error:
-        raise ConfigError(f"{path}: not readable ({error}); mend its permissions") from error
+        raise ConfigError(f"{path}: not readable ({error}); fix its permissions") from error
 
 
 def _damaged(path: Path, error: object) -> DataError:
