@@ -140,7 +140,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
 
 def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
     pretrain(settings(texts, bert, steps=1), quiet=True)
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         pretrain(settings(texts, bert, steps=1), quiet=True)
     assert pretrain(settings(texts, bert, steps=2, fresh=True), quiet=True)["steps"] == 2
 
