@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = (ROOT / "README.md", ROOT / "docs" / "start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md")))
+_DOCS = ROOT / "docs"
+RUN = (
+    *(ROOT / "README.md", _DOCS / "start.md", _DOCS / "howto" / "extend.md", _DOCS / "howto" / "python.md"),
+    *sorted((_DOCS / "tutorials").glob("*.md")),
+)
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 _TAB = re.compile(r'^=== "(.+)"$')

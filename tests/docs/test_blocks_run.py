@@ -15,7 +15,10 @@ import pytest
 from tests.docs.blocks import ROOT, RUN, to_run
 
 WORDNET = Path("/usr/share/wordnet")
-TRAINS = {("train.md", "sh"), ("train.md", "python"), ("README.md", "sh"), ("README.md", "python")}
+SLOW = {
+    *(("train.md", "sh"), ("train.md", "python"), ("README.md", "sh"), ("README.md", "python")),
+    ("extend.md", "python"),
+}
 
 
 def _cases() -> list[object]:
@@ -24,7 +27,7 @@ def _cases() -> list[object]:
             page,
             language,
             id=f"{page.stem}-{language}",
-            marks=[pytest.mark.slow] if (page.name, language) in TRAINS else [],
+            marks=[pytest.mark.slow] if (page.name, language) in SLOW else [],
         )
         for page in RUN
         for language in ("sh", "python")
