@@ -6,7 +6,9 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from command_pages import ROOT, command_page, scripts
 from mkdocs.config.defaults import MkDocsConfig
@@ -24,13 +26,13 @@ INCLUDED = {
     "benchmarks/README.md": "about/benchmarks.md",
     "CHANGELOG.md": "about/changes.md",
 }
-# The models of settings: console script, heading, and where the model is.
+# Settings by console script and heading: where the model is, and the table of its flags.
 SETTINGS = {
-    "gis": {"Build": "gis_builder._settings:BuildSettings"},
-    "label": {"Labelling": "llm_labeler._settings:LabelSettings"},
+    "gis": {"Build": ("gis_builder._settings:BuildSettings", "gis_builder._flags:FLAGS")},
+    "label": {"Labelling": ("llm_labeler._settings:LabelSettings", "llm_labeler._flags:FLAGS")},
     "aoe": {
-        "Training": "aoe_train._settings:TrainSettings",
-        "Pre-training a RAN": "aoe_train._pretrain_settings:PretrainSettings",
+        "Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN"),
+        "Pre-training a RAN": ("aoe_train._pretrain_settings:PretrainSettings", "aoe_train._flags:PRETRAIN"),
     },
 }
 
@@ -43,8 +45,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for script, package in scripts().items():
         files.append(File.generated(config, f"reference/{script}.md", content=command_page(script, package)))
         if script in SETTINGS:
-            roots = {heading: _model(place) for heading, place in SETTINGS[script].items()}
-            page = setting_page(script, package, roots)
+            roots = {heading: tuple(map(_at, places)) for heading, places in SETTINGS[script].items()}
+            page = setting_page(script, roots)
             files.append(File.generated(config, f"reference/{script}-settings.md", content=page))
     for package in dict.fromkeys((*scripts().values(), "pairkit")):
         content = python_page(package, import_module(package).__all__)
@@ -72,7 +74,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     `<!-- docstring: package.module -->` what the module says at its top, and a line
     `<!-- schema: package.module -->` the tables of a store.
     """
-    markdown = _TABLE.sub(lambda found: "\n".join(_tables(_model(found[1]))), markdown)
+    markdown = _TABLE.sub(lambda found: "\n".join(_tables(_at(found[1]))), markdown)
     markdown = _SCHEMA.sub(lambda found: _schema(import_module(found[1])), markdown)
     return _DOCSTRING.sub(lambda found: _after_title(import_module(found[1])), markdown)
 
@@ -93,9 +95,9 @@ def _tables(model: type[Settings]) -> Iterator[str]:
         yield from setting_table(section)
 
 
-def _model(place: str) -> type[Settings]:
+def _at(place: str) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name) if find_spec(module) else {}
 
 
 def _moved(text: str) -> str:

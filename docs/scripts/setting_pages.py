@@ -10,8 +10,6 @@ import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -53,13 +51,12 @@ class Section(NamedTuple):
     settings: list[Setting]
 
 
-def setting_page(script: str, package: str, roots: Mapping[str, type[Settings]]) -> str:
+def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[str, str]]]) -> str:
     """The page of one console script's settings, in Markdown.
 
     Args:
         script: Such as `gis`.
-        package: Whose table of flags is read.
-        roots: The models by the heading that they get.
+        roots: By heading, a model and the table of its flags: names of keyword arguments to dotted keys.
     """
     lines = [
         f"# Settings of `{script}`",
@@ -68,8 +65,8 @@ def setting_page(script: str, package: str, roots: Mapping[str, type[Settings]])
         "A flag beats `--set`, `--set` beats the file, and the file beats the default. An unknown key is an",
         "error.",
     ]
-    flags = flags_of(package)
-    for heading, model in roots.items():
+    for heading, (model, table) in roots.items():
+        flags = {key: "--" + name.replace("_", "-") for name, key in table.items()}
         lines += ["", f"## {heading}"]
         for section in sections(model, flags):
             title = f"`[{section.prefix}]`" if section.prefix else "Top level"
@@ -83,14 +80,6 @@ def setting_table(section: Section) -> Iterator[str]:
     for setting in section.settings:
         meaning = _cell(setting.meaning + (f" Flag: `{setting.flag}`." if setting.flag else ""))
         yield f"| `{setting.key}` | {_cell(setting.type)} | {_cell(setting.default)} | {meaning} |"
-
-
-def flags_of(package: str) -> dict[str, str]:
-    """The flag of each dotted key, by the table that the package merges with."""
-    if find_spec(f"{package}._flags") is None:
-        return {}
-    table: Mapping[str, str] = import_module(f"{package}._flags").FLAGS
-    return {key: "--" + name.replace("_", "-") for name, key in table.items()}
 
 
 def sections(model: type[Settings], flags: Mapping[str, str], prefix: str = "") -> Iterator[Section]:
