@@ -25,9 +25,9 @@ from llm_labeler._settings import BudgetSettings
 from pairkit.errors import ConfigError
 
 PROMISE = (
-    "A limit holds as long as servers count no more than this bound. One that counts more has its bounds "
-    "raised for the rest of this run of the command, and calls under way hold at most a quarter of what is "
-    "left."
+    "the bound by which limits are kept. A server that counts more has its\n"
+    "bounds raised for the rest of the run; calls under way hold at most a quarter\n"
+    "of what is left."
 )
 _PICO = 10**12
 _SHARE = 4  # calls in flight hold at most so much of what is left: a quarter
@@ -49,7 +49,7 @@ def picodollars(cost: float) -> int:
 def money(cost: float | None) -> str:
     """US dollars for people; an unknown price is said to be one."""
     if cost is None:
-        return "unknown cost"
+        return "unknown"
     return "$0" if not cost else f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
 
 

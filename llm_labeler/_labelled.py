@@ -134,7 +134,8 @@ class Labelled:
     def _caption(self) -> str:
         return (
             f"{self.spent.requests:,} calls ({self.asked.cached:,} answered before), {self.spent.tokens:,}"
-            f" tokens, {money(self.spent.cost)}; {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
+            f" tokens, cost {money(self.spent.cost)};"
+            f" {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
         )
 
     def _count(self, polarity: str) -> int:

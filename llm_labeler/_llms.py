@@ -36,6 +36,9 @@ class Llm:
     price_out: float | None
 
 
+_SHORT = {"openai_compatible": "server"}  # another name for it
+
+
 class Llms(tuple[Llm, ...]):
     """LLMs in order of their names; shows itself as a table."""
 
@@ -44,16 +47,17 @@ class Llms(tuple[Llm, ...]):
     def table(self) -> ResultTable:
         """One LLM a row."""
         left = ("kind", "model", "server", "key")
-        caption = f"$ per million tokens; prices that no configuration states are of {AS_OF}"
-        found = ResultTable("name", *left, "$ in", "$ out", caption=caption, left=left)
+        caption = f"$ per million tokens (?: unknown); prices that no configuration states are of {AS_OF}"
+        found = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
         for one in self:
             key = (
                 "none"
                 if one.key_variable is None
                 else one.key_variable + ("" if one.has_key else " (not set)")
             )
-            prices = ("unknown" if price is None else f"{price:g}" for price in (one.price_in, one.price_out))
-            found.add_row(one.name, one.kind, one.model, one.base_url or "-", key, *prices)
+            prices = ["?" if price is None else f"{price:g}" for price in (one.price_in, one.price_out)]
+            kind = _SHORT.get(one.kind, one.kind)
+            found.add_row(one.name, kind, one.model, one.base_url or "-", key, " / ".join(prices))
         return found
 
     def __repr__(self) -> str:

@@ -65,7 +65,7 @@ class Plan:
         found = ResultTable(
             *("LLM", "missing", "tokens", "at most", "cost", "at most", "text"),
             title=f"{self.texts:,} sentences",
-            caption=f"at most: the bound. {PROMISE}",
+            caption=f"at most: {PROMISE}",
             left=("text",),
         )
         for one in self.estimates:

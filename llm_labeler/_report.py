@@ -16,7 +16,7 @@ from llm_labeler._workplace import CANDIDATES_FILE, STORE_FILE, read_private, re
 from pairkit.card import table
 from pairkit.result_table import Cell, ResultTable
 
-_HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "kept share", "calls", "tokens", "cost")
+_HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
 
 @dataclass(slots=True)
@@ -164,6 +164,6 @@ def report(work: Path) -> Report:
 
 
 def _line(name: str, one: Yield) -> tuple[Cell, ...]:
-    share = f"{one.kept / one.proposals if one.proposals else 0.0:.1%}"
-    counts = (one.answers, one.proposals, one.kept, one.pairs, share, one.spent.requests, one.spent.tokens)
-    return (name, *counts, money(one.spent.cost))
+    kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
+    spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
+    return (name, one.answers, one.proposals, kept, one.pairs, *spent)

@@ -20,7 +20,8 @@ UNBOUNDED = 1 << 16  # columns of a place that has no edge
 _LOOK = Box(
     "    \n    \n ── \n    \n ── \n    \n    \n    \n"
 )  # a line below the headings, and for `add_rule`
-_GAP = 2  # columns between two columns
+_PAD = 1  # on either side of a cell
+_GAP = 2 * _PAD + 1  # columns between two columns: their padding, and the line between them
 _NARROWEST = 16  # what a column of words may be folded to
 
 
@@ -91,7 +92,7 @@ class ResultTable:
         return min(widest, _NARROWEST) if place in self._left else widest
 
     def _block(self, columns: Sequence[int]) -> Table:
-        table = Table(box=_LOOK, show_edge=False, pad_edge=False, padding=(0, _GAP // 2))
+        table = Table(box=_LOOK, show_edge=False, pad_edge=False, padding=(0, _PAD))
         for place in columns:
             is_words = place in self._left
             table.add_column(

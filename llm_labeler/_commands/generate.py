@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.terminal import examples, next_step, print_json
+from pairkit.terminal import examples, next_step, print_json, say
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def generate(
             print_json(plan.to_dict())
         else:
             stdout.print(plan.table())
-        next_step("ask them", "the same command without --dry-run", quiet=quiet)
+        say("next: the same command without --dry-run asks them", quiet=quiet)
         return
     labelled = llm_labeler.generate(
         source,
@@ -139,6 +139,7 @@ def _show(labelled: Labelled, *, as_json: bool, quiet: bool) -> None:
     else:
         if (judges := labelled.judges_table()) is not None:
             stdout.print(judges)
+            stdout.print()
         stdout.print(labelled.table())
     next_step("see why rows were dropped", ("label", "report", "--work", labelled.work), quiet=quiet)
     train = ("aoe", "train", "--data", labelled.out, "--backbone", "minilm", "--out", "model")

@@ -97,7 +97,9 @@ def report(
     if json:
         print_json(found.to_dict())
     elif out is None:
-        for table in found.tables():
+        for number, table in enumerate(found.tables()):
+            if number:
+                stdout.print()
             stdout.print(table)
     next_step("look at one sentence", ("label", "show", "row:1", "--work", work), quiet=quiet)
 

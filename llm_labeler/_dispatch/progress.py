@@ -52,4 +52,4 @@ class Meter:
     def _note(self) -> str:
         counts = {"under way": self.in_flight, "failed": self.failed, "repeated": self.retried}
         told = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return ", ".join((f"{self.spent.tokens:,} tokens", money(self.spent.cost), *told))
+        return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *told))

@@ -11,7 +11,7 @@ from llm_labeler._records import Polarity
 from llm_labeler._score.gold import Finding
 from pairkit.result_table import ResultTable
 
-_HEADER = ("by", "name", "polarity", "n", "precision", "95 %", "recall", "F1", "kept", "kappa", "spearman")
+_HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spearman")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class ScoreRow:
 
     def cells(self) -> tuple[str, ...]:
         """The row for people, see `ScoreReport.table`."""
-        interval = "-" if self.interval is None else "{:.3f}-{:.3f}".format(*self.interval)
+        interval = "-" if self.interval is None else "{:.2f}-{:.2f}".format(*self.interval)
+        figures = (self.recall, self.f1, self.kappa)
         return (
-            *(self.by, self.name, self.polarity, str(self.n), _figure(self.precision), interval),
-            *(_figure(self.recall), _figure(self.f1), f"{self.kept}/{self.candidates}"),
-            *(_figure(self.kappa), _figure(self.spearman)),
+            *(f"{self.name}, {self.polarity}", f"{self.n:,}", _figure(self.precision), interval),
+            *(*map(_figure, figures), f"{self.kept:,}/{self.candidates:,}", _figure(self.spearman)),
         )
 
 
@@ -85,17 +85,14 @@ class ScoreReport:
     skipped: Mapping[str, str]
     judges: Judges | None
 
-    def lines(self) -> list[tuple[str, ...]]:
-        """A heading and the rows as words; `-` stands for an undefined figure."""
-        lines = [_HEADER, *(row.cells() for row in self.rows)]
-        return lines if self.graded else [line[:-1] for line in lines]
-
     def table(self) -> ResultTable:
-        """The rows, and what to know of them."""
-        heading, *rows = self.lines()
-        found = ResultTable(*heading, caption="\n".join(self.remarks()), left=heading[:3])
-        for row in rows:
-            found.add_row(*row)
+        """The rows, LLMs before strategies; `-` stands for an undefined figure."""
+        headings = _HEADER if self.graded else _HEADER[:-1]
+        found = ResultTable(*headings, caption="\n".join(self.remarks()))
+        for place, row in enumerate(self.rows):
+            if place and row.by != self.rows[place - 1].by:
+                found.add_rule()
+            found.add_row(*row.cells()[: len(headings)])
         return found
 
     def remarks(self) -> list[str]:

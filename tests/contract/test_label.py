@@ -277,7 +277,7 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     score = run_label("score", "--work", work, "--gold", str(gold), "--json").result
     assert score["found"] == 20
     table = run_label("score", "--work", work, "--gold", str(gold))
-    assert "strategy" in table.out
+    assert "union, positive" in table.out
     assert "kappa" in table.out
 
 
@@ -299,7 +299,7 @@ def test_dry_run_asks_nobody(tmp_path: Path) -> None:
 
 
 def test_what_each_command_says_of_itself() -> None:
-    for command in ("generate", "parse", "score", "show", "report", "llms"):
+    for command in ("generate", "parse", "score", "show", "report", "llms", "emulate"):
         done = run_label(command, "--help")
         assert done.code == 0
         assert f"label {command}" in done.out

@@ -147,7 +147,7 @@ def test_an_unknown_price_is_said(store: Store) -> None:
     provider = Scripted(prices=Prices(None, 1.0))
     outcome = run(ask_in(store, provider, count=3, progress=seen.append))
     assert outcome.spent.cost is None
-    assert "unknown cost" in seen[-1].note
+    assert "cost unknown" in seen[-1].note
     with pytest.raises(ConfigError, match="price is unknown"):
         run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
 
@@ -314,7 +314,7 @@ def test_progress_is_told_now_and_then_and_at_the_end(store: Store) -> None:
     assert 5 < len(seen) < 15  # 100 rounds of 10 ms
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert any("under way" in p.note for p in seen)
-    assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, $0.0480", ended=True)
+    assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
     assert (seen[-1].total, seen[-1].done) == (None, 401)
 

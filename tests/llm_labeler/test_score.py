@@ -91,11 +91,10 @@ def test_strategies_by_hand(report: ScoreReport) -> None:
 def test_intervals_and_table(report: ScoreReport) -> None:
     union = rows(report)["union", "positive"]
     assert union.interval == pytest.approx((0.2077, 0.9385), abs=1e-4)
-    head, *lines = report.lines()
-    assert len(lines) == len(report.rows)
-    assert all(len(line) == len(head) for line in lines)
-    assert "spearman" not in head
-    assert ("strategy", "union", "positive", "3", "0.667", "0.208-0.939") in [line[:6] for line in lines]
+    table = report.table()
+    assert len(table.rows) == len(report.rows)
+    assert "spearman" not in table.headings
+    assert ("union, positive", "3", "0.667", "0.21-0.94") in [row[:4] for row in table.rows]
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
@@ -161,7 +160,7 @@ def test_graded_labels() -> None:
     )
     weighted = rows(found)["weighted", "positive"]
     assert weighted.spearman is not None
-    assert found.lines()[0][-1] == "spearman"
+    assert found.table().headings[-1] == "spearman"
     assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
 
 
