@@ -14,8 +14,10 @@ from llm_labeler._parse.source import Source, size_of, tidy
 from llm_labeler._records import Item
 
 _ENDED = (".", "!", "?", "。", ".”", '."', "”", '"', "」", "…", ":", ")")
+# A run of stops is looked at from its first alone: from each, a long one would take its length squared.
 _STOP = re.compile(
-    r"[.!?]+[\"”’')\]]*\s+(?=[\"“‘'(]?[^\Wa-z\d_])|[。!?]+[”」』\"]*\s*(?=[^\sA-Za-z。!?”」』\"])"
+    r"(?<![.!?])[.!?]++[\"”’')\]]*+\s++(?=[\"“‘'(]?[^\Wa-z\d_])"
+    r"|(?<![。!?])[。!?]++[”」』\"]*+\s*+(?=[^\sA-Za-z。!?”」』\"])"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref"

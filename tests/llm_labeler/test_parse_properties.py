@@ -283,6 +283,10 @@ ADVERSARIES = {
     "salad": "the the , , " * (LONG // 12),
     "two scripts": "| a | 中 |\n" * (LONG // 10),
     "ligatures": "ﷺ1. " * (LONG // 4),
+    "a run of stops": "Same " + "?" * LONG,
+    "stops of two scripts": "Same " + "?。" * (LONG // 2),
+    "stops and quotes": "Same " + '?"' * (LONG // 2),
+    "a stop and quotes": "Same ?" + '"' * LONG,
 }
 
 
