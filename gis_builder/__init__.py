@@ -1,3 +1,56 @@
-"""GitHub issues to a leak-free dataset of duplicate pairs (GIS; Li & Li, ACL 2024, sections 4 and B)."""
+"""GitHub issues to a leak-free dataset of duplicate pairs (GIS; Li & Li, ACL 2024, sections 4 and B).
 
-__all__: list[str] = []
+A tracker that was saved to disk needs neither token nor network:
+
+>>> import gis_builder
+>>> crawled = gis_builder.import_tracker("tracker", work="gis.work", progress=False)
+>>> gis_builder.detect("gis.work", progress=False).duplicates
+23
+>>> why = gis_builder.explain("gis.work", "quarryhq/quarry#58")
+>>> why.outcome, why.targets
+('duplicate', ('quarryhq/quarry#41',))
+>>> built = gis_builder.pair("gis.work", out="gis", progress=False)
+>>> built.positives == sum((rows["label"] == 1).sum() for rows in built.pairs.splits.values())
+True
+
+`build` does all of it for repositories on GitHub, with a token from the environment; `plan` says before what
+that will cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pairkit.face import lazy_names
+
+if TYPE_CHECKING:
+    from gis_builder._face import build as build
+    from gis_builder._face import crawl as crawl
+    from gis_builder._face import demo as demo
+    from gis_builder._face import detect as detect
+    from gis_builder._face import emulate as emulate
+    from gis_builder._face import explain as explain
+    from gis_builder._face import import_tracker as import_tracker
+    from gis_builder._face import pair as pair
+    from gis_builder._face import plan as plan
+    from gis_builder._face import status as status
+    from gis_builder._plan import Plan as Plan
+    from gis_builder._results import Built as Built
+    from gis_builder._results import Crawled as Crawled
+    from gis_builder._results import Detected as Detected
+    from gis_builder._results import Explanation as Explanation
+    from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
+    from gis_builder._status import Status as Status
+
+_FUNCTIONS = (
+    *("build", "crawl", "demo", "detect", "emulate", "explain", "import_tracker", "pair", "plan", "status"),
+)
+_PLACES = {
+    **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
+    **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation"), "gis_builder._results"),
+    "IncompleteCrawlError": "gis_builder._results",
+    "Plan": "gis_builder._plan",
+    "Status": "gis_builder._status",
+}
+__all__ = list(_PLACES)
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -18,6 +18,7 @@ from gis_builder._pairs.negatives import make_negatives
 from gis_builder._pairs.positives import make_positives
 from gis_builder._pairs.similar import tie_similar
 from gis_builder._pairs.text import render_issues
+from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
 from gis_builder._settings import BuildSettings
 from gis_builder._split import split_issues
@@ -36,6 +37,7 @@ def assemble(
     settings: BuildSettings,
     crawled: Mapping[str, Any],
     out: Path,
+    show: RunDisplay = SILENT,
 ) -> dict[str, Any]:
     """Make the dataset of these repositories and write it to `out`.
 
@@ -54,7 +56,8 @@ def assemble(
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     wanted = members | _pool(store, rows, duplicates, settings)
-    texts = render_issues(_issues(store, wanted), clusters, settings.text)
+    issues = show.counted("rendering texts", _issues(store, wanted), len(wanted))
+    texts = render_issues(issues, clusters, settings.text)
     positives = make_positives(clusters, texts, _grounds(duplicates), settings.pair, seed)
 
     ties = tie_similar(texts.usable, settings.pair.similar_at)
@@ -68,7 +71,7 @@ def assemble(
         splits.group,
         clusters,
         texts.usable,
-        _links(store, texts.usable),
+        _links(store, texts.usable, show),
         settings.pair,
         seed,
     )
@@ -145,11 +148,12 @@ def _grounds(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], G
     return found
 
 
-def _links(store: Store, usable: Mapping[IssueRef, object]) -> set[Link]:
+def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
     """Pairs of usable issues of which one mentions the other anywhere in its thread."""
     links: set[Link] = set()
     for repo in sorted({ref.repo for ref in usable}):
-        for stored in store.stored_threads(repo, only_complete=False):
+        threads = store.stored_threads(repo, only_complete=False)
+        for stored in show.counted(f"{repo}: mentions", threads, store.count_threads(repo)):
             ref = IssueRef(repo, stored.number)
             if ref in usable:
                 links.update(frozenset((ref, other)) for other in _mentions(stored.read()) if other in usable)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,13 +14,14 @@ from msgspec.json import Decoder
 from gis_builder._detect import might_matter
 from gis_builder._detection import Detector
 from gis_builder._github import GitHub
+from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import IssueRef, Outcome
 from gis_builder._settings import BuildSettings
 from gis_builder._sources.archive import archive_files, read_candidates
 from gis_builder._sources.dump import import_dump
-from gis_builder._store import RepoOutcome, RepoRow, Store
+from gis_builder._store import RepoRow, Store
 from gis_builder._verdicts import Kept
-from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.errors import ConfigError, DataError
 
 _RECORD = "crawl"
 _DECODER = Decoder(dict[str, Any])
@@ -38,7 +38,13 @@ _CONTENT_SETTINGS = {
 }
 
 
-def crawl(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[RepoRow]:
+def crawl(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay = SILENT,
+) -> list[RepoRow]:
     """Fetch all that a dataset of these repositories needs; called again, it goes on.
 
     Returns:
@@ -50,11 +56,17 @@ def crawl(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSet
         RemoteError: the server or the token failed for good.
     """
     names = _fetch_threads(github, store, repos, settings)
-    _complete(github, store, names, settings)
+    _complete(github, store, names, settings, show)
     return outcomes(store, repos)
 
 
-def update(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[RepoRow]:
+def update(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay = SILENT,
+) -> list[RepoRow]:
     """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
     strategy = stored_record(store).get("strategy")
     if strategy in _GIVEN:
@@ -65,7 +77,7 @@ def update(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSe
         settings = settings.model_copy(update={"crawl": begun})
         names = _fetch_threads(github, store, repos, settings)
     github.update(names)
-    _complete(github, store, names, settings)
+    _complete(github, store, names, settings, show)
     return outcomes(store, repos)
 
 
@@ -75,7 +87,7 @@ def crawl_archive(
     repos: Sequence[str],
     hours: Sequence[Path],
     settings: BuildSettings,
-    say: Callable[[str], None],
+    show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
     """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`.
 
@@ -89,13 +101,13 @@ def crawl_archive(
     store.set_meta(_RECORD, json.dumps(record))
     scan = read_candidates(archive_files(hours), names, might_matter)
     for words in scan.warnings:
-        say(words)
+        show.say(words)
     refs = [
         IssueRef(repo, number) for repo, numbers in sorted(scan.numbers.items()) for number in sorted(numbers)
     ]
-    say(f"{len(refs):,} candidates in {scan.events:,} events of {scan.files:,} files")
+    show.say(f"{len(refs):,} candidates in {scan.events:,} events of {scan.files:,} files")
     github.fetch(refs, with_thread=True)
-    _complete(github, store, names, settings)
+    _complete(github, store, names, settings, show)
     return outcomes(store, repos)
 
 
@@ -128,18 +140,6 @@ def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
     """The stored outcome of each repository, in the order asked for; those never looked up are left out."""
     rows = {row.name.lower(): row for row in store.repos()}
     return [rows[name.lower()] for name in repos if name.lower() in rows]
-
-
-def failures(rows: Sequence[RepoRow]) -> RemoteError | None:
-    """The error that says which repositories failed and may succeed when the command is run again."""
-    failed = [row for row in rows if row.outcome is RepoOutcome.FAILED]
-    if not failed:
-        return None
-    first = failed[0]
-    return RemoteError(
-        f"{len(failed)} of {len(rows)} repositories failed, the first {first.name} ({first.detail}); what "
-        "was fetched is kept: run the same command again to go on"
-    )
 
 
 def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[str]:
@@ -179,17 +179,19 @@ def _crawlable(rows: Sequence[RepoRow]) -> list[str]:
     raise DataError(f"no repository can be crawled ({reasons}); check the names and what the token may read")
 
 
-def _complete(github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings) -> None:
+def _complete(
+    github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings, show: RunDisplay
+) -> None:
     """Fetch what the verdicts rest on, canonical issues first of all, and issues for negatives."""
     homes = sorted({store.full_name(name) for name in names})
-    positives = _fetch_targets(github, store, homes, settings)
+    positives = _fetch_targets(github, store, homes, settings, show)
     # After a sweep there is nothing more to draw from.
     drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
     github.pool({repo: pool_size(positives[repo], settings) for repo in drawn}, settings.seed)
 
 
 def _fetch_targets(
-    github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings
+    github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> Counter[str]:
     """Fetch what verdicts rest on until they ask for nothing new; returns the duplicates of each repository.
 
@@ -199,7 +201,7 @@ def _fetch_targets(
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()
-    judged: Iterable[Kept] = chain.from_iterable(map(detector.judge, homes))
+    judged: Iterable[Kept] = detector.judge_all(homes, show)
     while True:
         unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
         for kept in judged:

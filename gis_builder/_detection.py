@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from msgspec.json import Decoder
 
 from gis_builder._decoding import Node
 from gis_builder._detect import KindOf, Rules, decide, explain
+from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import IssueRef, Kind, Outcome, Thread, Verdict
 from gis_builder._settings import DetectSettings
 from gis_builder._store import RepoRow, Store, StoredThread, full_names
@@ -37,16 +39,17 @@ class _Basis(Node, frozen=True):
 _DECODER = Decoder(_Basis)
 
 
-def detect(store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings) -> int:
+def detect(
+    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
+) -> int:
     """Judge these repositories and write the verdicts; the store notes what they rest on.
 
     Returns:
         How many threads were judged anew; of the others the verdicts were kept.
     """
     detector = Detector(store, settings)
-    for repo in full_names(rows):
-        for _ in detector.judge(repo):
-            pass
+    for _ in detector.judge_all(full_names(rows), show):
+        pass
     write_verdicts(path, detector.keep())
     basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
     store.set_meta(_RECORD, json.dumps(basis))
@@ -122,6 +125,11 @@ class Detector:
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, basis, known.get(stored.number))
+
+    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[Kept]:
+        """The same for several repositories."""
+        total = sum(map(self._store.count_threads, repos))
+        return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[Kept]:
         """Judge some issues again, since more is known of what they rest on."""

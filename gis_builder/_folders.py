@@ -1,4 +1,4 @@
-"""The folders of a build: which it may replace, and which are its own to work in."""
+"""The folders of a build: which it may replace, which are its own to work in, and the sample tracker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pairkit.errors import ConfigError
 from pairkit.folders import held_folder, made_there
 
 STORE_FILE = "store.sqlite"
+_PACKAGE = Path(__file__).resolve().parent
+_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")
 
 
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
@@ -45,3 +47,15 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
         raise ConfigError(f"{work}: no such working folder; run the crawl first or choose another --work")
     with held_folder(work, "another gis process works in it; wait for it or choose another --work"):
         yield
+
+
+def sample_folder() -> Path:
+    """The sample tracker: beside the package in a source tree, inside it once installed.
+
+    Raises:
+        ConfigError: it was left out of this installation.
+    """
+    for place in _SAMPLES:
+        if place.is_dir():
+            return place
+    raise ConfigError("the sample tracker is not part of this installation; reinstall aoe-toolkit")

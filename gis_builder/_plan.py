@@ -11,18 +11,19 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from gis_builder._crawl import pool_size
 from gis_builder._github import CrawlSettings, GitHub
 from gis_builder._github.search import is_cheaper_swept, search_words
+from gis_builder._results import outcome_lines
 from gis_builder._settings import BuildSettings
 from gis_builder._store import RepoRow, Store, Usage
+from pairkit.notebook import escape
+from pairkit.terminal import table
+
+if TYPE_CHECKING:
+    from pairkit.result_table import ResultTable
 
 # Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
 _MEASURED_ON = "rust-lang/rust"
@@ -68,8 +69,8 @@ class RepoPlan:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
     """What a crawl will cost, by repository, and what it cost to find out."""
 
     strategy: str
@@ -110,8 +111,31 @@ class CrawlPlan:
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
+    def table(self) -> ResultTable:
+        """A row for each repository that can be crawled, and the sums."""
+        rows = table("repository", "issues", "points", "requests", "hours")
+        priced = [repo for repo in self.repos if repo.requests]
+        for repo in priced:
+            rows.add_row(repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}")
+        rows.add_rule()
+        issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
+        rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
+        return rows
 
-def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> CrawlPlan:
+    def notes(self) -> list[str]:
+        """The repositories that are odd or not there, and how sure the figures are; a line each."""
+        return [*outcome_lines(repo.row for repo in self.repos), _basis(self)]
+
+    def __repr__(self) -> str:
+        counts = [str(self.table())] if self.requests else []
+        return "\n".join([*counts, *self.notes()])
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(map(escape, self.notes()))
+        return f"{self.table()._repr_html_() if self.requests else ''}<p><small>{lines}</small></p>"
+
+
+def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
     """Look the repositories up and price a crawl of them. Nothing is kept.
 
     Args:
@@ -136,7 +160,7 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
         is_new = row.is_crawlable and row.full_name not in priced
         repos.append(price(row, settings) if is_new else RepoPlan(row))
         priced.add(row.full_name)
-    return CrawlPlan(settings.crawl.strategy, settings.api, tuple(repos), spent)
+    return Plan(settings.crawl.strategy, settings.api, tuple(repos), spent)
 
 
 def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
@@ -200,26 +224,7 @@ def _points(connections: int) -> int:
     return max(1, math.floor(connections / _POINT + 0.5))
 
 
-def plan_table(plan: CrawlPlan) -> RenderableType:
-    """The plan for a person, with what is odd about a repository and how sure the figures are."""
-    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    table.add_column("repository", "all", no_wrap=True)
-    table.add_column("outcome", no_wrap=True)
-    issues = sum({repo.row.full_name: repo.row.issue_count for repo in plan.repos}.values())
-    counts = (issues, plan.points, plan.requests)
-    for name, count in zip(("issues", "points", "requests"), counts, strict=True):
-        table.add_column(name, f"{count:,}", justify="right", no_wrap=True)
-    table.add_column("hours", f"{plan.hours:.2f}", justify="right", no_wrap=True)
-    for repo in plan.repos:
-        row = repo.row
-        numbers = (f"{row.issue_count:,}", f"{repo.points:,}", f"{repo.requests:,}", f"{repo.hours:.2f}")
-        words = row.outcome.value.replace("_", " ")
-        table.add_row(row.name, words, *(numbers if repo.requests else ("",) * 4))
-    notes = [Text(f"{repo.row.name}: {repo.row.detail}") for repo in plan.repos if repo.row.detail]
-    return Group(table, *notes, Text(_basis(plan)))
-
-
-def _basis(plan: CrawlPlan) -> str:
+def _basis(plan: Plan) -> str:
     spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
     if plan.api == "rest":
         rates = (

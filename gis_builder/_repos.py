@@ -1,8 +1,9 @@
-"""Which repositories: a file with one `owner/name` a line, or a comma list on the command line."""
+"""Which repositories: a file with one `owner/name` a line, a list, or a comma list on the command line."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pairkit.errors import ConfigError, DataError
@@ -13,20 +14,21 @@ _NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Z
 _ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
 
 
-def read_repos(source: str) -> list[str]:
+def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     """The repositories that `source` names, in order, each once.
 
     Args:
-        source: A path to a text file (`#` begins a comment), or `owner/name[,owner/name…]`. Web addresses of
-            repositories are understood as well.
+        source: A path to a text file (`#` begins a comment), `owner/name[,owner/name…]`, or a list of
+            `owner/name`. Web addresses of repositories are understood as well.
 
     Raises:
         ConfigError: `source` is neither a file nor a list of repositories.
         DataError: a line of the file is not a repository (names file and line), or the file names none.
     """
-    if _is_file(source):
+    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
         return _read_file(Path(source))
-    entries = [entry.strip() for entry in source.split(",") if entry.strip()]
+    listed = source.split(",") if isinstance(source, str) else list(source)
+    entries = [entry.strip() for entry in listed if entry.strip()]
     names = [_parse(entry) for entry in entries]
     if not names or None in names:
         wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)

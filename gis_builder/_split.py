@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gis_builder._config import SPLITS, SplitSettings
 from gis_builder._records import Cluster, DroppedPair, IssueRef, Pair
+from gis_builder._settings.pairs import SPLITS, SplitSettings
 from pairkit.errors import ConfigError
 from pairkit.groups import Groups
 from pairkit.keyed import keyed_hash, keyed_unit

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 from msgspec.json import Decoder
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from gis_builder._decoding import Malformed, decode
 from gis_builder._store import RepoRow, Store, Usage
 from pairkit.database import connect, database_errors
+from pairkit.notebook import escape
+from pairkit.terminal import table
 
-BUDGET = "budget"  # the key of the store's note on what the server said last of its limit
+if TYPE_CHECKING:
+    from pairkit.result_table import ResultTable
+
+RATE_LIMIT = "budget"  # the key of the store's note on what the server said last of its limit
+_COUNTED = ("issues", "threads", "left", "points", "requests")
 _POOL = "pool"  # a task that fixes a sample's order and is never done
 
 # One snapshot, by repository: a crawl may be writing meanwhile.
@@ -61,6 +63,11 @@ class RepoStatus:
         return "done" if self.done else "waiting"
 
     @property
+    def open_work(self) -> int:
+        """Threads, searches and lists that are still to be had."""
+        return self.wishes + self.top_ups + self.left.total()
+
+    @property
     def progress(self) -> float:
         """The share that is done, in [0, 1]; a guess while a search has not found all its candidates."""
         if self.stage in ("done", "updating"):
@@ -92,7 +99,7 @@ class RepoStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class RateLimit:
     """What the server said last of a token's limit."""
 
     limit: int
@@ -100,7 +107,7 @@ class Budget:
     reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, the server's clock
 
     @classmethod
-    def parse(cls, text: str | None) -> Budget | None:
+    def parse(cls, text: str | None) -> RateLimit | None:
         """Read the store's note; None where there is none, or none that can be read."""
         try:
             return decode((text or "").encode(), Decoder(cls))
@@ -108,20 +115,27 @@ class Budget:
             return None
 
     def words(self, now: float) -> str:
-        """The budget in a sentence."""
+        """The limit in a sentence."""
         if now >= self.reset:
             return f"{self.limit:,} points left: the hour of the last answer is over"
         at = time.strftime("%H:%M", time.localtime(self.reset))
         return f"{self.remaining:,} of {self.limit:,} points left until {at}"
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlStatus:
-    """How far a whole crawl is."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Status:
+    """How far a whole crawl is.
+
+    Attributes:
+        repos: Each repository that was asked for.
+        usage: What all of it cost, what no repository paid for included.
+        rate_limit: What the server said last of a token's limit.
+        warnings: Repository and words of what a person should know about how complete the crawl is.
+    """
 
     repos: tuple[RepoStatus, ...]
-    usage: Usage  # all of it, what no repository paid for included
-    budget: Budget | None
+    usage: Usage
+    rate_limit: RateLimit | None
     warnings: tuple[tuple[str, str], ...]
 
     @property
@@ -139,18 +153,65 @@ class CrawlStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """The status for scripts."""
-        budget = self.budget
+        limit = self.rate_limit
         return {
             "repositories": [repo.to_dict() for repo in self.repos],
-            **_totals(self.repos, self.usage),
-            "points_left": budget and budget.remaining,
-            "points_reset_at": budget and budget.reset,
+            **self.totals(),
+            "points_left": limit and limit.remaining,
+            "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
             "warnings": [{"repository": repo, "words": words} for repo, words in self.warnings],
         }
 
+    def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Sums over all repositories, or those of these names; each once however often it was asked for."""
+        asked = [repo for repo in self.repos if names is None or repo.row.name in names]
+        distinct = {repo.row.full_name: repo for repo in asked if repo.row.full_name}.values()
+        return {
+            "issues": sum(repo.issues for repo in distinct),
+            "threads": sum(repo.threads for repo in distinct),
+            "comments": sum(repo.comments for repo in distinct),
+            "points": self.usage.points,
+            "requests": self.usage.requests,
+            "seconds": round(self.usage.seconds, 3),
+        }
 
-def read_status(store: Store) -> CrawlStatus:
+    def table(self) -> ResultTable:
+        """A row for each repository, and the sums."""
+        rows = table("repository", "stage", *_COUNTED, left=("stage",))
+        for repo in self.repos:
+            figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
+            rows.add_row(repo.row.name, repo.stage, *figures)
+        totals = self.totals()
+        rows.add_rule()
+        rows.add_row("all", "", *(totals.get(name) if name != "left" else self.left for name in _COUNTED))
+        return rows
+
+    @property
+    def left(self) -> int:
+        """Threads, searches and lists that are still to be had."""
+        return sum(repo.open_work for repo in self.repos)
+
+    def notes(self) -> list[str]:
+        """What is odd about repositories, the time to go, the points left, the warnings; a line each."""
+        lines = [f"{repo.row.name}: {repo.row.detail}" for repo in self.repos if repo.row.detail]
+        lines.append(_time_words(self))
+        if self.rate_limit:
+            lines.append(self.rate_limit.words(time.time()))
+        if self.warnings:
+            lines.append(f"{len(self.warnings)} warnings:")
+            lines += [f"  {repo}: {words}" if repo else f"  {words}" for repo, words in self.warnings]
+        return lines
+
+    def __repr__(self) -> str:
+        return "\n".join([str(self.table()), *self.notes()])
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(map(escape, self.notes()))
+        return f"{self.table()._repr_html_()}<p><small>{lines}</small></p>"
+
+
+def read_status(store: Store) -> Status:
     """Read how far a crawl is; another process may be writing to the store.
 
     Raises:
@@ -182,66 +243,17 @@ def read_status(store: Store) -> CrawlStatus:
                 usage=usage.get(name, Usage()),
             )
         )
-    budget = Budget.parse(store.meta(BUDGET))
-    return CrawlStatus(tuple(repos), sum(usage.values(), Usage()), budget, tuple(store.warnings()))
+    limit = RateLimit.parse(store.meta(RATE_LIMIT))
+    return Status(tuple(repos), sum(usage.values(), Usage()), limit, tuple(store.warnings()))
 
 
-def crawl_summary(store: Store, rows: Sequence[RepoRow]) -> dict[str, Any]:
-    """What a crawl of these repositories brought and cost, as one object for scripts."""
-    status = read_status(store)
-    asked = {row.name for row in rows}
-    repos = [repo for repo in status.repos if repo.row.name in asked]
-    outcomes = Counter(row.outcome.value for row in rows)
-    return {
-        "repositories": len(rows),
-        "outcomes": dict(sorted(outcomes.items())),
-        **_totals(repos, status.usage),
-        "warnings": len(status.warnings),
-    }
-
-
-def _totals(repos: Sequence[RepoStatus], usage: Usage) -> dict[str, Any]:
-    """Sums over repositories, each counted once however often it was asked for."""
-    distinct = {repo.row.full_name: repo for repo in repos if repo.row.full_name}.values()
-    return {
-        "issues": sum(repo.issues for repo in distinct),
-        "threads": sum(repo.threads for repo in distinct),
-        "comments": sum(repo.comments for repo in distinct),
-        "points": usage.points,
-        "requests": usage.requests,
-        "seconds": round(usage.seconds, 3),
-    }
-
-
-def status_table(status: CrawlStatus) -> RenderableType:
-    """The status for a person: a row for each repository, the totals, the budget, the warnings."""
-    totals = _totals(status.repos, status.usage)
-    table = Table(box=box.SIMPLE_HEAD, show_footer=True, padding=(0, 1, 0, 0))
-    table.add_column("repository", "all", no_wrap=True)
-    table.add_column("stage", no_wrap=True)
-    sums = {name: f"{totals[name]:,}" for name in ("issues", "threads", "points", "requests")}
-    for name in ("issues", "threads", "left", "points", "requests"):
-        table.add_column(name, sums.get(name, ""), justify="right", no_wrap=True)
-    for repo in status.repos:
-        table.add_row(repo.row.name, repo.stage, *(_figures(repo) if repo.row.is_crawlable else ()))
-    lines = [Text(f"{repo.row.name}: {repo.row.detail}") for repo in status.repos if repo.row.detail]
-    lines.append(Text(_time_words(status)))
-    if status.budget:
-        lines.append(Text(status.budget.words(time.time())))
-    if status.warnings:
-        lines.append(Text(f"{len(status.warnings)} warnings:"))
-        lines.extend(Text(f"  {repo}: {words}" if repo else f"  {words}") for repo, words in status.warnings)
-    return Group(table, *lines)
-
-
-def _figures(repo: RepoStatus) -> list[str]:
+def _figures(repo: RepoStatus) -> list[str | int]:
     """Issues stored of those expected; whole threads; threads, searches and lists still to be had; cost."""
-    left = repo.wishes + repo.top_ups + repo.left.total()
-    counts = (repo.threads, left, repo.usage.points, repo.usage.requests)
-    return [f"{repo.issues:,}/{repo.row.issue_count:,}", *(f"{count:,}" for count in counts)]
+    counts = (repo.threads, repo.open_work, repo.usage.points, repo.usage.requests)
+    return [f"{repo.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
-def _time_words(status: CrawlStatus) -> str:
+def _time_words(status: Status) -> str:
     spent = f"{status.usage.seconds:,.0f} s spent on requests and waits"
     if status.eta_s is None:
         return f"{spent}; too early to say how long it will take"

@@ -122,13 +122,22 @@ def verdict_rows(verdicts: Iterable[Verdict]) -> pl.DataFrame:
     return pl.DataFrame([_row(verdict) for verdict in verdicts], schema=_VERDICT, orient="row")
 
 
+def read_verdicts(path: Path) -> pl.DataFrame:
+    """Read all verdicts of a file that `write_verdicts` wrote.
+
+    Raises:
+        DataError: the file is absent or not one of ours.
+    """
+    return _read(path, list(_VERDICT))
+
+
 def read_duplicates(path: Path) -> list[Verdict]:
     """Read the verdicts `duplicate` of a file that `write_verdicts` wrote.
 
     Raises:
         DataError: the file is absent or not one of ours.
     """
-    found = _read(path, list(_VERDICT)).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
+    found = read_verdicts(path).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
     return [_verdict(row) for row in found.iter_rows(named=True)]
 
 

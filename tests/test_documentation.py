@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import shutil
 import types
 from collections.abc import Iterator
 from importlib import import_module
@@ -64,7 +65,7 @@ def test_examples_do_as_they_say(package: str, tmp_path: Path, monkeypatch: pyte
 
 
 def lay_out(home: Path, package: str) -> None:
-    """What examples may use: `pairs.tsv`, `sentences.txt`, and of `aoe_train` a small `model`."""
+    """What examples may use: `pairs.tsv`, `sentences.txt`, a small `model`, a saved `tracker`."""
     home.mkdir()
     rows = ["text1\ttext2\tlabel", *("\t".join(map(str, row)) for row in PAIRS)]
     (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
@@ -73,3 +74,6 @@ def lay_out(home: Path, package: str) -> None:
         from tests.aoe_train.tiny import save_bert
 
         save_bert(home / "model")
+    if package == "gis_builder":
+        sample = Path(__file__).parents[1] / "data" / "sample" / "quarryhq"
+        shutil.copytree(sample, home / "tracker" / "quarryhq")

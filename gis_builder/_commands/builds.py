@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import gis_builder
 from gis_builder._commands import options as o
-from gis_builder._commands.app import app, examples
-from gis_builder._commands.results import show_built, show_plan
+from gis_builder._commands.app import app, examples, show_plan
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json
+
+if TYPE_CHECKING:
+    from gis_builder import Built
 
 
 @app.command(
@@ -27,58 +30,59 @@ def build(
     out: o.Out = Path("gis-dataset"),
     work: o.Work = None,
     strategy: o.Strategy = None,
-    api: o.Api = None,
-    api_url: o.ApiUrl = None,
-    token_file: o.TokenFile = None,
     split: o.Split = None,
     relations: o.Relations = None,
     negatives: o.Negatives = None,
     match: o.Match = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
+    api: o.Api = None,
+    api_url: o.ApiUrl = None,
+    token_file: o.TokenFile = None,
     seed: o.Seed = None,
     config: o.Config = None,
     sets: o.Sets = None,
-    fresh: o.Fresh = False,
     dry_run: o.DryRun = False,
+    fresh: o.Fresh = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Crawl, detect duplicates, make pairs, split, write and audit a dataset. Run it again to go on."""
-    from gis_builder._build import build as build_dataset
-    from gis_builder._repos import read_repos
-    from gis_builder._session import Crawler
-    from pairkit.folders import work_beside
-
-    settings = o.merged_settings(
-        config,
-        sets,
-        seed,
-        strategy,
-        api,
-        api_url,
+    """Crawl, detect duplicates, make pairs, split, write and audit. Run it again to go on."""
+    if dry_run:
+        planned = gis_builder.plan(
+            repos,
+            strategy=strategy,
+            api=api,
+            api_url=api_url,
+            token_file=token_file,
+            config=config,
+            settings=sets,
+            progress=not quiet,
+        )
+        show_plan(planned, repos, as_json=json, quiet=quiet)
+        return
+    built = gis_builder.build(
+        repos,
+        out,
+        work=work,
+        strategy=strategy,
+        api=api,
+        api_url=api_url,
+        token_file=token_file,
         split=split,
         relations=relations,
         negatives=negatives,
         match=match,
         ratio=ratio,
-        all_pairs=all_within_cluster,
+        all_within_cluster=all_within_cluster,
+        seed=seed,
+        config=config,
+        settings=sets,
+        fresh=fresh,
+        progress=not quiet,
     )
-    names = read_repos(repos)
-    if dry_run:
-        show_plan(names, settings, token_file, json=json, quiet=quiet)
-        return
-    with Crawler(settings, token_file, quiet=quiet) as crawler:
-        built = build_dataset(
-            names,
-            out,
-            work or work_beside(out),
-            settings,
-            crawler.open,
-            crawler.say,
-            fresh=fresh,
-        )
-    show_built(built, as_json=json, quiet=quiet)
+    _show_built(built, as_json=json, quiet=quiet)
+    _tell_to_train(built, quiet=json or quiet)
 
 
 @app.command(
@@ -89,32 +93,26 @@ def detect(
     *,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", help="Show one thread's evidence and verdict: owner/name#number."),
+        typer.Option(metavar="ISSUE", help="Only show the evidence on one: owner/name#number."),
     ] = None,
     config: o.Config = None,
     sets: o.Sets = None,
     json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
-    """Decide for every fetched thread whether it was closed as a duplicate; writes WORK/verdicts.parquet."""
-    from gis_builder._detection import detect as detect_duplicates
-    from gis_builder._detection import explain_thread
-    from gis_builder._folders import STORE_FILE, working_folder
-    from gis_builder._store import Store
-    from gis_builder._summary import verdicts_table
-    from gis_builder._verdicts import FILE, count_verdicts
+    """Decide for every fetched thread whether it was closed as a duplicate.
 
-    settings = o.merged_settings(config, sets)
+    Writes WORK/verdicts.parquet. A thread is judged again only if it changed, or what its verdict rests on.
+    """
     if explain is not None:
-        with Store.open(work / STORE_FILE) as store:
-            stdout.print(explain_thread(store, explain, settings.detect)[1], markup=False)
+        stdout.print(gis_builder.explain(work, explain, config=config, settings=sets).text, markup=False)
         return
-    with working_folder(work, create=False), Store.open(work / STORE_FILE) as store:
-        detect_duplicates(store, work / FILE, store.repos(), settings.detect)
-    counts = count_verdicts(work / FILE)
+    detected = gis_builder.detect(work, config=config, settings=sets, progress=not quiet)
     if json:
-        print_json({"out": str(work / FILE), **counts})
-    else:
-        stdout.print(verdicts_table(counts))
+        print_json(detected.to_dict())
+        return
+    stdout.print(detected.table())
+    next_step("make a dataset of them", ["gis", "pair", "--work", work, "--out", "gis-dataset"], quiet=quiet)
 
 
 @app.command(
@@ -140,19 +138,23 @@ def pair(
     quiet: o.Quiet = False,
 ) -> None:
     """Make a dataset from a crawl and its verdicts without asking the server for anything."""
-    from gis_builder._build import pair as pair_dataset
-
-    settings = o.merged_settings(
-        *(config, sets, seed),
+    built = gis_builder.pair(
+        work,
+        out,
         split=split,
         relations=relations,
         negatives=negatives,
         match=match,
         ratio=ratio,
-        all_pairs=all_within_cluster,
+        all_within_cluster=all_within_cluster,
+        seed=seed,
+        config=config,
+        settings=sets,
+        fresh=fresh,
+        progress=not quiet,
     )
-    built = pair_dataset(out, work, settings, fresh=fresh)
-    show_built(built, as_json=json, quiet=quiet)
+    _show_built(built, as_json=json, quiet=quiet)
+    _tell_to_train(built, quiet=json or quiet)
 
 
 @app.command(epilog=examples("gis demo --out demo"))
@@ -163,7 +165,22 @@ def demo(
     quiet: o.Quiet = False,
 ) -> None:
     """Build a dataset of the sample tracker over HTTP from a local emulator: no token, no network."""
-    from gis_builder._demo import run_demo
+    built = gis_builder.demo(out, progress=not quiet)
+    _show_built(built, as_json=json, quiet=quiet)
+    if not json:
+        next_step("look at a pair", ["pairs", "show", out, "--label", "1"], quiet=quiet)
 
-    built = run_demo(out, quiet=quiet)
-    show_built(built, as_json=json, quiet=quiet)
+
+def _show_built(built: Built, *, as_json: bool, quiet: bool) -> None:
+    """With --json the one object on stdout; else the table of counts there. Notes go to stderr either way."""
+    for line in built.notes():
+        say(line, quiet=quiet)
+    if as_json:
+        print_json(built.to_dict())
+    else:
+        stdout.print(built.table())
+
+
+def _tell_to_train(built: Built, *, quiet: bool) -> None:
+    command = ["aoe", "train", "--data", str(built.out), "--backbone", "minilm", "--out", "model"]
+    next_step("train on it", command, quiet=quiet)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import gis_builder
 from gis_builder._commands import options as o
-from gis_builder._commands.app import app, examples
-from gis_builder._commands.results import show_crawled, show_plan
+from gis_builder._commands.app import app, examples, show_plan
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, say
+
+if TYPE_CHECKING:
+    from gis_builder import Crawled
 
 
 @app.command(
@@ -30,10 +33,17 @@ def plan(
     quiet: o.Quiet = False,
 ) -> None:
     """Price a crawl by repository: points, requests, hours a token. Costs a point for 25 repositories."""
-    from gis_builder._repos import read_repos
-
-    settings = o.merged_settings(config, sets, None, strategy, api, api_url)
-    show_plan(read_repos(repos), settings, token_file, json=json, quiet=quiet)
+    planned = gis_builder.plan(
+        repos,
+        strategy=strategy,
+        api=api,
+        api_url=api_url,
+        token_file=token_file,
+        config=config,
+        settings=sets,
+        progress=not quiet,
+    )
+    show_plan(planned, repos, as_json=json, quiet=quiet)
 
 
 @app.command(
@@ -50,7 +60,7 @@ def crawl(
     update: Annotated[bool, typer.Option("--update", help="Bring a finished crawl up to date.")] = False,
     archive: Annotated[
         list[Path] | None,
-        typer.Option("--archive", help="Hours of GH Archive that propose candidates; repeatable."),
+        typer.Option(metavar="FILE", help="An hour of GH Archive with candidates; repeatable."),
     ] = None,
     strategy: o.Strategy = None,
     api: o.Api = None,
@@ -63,28 +73,26 @@ def crawl(
     quiet: o.Quiet = False,
 ) -> None:
     """Only fetch, into WORK/store.sqlite. Run it again to go on."""
-    from gis_builder import _crawl as use_case
-    from gis_builder._folders import STORE_FILE, working_folder
-    from gis_builder._repos import read_repos
-    from gis_builder._session import Crawler
-    from gis_builder._store import Store
-
-    settings = o.merged_settings(config, sets, seed, strategy, api, api_url)
-    names = read_repos(repos)
-    with (
-        Crawler(settings, token_file, quiet=quiet) as crawler,
-        working_folder(work),
-        Store.open(work / STORE_FILE, create=True) as store,
-    ):
-        with crawler.open(store) as github:
-            if archive:
-                rows = use_case.crawl_archive(github, store, names, archive, settings, crawler.say)
-            else:
-                fetch = use_case.update if update else use_case.crawl
-                rows = fetch(github, store, names, settings)
-        show_crawled(store, rows, as_json=json, quiet=quiet)
-    if failed := use_case.failures(rows):
-        raise failed
+    try:
+        crawled = gis_builder.crawl(
+            repos,
+            work,
+            update=update,
+            archive=archive or (),
+            strategy=strategy,
+            api=api,
+            api_url=api_url,
+            token_file=token_file,
+            seed=seed,
+            config=config,
+            settings=sets,
+            progress=not quiet,
+        )
+    except gis_builder.IncompleteCrawlError as error:
+        _show_crawled(error.crawled, as_json=json, quiet=quiet)
+        raise
+    _show_crawled(crawled, as_json=json, quiet=quiet)
+    _tell_to_detect(work, quiet=quiet)
 
 
 @app.command(
@@ -114,25 +122,30 @@ def import_(
     Each may be gzipped. Files of lines may be larger than memory; a file of JSON may hold 512 MiB and is held
     as a whole, one at a time.
     """
-    from gis_builder._crawl import import_tracker
-    from gis_builder._folders import STORE_FILE, working_folder
-    from gis_builder._store import Store
-
-    with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
-        rows = import_tracker(store, dump, lambda words: say(words, quiet=quiet))
-        show_crawled(store, rows, as_json=json, quiet=quiet)
+    crawled = gis_builder.import_tracker(dump, work, progress=not quiet)
+    _show_crawled(crawled, as_json=json, quiet=quiet)
+    _tell_to_detect(work, quiet=quiet)
 
 
 @app.command(epilog=examples("gis status --work gis.work"))
 def status(work: o.WorkOnly, *, json: o.Json = False) -> None:
     """Show how far a crawl is: issues by repository, points used and left, time to go."""
-    from gis_builder._folders import STORE_FILE
-    from gis_builder._status import read_status, status_table
-    from gis_builder._store import Store
-
-    with Store.open(work / STORE_FILE) as store:
-        found = read_status(store)
+    found = gis_builder.status(work)
     if json:
         print_json(found.to_dict())
-    else:
-        stdout.print(status_table(found))
+        return
+    stdout.print(found.table())
+    for line in found.notes():
+        stdout.print(line, markup=False)
+
+
+def _show_crawled(crawled: Crawled, *, as_json: bool, quiet: bool) -> None:
+    """What became of each repository, and what it cost."""
+    for line in crawled.notes():
+        say(line, quiet=quiet)
+    if as_json:
+        print_json(crawled.to_dict())
+
+
+def _tell_to_detect(work: Path, *, quiet: bool) -> None:
+    next_step("find the duplicates", ["gis", "detect", "--work", work], quiet=quiet)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import gis_builder
 from gis_builder._commands.app import app, examples
 from pairkit.terminal import out as stdout
 
@@ -19,27 +20,28 @@ from pairkit.terminal import out as stdout
 def emulate(
     dump: Annotated[list[Path], typer.Argument(help="Folders with saved trackers; see gis import --help.")],
     *,
-    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", help="Port; 0 takes any free one.")] = 8000,
-    faults: Annotated[Path | None, typer.Option("--faults", help="TOML plan of what goes wrong.")] = None,
-    latency: Annotated[float, typer.Option("--latency", help="Seconds each answer takes at least.")] = 0.0,
-    replicate: Annotated[
-        int, typer.Option("--replicate", help="Serve each repository this many times, under further names.")
-    ] = 1,
-    points: Annotated[int, typer.Option("--points", help="Points a token has in a window.")] = 5000,
-    window: Annotated[float, typer.Option("--window", help="Seconds of a window.")] = 3600.0,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", "-p", metavar="N", help="Port; 0 takes any free one.")
+    ] = 8000,
+    faults: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML plan of what goes wrong.")] = None,
+    latency: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time that each answer takes at least.")
+    ] = 0.0,
+    replicate: Annotated[int, typer.Option(metavar="N", help="Serve each repository this often.")] = 1,
+    points: Annotated[int, typer.Option(metavar="N", help="Points a token has in a window.")] = 5000,
+    window: Annotated[float, typer.Option(metavar="SECONDS", help="Length of a window.")] = 3600.0,
 ) -> None:
     """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token will do but `bad`."""
-    from gis_builder._emulator import Options
-    from gis_builder._emulator import run as serve_forever
-
-    serve_forever(
-        dump,
+    with gis_builder.emulate(
+        list(dump),
         host=host,
         port=port,
         faults=faults,
-        latency_s=latency,
+        latency=latency,
         replicate=replicate,
-        options=Options(points=points, window_s=window),
-        announce=lambda server: stdout.print(f"a local GitHub at {server.url} (Ctrl-C ends it)"),
-    )
+        points=points,
+        window=window,
+    ) as server:
+        stdout.print(f"a local GitHub at {server.url} (Ctrl-C ends it)")
+        server.wait()

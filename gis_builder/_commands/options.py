@@ -1,118 +1,105 @@
-"""Flags that several commands of `gis` share, each defined once, and the settings that they make."""
+"""Flags that several commands of `gis` share, each defined once; `gis_builder._flags` has what they set."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from gis_builder._settings import BuildSettings
+_SERVER, _PAIRS, _RUN = "Server", "Pairs", "Run"
 
 Repos = Annotated[
-    str, typer.Option("--repos", "-r", help="A file with one owner/name a line, or owner/name,owner/name.")
+    str, typer.Option("--repos", "-r", metavar="FILE|NAMES", help="owner/name,owner/name, or a file of them.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="The dataset's folder.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The dataset's folder.")]
 Work = Annotated[
-    Path | None, typer.Option("--work", "-w", help="Folder of store and verdicts. [default: OUT.work]")
+    Path | None,
+    typer.Option("--work", "-w", metavar="DIR", help="The crawl's folder. [default: OUT.work]"),
 ]
-WorkOnly = Annotated[Path, typer.Option("--work", "-w", help="Folder of store and verdicts.")]
+WorkOnly = Annotated[Path, typer.Option("--work", "-w", metavar="DIR", help="The crawl's folder.")]
 Strategy = Annotated[
-    str | None, typer.Option(help="search: likely duplicates only [default]; sweep: every issue and comment.")
+    str | None,
+    typer.Option(metavar="NAME", help="search: likely duplicates [default]; sweep: every issue and comment."),
 ]
 Api = Annotated[
-    str | None, typer.Option("--api", help="graphql [default]; rest, for servers without GraphQL.")
+    str | None,
+    typer.Option(
+        "--api", metavar="NAME", help="graphql [default]; rest, for servers without.", rich_help_panel=_SERVER
+    ),
 ]
 ApiUrl = Annotated[
-    str | None, typer.Option("--api-url", help="The server's root. [default: https://api.github.com]")
+    str | None,
+    typer.Option(
+        metavar="URL", help="The server's root. [default: https://api.github.com]", rich_help_panel=_SERVER
+    ),
 ]
 TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", help="A file with one token a line, instead of GITHUB_TOKEN.")
+    Path | None,
+    typer.Option(metavar="FILE", help="One token a line, instead of GITHUB_TOKEN.", rich_help_panel=_SERVER),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Decides every random choice. [default: 42]")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="For every random choice. [default: 42]", rich_help_panel=_RUN),
+]
 Split = Annotated[
     str | None,
     typer.Option(
-        "--split", help="train,validation,test as shares or exact numbers of pairs. [default: the papers']"
+        metavar="A,B,C",
+        help="train, validation, test: shares, or numbers of pairs.",
+        rich_help_panel=_PAIRS,
     ),
 ]
 Relations = Annotated[
     str | None,
     typer.Option(
-        "--relations",
-        help="Pairs of which relations become positives: duplicate [default], same, reported, superseded, "
-        "tracked, part-of, with commas between them; or all.",
+        metavar="NAMES",
+        help="duplicate [default], same, reported, superseded, tracked, part-of; or all.",
+        rich_help_panel=_PAIRS,
     ),
 ]
 Negatives = Annotated[
-    str | None, typer.Option("--negatives", help="random, as in the papers [default]; hard (BM25); mixed.")
+    str | None,
+    typer.Option(metavar="NAME", help="random [default]; hard (BM25); mixed.", rich_help_panel=_PAIRS),
 ]
 Match = Annotated[
     str | None,
     typer.Option(
-        "--match",
-        help="What negatives share with positives: time, the gap between the issues' openings [default]; "
-        "template, headings besides; none, as in the papers.",
+        metavar="NAME",
+        help="Negatives are like positives in: time [default], template (headings too), none.",
+        rich_help_panel=_PAIRS,
     ),
 ]
 Ratio = Annotated[
-    float | None, typer.Option("--ratio", help="Negatives for each positive. [default: the papers' 0.96]")
+    float | None,
+    typer.Option(metavar="X", help="Negatives for each positive. [default: 0.96]", rich_help_panel=_PAIRS),
 ]
 AllPairs = Annotated[
     bool | None,
     typer.Option(
         "--all-within-cluster/--edges-only",
-        help="Every two issues of a cluster, or (duplicate, canonical) only.",
+        help="Every two issues of a cluster, or duplicate and canonical only.",
+        rich_help_panel=_PAIRS,
     ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="A TOML file with settings that differ from the defaults."),
+    typer.Option("--config", "-c", metavar="FILE", help="Settings in TOML.", rich_help_panel=_RUN),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="One setting, such as --set pair.negatives=hard; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One setting: pair.cluster_cap=10; repeatable.",
+        rich_help_panel=_RUN,
+    ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Replace a dataset made with other settings.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the crawl and stop.")]
-Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
-
-
-def merged_settings(
-    config: Path | None = None,
-    sets: list[str] | None = None,
-    seed: int | None = None,
-    strategy: str | None = None,
-    api: str | None = None,
-    api_url: str | None = None,
-    *,
-    split: str | None = None,
-    relations: str | None = None,
-    negatives: str | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_pairs: bool | None = None,
-) -> BuildSettings:
-    """Defaults < file < --set < flags; a flag that was not given is None.
-
-    Raises:
-        ConfigError: names the flag or key, what was found and what was expected.
-    """
-    from gis_builder._settings import BuildSettings
-    from pairkit.config import load_settings
-
-    flags: dict[str, Any] = {
-        "seed": seed,
-        "api": api,
-        "crawl.strategy": strategy,
-        "crawl.api_url": api_url,
-        "split.sizes": split,
-        "pair.relations": relations,
-        "pair.negatives": negatives,
-        "pair.match": match,
-        "pair.ratio": ratio,
-        "pair.all_within_cluster": all_pairs,
-    }
-    return load_settings(BuildSettings, file=config, assignments=sets or (), flags=flags)
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Replace a dataset of other settings.", rich_help_panel=_RUN)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the crawl and stop.", rich_help_panel=_RUN)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=_RUN)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Neither progress nor notes on stderr.", rich_help_panel=_RUN)
+]

@@ -13,8 +13,8 @@ NOT_PLANNED to who did not ask for duplicates; `OR` in a search is refused.
 """
 
 from gis_builder._emulator.faults import FaultPlan, Kind, Rule, read_plan
-from gis_builder._emulator.server import Server, run, serve
+from gis_builder._emulator.server import Server, serve
 from gis_builder._emulator.service import Options
 from gis_builder._emulator.stats import Stats
 
-__all__ = ["FaultPlan", "Kind", "Options", "Rule", "Server", "Stats", "read_plan", "run", "serve"]
+__all__ = ["FaultPlan", "Kind", "Options", "Rule", "Server", "Stats", "read_plan", "serve"]

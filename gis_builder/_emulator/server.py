@@ -55,7 +55,10 @@ class Server:
         return self._service.recorder.stats()
 
     def wait(self) -> None:
-        """Block until the server is closed from another thread."""
+        """Block until the server is closed from another thread, or by Ctrl-C."""
+        # The dump stays to the end: going over it in each collection would cost 0.3 s now and then.
+        gc.collect()
+        gc.freeze()
         self._thread.join()
 
     def close(self) -> None:
@@ -109,28 +112,6 @@ def serve(
     roots = [dump] if isinstance(dump, Path) else dump
     catalogue = Catalogue(load_trackers(roots), replicate=replicate)
     return Server(catalogue, (host, port), options or Options(), plan, latency_s)
-
-
-def run(
-    dump: Path | Sequence[Path], *, announce: Callable[[Server], None] | None = None, **settings: Any
-) -> None:
-    """Serve until interrupted.
-
-    Args:
-        dump: As for `serve`.
-        announce: Called once the server answers, to tell a person or a script where.
-        settings: The other arguments of `serve`.
-
-    Raises:
-        KeyboardInterrupt: on Ctrl-C, once the server is closed.
-    """
-    with serve(dump, **settings) as server:
-        # The dump stays to the end: going over it in each collection would cost 0.3 s now and then.
-        gc.collect()
-        gc.freeze()
-        if announce is not None:
-            announce(server)
-        server.wait()
 
 
 class _Http(ThreadingHTTPServer):

@@ -10,8 +10,8 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from gis_builder._github.answers import Answer
 from gis_builder._github.exchange import Exchange
-from gis_builder._github.settings import read_root
 from gis_builder._github.tokens import Token
+from gis_builder._settings.crawl import read_root
 from pairkit.errors import AuthError, ConfigError
 
 _TIMEOUT_S = 30.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gis_builder._github.client import Client, Reply, TooHeavy
-from gis_builder._github.query import Query
+from gis_builder._github.transport import Query
 from pairkit.errors import RemoteError
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from gis_builder._decoding import Malformed, stamp, stamp_or_none
 from gis_builder._github.answers import GraphQLError
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Reply
-from gis_builder._github.crawl import Crawl
 from gis_builder._github.fetch import part
 from gis_builder._github.nodes import RepositoryNode
 from gis_builder._github.parse import well_formed
+from gis_builder._github.tools import Crawl
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError
 

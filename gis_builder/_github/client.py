@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from gis_builder._github.answers import Answer, AnswerKind, Budget, GraphQLError
-from gis_builder._github.progress import Listener, Waiting, ignore
-from gis_builder._github.query import Query
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.events import Listener, Waiting, ignore
 from gis_builder._github.tokens import Token
-from gis_builder._github.transport import GraphQLTransport, Transport
+from gis_builder._github.transport import GraphQLTransport, Query, Transport
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
@@ -123,6 +122,11 @@ class Client:
         page.usage[repo] = self.take_usage()
         if self._budget:
             page.notes["budget"] = json.dumps(asdict(self._budget))
+
+    @property
+    def points_left(self) -> int | None:
+        """What the server said last is left for the token; None before it said so."""
+        return self._budget.remaining if self._budget else None
 
     @property
     def was_heard(self) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gis_builder._github.app import installation_secret
-from gis_builder._github.settings import read_root
 from gis_builder._github.tokens import Token
+from gis_builder._settings.crawl import read_root
 from pairkit.errors import ConfigError
 
 _HOW = (

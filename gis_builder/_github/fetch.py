@@ -10,10 +10,10 @@ from typing import TypeVar
 from gis_builder._github.answers import GraphQLError
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Reply
-from gis_builder._github.crawl import Crawl
 from gis_builder._github.nodes import Found, FoundPull, Item
 from gis_builder._github.parse import parse_issue, parse_pull, parse_thread, ref_of
-from gis_builder._github.query import Query
+from gis_builder._github.tools import Crawl
+from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
 from gis_builder._store import Absence, Page
 from pairkit.errors import BadReply, RemoteError

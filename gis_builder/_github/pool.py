@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from gis_builder._github.crawl import Crawl
 from gis_builder._github.fetch import Fetcher
+from gis_builder._github.tools import Crawl
 from gis_builder._records import IssueRef, Kind
 from gis_builder._store import Page, RepoRow, Store, Task
 

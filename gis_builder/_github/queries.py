@@ -14,9 +14,9 @@ from itertools import groupby
 from msgspec.json import Decoder
 
 from gis_builder._github.nodes import Found, Hits, ListingHome, Parts, RepositoryNode, TypeNode
-from gis_builder._github.query import Query
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import TopUp
 
 EVENT_TYPES = ("CLOSED_EVENT", "REOPENED_EVENT", "MARKED_AS_DUPLICATE_EVENT", "UNMARKED_AS_DUPLICATE_EVENT")

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gis_builder._github import rest_check, rest_fetch, rest_threads
+from gis_builder._github.events import Listener
 from gis_builder._github.pool import number_order
-from gis_builder._github.progress import Listener
 from gis_builder._github.rest_client import RestClient, RestCrawl
 from gis_builder._github.rest_lists import Lists, counts_kind
-from gis_builder._github.settings import CrawlSettings
 from gis_builder._github.tokens import Token
 from gis_builder._github.windows import epoch, iso
 from gis_builder._records import IssueRef, Kind
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store, Task, Usage
 
 _SWEEP, _UPDATE = "rest sweep", "rest update"

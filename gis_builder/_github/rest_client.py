@@ -9,14 +9,13 @@ from typing import TypeVar
 from msgspec.json import Decoder
 
 from gis_builder._github.client import Client
-from gis_builder._github.crawl import Tools
 from gis_builder._github.pages import LEAST_ITEMS, MOST_OF_THREAD, Pages
-from gis_builder._github.query import Query
 from gis_builder._github.rest_transport import REDIRECTS, RestReply, RestTransport
-from gis_builder._github.settings import CrawlSettings
 from gis_builder._github.tokens import Token
-from gis_builder._github.transport import Transport
+from gis_builder._github.tools import Tools
+from gis_builder._github.transport import Query, Transport
 from gis_builder._rest_records import CommentObject, EventObject, IssueObject, RepoObject
+from gis_builder._settings.crawl import CrawlSettings
 from pairkit.errors import BadReply
 
 _MOST_REDIRECTS = 5

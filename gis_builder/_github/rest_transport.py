@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 from gis_builder._decoding import Malformed, decode
 from gis_builder._github.answers import Answer, AnswerKind, bad_reply, classify
 from gis_builder._github.exchange import Exchange, Raw
-from gis_builder._github.query import Query
 from gis_builder._github.tokens import Token
+from gis_builder._github.transport import Query
 from pairkit.address import Address
 
 T = TypeVar("T")

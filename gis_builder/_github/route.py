@@ -13,15 +13,15 @@ from msgspec.json import Decoder
 from gis_builder._github import check, pool, search, sweep
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Client, Refused
-from gis_builder._github.crawl import Crawl
+from gis_builder._github.events import Listener
 from gis_builder._github.fetch import Fetcher
 from gis_builder._github.nodes import TypeNode
-from gis_builder._github.progress import Listener
 from gis_builder._github.queries import INTROSPECTION, Queries, Server
-from gis_builder._github.settings import CrawlSettings
 from gis_builder._github.tokens import Token
+from gis_builder._github.tools import Crawl
 from gis_builder._github.topup import top_up
 from gis_builder._records import IssueRef
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, RepoRow, Store, Usage
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import requests
 from requests.auth import AuthBase
 
-from gis_builder._github.settings import read_root
+from gis_builder._settings.crawl import read_root
 from pairkit.address import origin_of
 
 _SHORTEST_SECRET = 12

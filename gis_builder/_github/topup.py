@@ -8,7 +8,6 @@ from typing import Any
 
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Reply
-from gis_builder._github.crawl import Crawl
 from gis_builder._github.fetch import failure_of
 from gis_builder._github.nodes import Connection, Parts
 from gis_builder._github.pages import MOST_OF_THREAD, Pages
@@ -19,7 +18,8 @@ from gis_builder._github.parse import (
     parse_labels,
     well_formed,
 )
-from gis_builder._github.query import Query
+from gis_builder._github.tools import Crawl
+from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
 from gis_builder._store import Page, TopUp
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -13,11 +13,19 @@ from gis_builder._decoding import Malformed, decode
 from gis_builder._github.answers import Answer, AnswerKind, bad_reply, classify
 from gis_builder._github.exchange import Exchange
 from gis_builder._github.nodes import Rate
-from gis_builder._github.query import Query
 from gis_builder._github.tokens import Token
 from pairkit.address import Address
 
 _RATE = Decoder(Rate | None)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Generic[T]):
+    """A question to the server: what is sent, and the type of what comes back."""
+
+    text: str  # a GraphQL query, or a path below the root of a REST API
+    answer: Decoder[T]  # of what is under each alias of a GraphQL query, or of the body
 
 
 class Transport(Protocol):

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from gis_builder._records import DroppedPair, IssueRef, Pair
 from pairkit.keyed import keyed_hash
 
-RETRIEVED = 50  # texts considered for one hard negative
 _TRIED = 200  # partners tried for one random negative
 # How often the shares may be dealt anew, where the ratio asks for many negatives.
 MOST_ROUNDS = 24
 
 WhyNot = Callable[[IssueRef, IssueRef], str | None]
-Nearest = Callable[[IssueRef, int], Iterable[IssueRef]]
+Proposed = Callable[[IssueRef], Iterable[IssueRef]]
 
 
 class Drawer:
@@ -41,15 +40,15 @@ class Drawer:
         """Give every issue its share once more."""
         self._left.update(self._share)
 
-    def draw_hard(self, count: int, nearest: Nearest, *, anyone: bool) -> None:
-        """Pair issues with the texts most like theirs; `anyone` lets in issues whose share is used up."""
+    def draw_hard(self, count: int, proposed: Proposed, kind: str, *, anyone: bool) -> None:
+        """Pair issues with what is proposed for them; `anyone` lets in issues whose share is used up."""
         goal = len(self.pairs) + count
         for anchor in self.tickets("hard"):
             if len(self.pairs) >= goal:
                 return
             if self._left[anchor] > 0:
-                for other in nearest(anchor, RETRIEVED):
-                    if (anyone or self._left[other] > 0) and self.try_pair(anchor, other, "hard"):
+                for other in proposed(anchor):
+                    if (anyone or self._left[other] > 0) and self.try_pair(anchor, other, kind):
                         break
 
     def draw_random(self, count: int) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder._pairs.drawer import MOST_ROUNDS, RETRIEVED, Drawer, Nearest
+from gis_builder._pairs.drawer import MOST_ROUNDS, Drawer, Proposed
 from gis_builder._pairs.timeline import Timeline, WantedGaps, mismatch
 from gis_builder._records import IssueRef
 from pairkit.keyed import keyed_hash
@@ -46,7 +46,7 @@ class Matching:
         self._drawer, self._timeline, self._wanted = drawer, timeline, wanted
         self._resembles, self._seed = resembles, seed
 
-    def draw_hard(self, count: int, nearest: Nearest, *, anyone: bool) -> None:
+    def draw_hard(self, count: int, proposed: Proposed, kind: str, *, anyone: bool) -> None:
         """Pair up to `count` issues with the texts most like theirs that are a wanted gap away."""
         goal = len(self._drawer.pairs) + count
         for tolerance in _TOLERANCES:
@@ -54,16 +54,18 @@ class Matching:
                 if len(self._drawer.pairs) >= goal:
                     return
                 if self._drawer.is_free(anchor):
-                    self._pair_alike(anchor, nearest, tolerance, anyone=anyone)
+                    self._pair_alike(anchor, proposed, kind, tolerance, anyone=anyone)
 
-    def _pair_alike(self, anchor: IssueRef, nearest: Nearest, tolerance: float, *, anyone: bool) -> None:
-        for other in nearest(anchor, RETRIEVED):
+    def _pair_alike(
+        self, anchor: IssueRef, proposed: Proposed, kind: str, tolerance: float, *, anyone: bool
+    ) -> None:
+        for other in proposed(anchor):
             gap = self._timeline.gap(anchor, other)
             wanted = self._wanted.most_like(gap)
             if wanted is None:
                 return
             fits = mismatch(gap, wanted) <= tolerance and (anyone or self._drawer.is_free(other))
-            if fits and self._drawer.try_pair(anchor, other, "hard"):
+            if fits and self._drawer.try_pair(anchor, other, kind):
                 self._wanted.take(wanted)
                 return
 

@@ -7,19 +7,20 @@ come in where these don't suffice, or from the start with `partners = "any"`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gis_builder._config import PairSettings
 from gis_builder._pairs.drawer import Drawer
 from gis_builder._pairs.guard import Guard, Link, plain_title
 from gis_builder._pairs.matching import Matching
-from gis_builder._pairs.retrieval import Retriever
 from gis_builder._pairs.timeline import Timeline, WantedGaps, opening_times
 from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+from gis_builder._settings.pairs import PairSettings
+from gis_builder._strategies import Retriever, strategy_of
 
 _HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
 
@@ -123,7 +124,9 @@ class _Ground:
         self._settings = sources.settings
         self._refs = everyone if self._settings.partners == "any" else sorted(self._paired)
         self._place = {ref: place for place, ref in enumerate(self._refs)}
+        self._strategy = strategy_of(self._settings.negatives)
         self._retriever: Retriever | None = None
+        self._ranking: Callable[[int], Iterable[int]] | None = None
         self._headings_of: dict[IssueRef, frozenset[str]] = {}
         guard = Guard(
             cluster=sources.cluster,
@@ -142,9 +145,9 @@ class _Ground:
         before = len(self.drawer.pairs)
         goal = before + count
         anyone = self._settings.partners == "any"
-        hard = {"random": 0, "mixed": (count + 1) // 2, "hard": count}[self._settings.negatives]
+        hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.drawer.draw_hard(hard, self._nearest, anyone=anyone)
+            self.drawer.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
         else:
             self._draw_matched(count, hard, anyone=anyone)
         # Whatever is still missing comes at random.
@@ -153,7 +156,8 @@ class _Ground:
         if len(self.drawer.pairs) < goal:
             self._widen()
             self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
-        self._retriever = None  # an index is large; it is built again in the rare case that more is asked for
+        # An index is large; it is built again in the rare case that more is asked for.
+        self._retriever = self._ranking = None
         return len(self.drawer.pairs) - before
 
     def _draw_matched(self, count: int, hard: int, *, anyone: bool) -> None:
@@ -164,7 +168,7 @@ class _Ground:
         paired = everyone.only(self._paired.__contains__)
         of_paired = Matching(self.drawer, paired, wanted, resembles, self._sources.seed)
         of_everyone = Matching(self.drawer, everyone, wanted, resembles, self._sources.seed)
-        of_everyone.draw_hard(hard, self._nearest, anyone=anyone)
+        of_everyone.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
         if not anyone:
             of_paired.draw_random()
         if wanted:
@@ -190,18 +194,26 @@ class _Ground:
         if len(self._refs) < len(self._everyone):
             self._refs = self._everyone
             self._place = {ref: place for place, ref in enumerate(self._refs)}
-            self._retriever = None
+            self._retriever = self._ranking = None
 
     def _index(self) -> Retriever:
         if self._retriever is None:
-            self._retriever = Retriever([self._sources.texts[ref].text for ref in self._refs])
+            self._retriever = Retriever(self._texts())
         return self._retriever
+
+    def _texts(self) -> list[str]:
+        return [self._sources.texts[ref].text for ref in self._refs]
 
     def _share(self, one: IssueRef, other: IssueRef) -> float:
         return self._index().share(self._place[one], self._place[other])
 
-    def _nearest(self, ref: IssueRef, count: int) -> list[IssueRef]:
-        return [self._refs[place] for place in self._index().best(self._place[ref], count)]
+    def _proposed(self, ref: IssueRef) -> list[IssueRef]:
+        """What the strategy would try as negatives of an issue, best first."""
+        if self._ranking is None:
+            # The guard's index answers for BM25, too.
+            by_words = self._strategy.rank is Retriever
+            self._ranking = self._index().__getitem__ if by_words else self._strategy.ranking(self._texts())
+        return [self._refs[place] for place in self._ranking(self._place[ref])]
 
 
 def _headings(text: str) -> frozenset[str]:

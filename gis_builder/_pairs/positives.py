@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from gis_builder._config import PairSettings
 from gis_builder._pairs.text import Texts
 from gis_builder._records import Cluster, DroppedPair, Grounds, IssueRef, Pair, Relation
+from gis_builder._settings.pairs import PairSettings
 from pairkit.groups import Groups
 from pairkit.keyed import keyed_hash
 

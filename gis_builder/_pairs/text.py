@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from gis_builder._config import TextSettings
 from gis_builder._markdown import Span, comments
 from gis_builder._pairs.characters import tidy_characters
 from gis_builder._pairs.cut import cut, merge
@@ -33,6 +32,7 @@ from gis_builder._pairs.references import find_references
 from gis_builder._pairs.stubs import with_stub
 from gis_builder._records import Cluster, Issue, IssueRef, IssueText
 from gis_builder._secrets import scrub_secrets
+from gis_builder._settings.pairs import TextSettings
 
 _MOST_PASSES = 8
 

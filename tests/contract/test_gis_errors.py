@@ -281,7 +281,7 @@ def test_store_of_a_newer_version_or_damaged(gis: Gis, odd_url: str, tmp_path: P
         (("--ratio", "nan"), "finite number"),
         (("--split", "0.5,0.1,x"), "expected three numbers"),
         (("--strategy", "fast"), "'search' or 'sweep'"),
-        (("--negatives", "soft"), "'random', 'hard' or 'mixed'"),
+        (("--negatives", "soft"), "expected random, mixed, hard"),
         (("--ratio", "-1"), "greater than or equal to 0"),
         (("--set", "pair.rato=1"), "unknown setting 'pair.rato'"),
         (("--config", "nosuch.toml"), "no such configuration file"),

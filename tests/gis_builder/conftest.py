@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from gis_builder._detection import Detector
 from gis_builder._emulator import Server, serve
+from gis_builder._records import Verdict
+from gis_builder._settings import DetectSettings
 from gis_builder._store import Store
 
 API = "https://api.github.com/repos"
@@ -185,3 +188,9 @@ def tiny(tiny_dump: Path) -> Iterator[Server]:
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
+
+
+def judge(store: Store, repos: Iterable[str], settings: DetectSettings | None = None) -> list[Verdict]:
+    """The verdicts on every whole thread of these repositories."""
+    judged = Detector(store, settings or DetectSettings()).judge_all(list(repos))
+    return [kept.verdict for kept in judged]

@@ -26,9 +26,10 @@ from gis_builder._emulator.service import Options, Request, Service
 from gis_builder._emulator.tracker import Catalogue
 from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
 from gis_builder._github.exchange import Exchange, Raw
+from gis_builder._results import Crawled, IncompleteCrawlError
 from gis_builder._settings import BuildSettings, PoolSettings
 from gis_builder._status import read_status
-from gis_builder._store import Store
+from gis_builder._store import RepoOutcome, Store
 from pairkit.errors import PairkitError, RemoteError
 
 from .conftest import closed, comment, event, issue, write_tracker
@@ -216,8 +217,8 @@ def crawl_into(plan: str, settings: BuildSettings, folder: Path) -> None:
         rows = use_case.crawl(github, store, [ROCKET], settings)
         if plan.endswith("update"):
             rows = use_case.update(github, store, [ROCKET], settings)
-        if failed := use_case.failures(rows):
-            raise failed
+        if any(row.outcome is RepoOutcome.FAILED for row in rows):
+            raise IncompleteCrawlError(Crawled(folder, rows, read_status(store)))
         # What came in must come out again.
         store.content_hash()
         list(store.threads(ROCKET))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder._github import CrawlSettings, GitHub, Listener, RouteFactory, find_tokens
-from gis_builder._github.progress import ignore
+from gis_builder._github.events import ignore
 from gis_builder._github.route import GraphQLRoute
 from gis_builder._store import Store
 

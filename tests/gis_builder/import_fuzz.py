@@ -11,9 +11,9 @@ from gis_builder._crawl import import_tracker
 from gis_builder._settings import DetectSettings
 from gis_builder._status import read_status
 from gis_builder._store import Store
-from gis_builder._verdicts import judge
 from pairkit.errors import ConfigError, DataError
 
+from .conftest import judge
 from .crawl_fuzz import Changer, write_world
 from .test_saved import gh_list, github_backup, id_template, metadata_backup, paginated
 

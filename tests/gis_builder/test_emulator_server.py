@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from gis_builder._emulator import Server, run, serve
+from gis_builder._emulator import serve
 from pairkit.errors import ConfigError, DataError
 
 HEADERS = {"Authorization": "bearer any"}
@@ -63,19 +63,12 @@ def test_several_folders_make_one_github(tiny_dump: Path) -> None:
         assert names == {"acme/rocket", "acme/fuel"}
 
 
-def test_run_serves_until_it_is_closed(tiny_dump: Path) -> None:
-    announced: list[Server] = []
-    ready = threading.Event()
-
-    def announce(server: Server) -> None:
-        announced.append(server)
-        ready.set()
-
-    thread = threading.Thread(target=run, args=(tiny_dump,), kwargs={"announce": announce, "port": 0})
-    thread.start()
-    assert ready.wait(10)
-    assert requests.get(f"{announced[0].url}/rate_limit", headers=HEADERS, timeout=10).ok
-    announced[0].close()
+def test_it_is_waited_for_until_it_is_closed(tiny_dump: Path) -> None:
+    with serve(tiny_dump) as server:
+        thread = threading.Thread(target=server.wait)
+        thread.start()
+        assert requests.get(f"{server.url}/rate_limit", headers=HEADERS, timeout=10).ok
+        assert thread.is_alive()
     thread.join(10)
     assert not thread.is_alive()
 

@@ -12,10 +12,10 @@ from gis_builder._decoding import Node
 from gis_builder._emulator import FaultPlan, Options, Rule, serve
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Client, Refused, Stopped, TooHeavy
-from gis_builder._github.progress import Waiting
-from gis_builder._github.query import Query
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.events import Waiting
 from gis_builder._github.tokens import Token
+from gis_builder._github.transport import Query
+from gis_builder._settings.crawl import CrawlSettings
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
 from .crawl_world import quick

@@ -10,9 +10,9 @@ from graphql import GraphQLSchema, build_schema, parse, validate
 
 from gis_builder._emulator.schema import build_schema as build_own
 from gis_builder._github.queries import INTROSPECTION, Queries, Search, Server
-from gis_builder._github.query import Query
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import TopUp
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"

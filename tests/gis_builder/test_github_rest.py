@@ -21,10 +21,9 @@ from gis_builder._github.rest_client import COMMENTS, ISSUES, REPOSITORY, RestCl
 from gis_builder._records import IssueRef, Kind, Thread
 from gis_builder._settings import DetectSettings
 from gis_builder._store import Absence, Page, RepoOutcome, Store, Task
-from gis_builder._verdicts import judge
 from pairkit.errors import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
-from .conftest import comment, issue, write_tracker
+from .conftest import comment, issue, judge, write_tracker
 from .crawl_world import LAST, STATION, is_pull, open_github, quick, station_rows
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"

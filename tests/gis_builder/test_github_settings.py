@@ -1,7 +1,7 @@
 import pytest
 
-from gis_builder._github.settings import CrawlSettings
 from gis_builder._settings import BuildSettings
+from gis_builder._settings.crawl import CrawlSettings
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 

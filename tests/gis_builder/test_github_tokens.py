@@ -20,8 +20,8 @@ from msgspec.json import Decoder
 
 from gis_builder._github import CrawlSettings, GitHub, Waiting, find_tokens
 from gis_builder._github.client import Client
-from gis_builder._github.query import Query
 from gis_builder._github.tokens import Token
+from gis_builder._github.transport import Query
 from gis_builder._store import Store
 from pairkit.errors import AuthError, ConfigError, PairkitError
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gis_builder._config import PairSettings, SplitSettings
 from gis_builder._pairs.negatives import Negatives, make_negatives
 from gis_builder._pairs.positives import make_positives
 from gis_builder._records import Cluster, Grounds, IssueRef, IssueText, Pair, Relation
+from gis_builder._settings.pairs import PairSettings, SplitSettings
 from gis_builder._split import Splits, split_issues
 
 from .pair_material import cluster, grounds, ref, texts_of, tracker

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from gis_builder._crawl import crawl
 from gis_builder._emulator import serve
 from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
-from gis_builder._plan import hours, plan, plan_table, price
+from gis_builder._plan import Plan, RepoPlan, hours, plan, price
 from gis_builder._settings import BuildSettings
-from gis_builder._store import RepoOutcome, RepoRow, Store
+from gis_builder._store import RepoOutcome, RepoRow, Store, Usage
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))
@@ -79,9 +77,21 @@ def test_a_plan_of_the_sample(tmp_path: Path, api: str, strategy: str) -> None:
     assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
     assert result["points"] == sum(row["points"] for row in result["repositories"])
     assert result["estimate"] == (api == "rest" or strategy == "search")
-    console = Console(width=150, file=io.StringIO())
-    console.print(plan_table(planned))
-    shown = " ".join(console.file.getvalue().split())
+    shown = " ".join(repr(planned).split())
     assert all(name in shown for name in names)
     assert "no such repository" in shown
     assert f"Finding this out cost {planned.spent.points} points" in shown
+
+
+def test_what_is_missing_is_one_line_however_much_it_is() -> None:
+    rows = [RepoRow(f"acme/gone-{n}", RepoOutcome.NOT_FOUND, detail="no such repository") for n in range(55)]
+    planned = Plan("search", "graphql", tuple(map(RepoPlan, rows)), Usage(3, 3, 1.0))
+    missing, basis = repr(planned).splitlines()
+    assert missing == (
+        "55 repositories not found (no such repository): acme/gone-0, acme/gone-1, acme/gone-2 and 52 more"
+    )
+    assert "cost 3 points" in basis
+    assert "<table>" not in planned._repr_html_()
+    one = Plan("search", "graphql", (RepoPlan(RUST, 139, 139), RepoPlan(rows[0])), Usage(3, 3, 1.0))
+    assert "acme/gone-0: not found (no such repository)" in repr(one)
+    assert "rust-lang/rust" in one._repr_html_()

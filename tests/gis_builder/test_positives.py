@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from gis_builder._config import PairSettings
 from gis_builder._pairs.positives import make_positives
 from gis_builder._records import Relation
+from gis_builder._settings.pairs import PairSettings
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of
 

@@ -14,10 +14,9 @@ from gis_builder._records import Outcome
 from gis_builder._settings import DetectSettings
 from gis_builder._sources.dump import import_dump
 from gis_builder._store import Store
-from gis_builder._verdicts import judge
 from pairkit.errors import DataError
 
-from .conftest import closed, comment, event, issue
+from .conftest import closed, comment, event, issue, judge
 
 HOME = "acme/probe"
 ISSUES = [
@@ -167,14 +166,14 @@ def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: of no layout"),
+        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: not a known layout"),
         (
             '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
             "state: invalid enum value",
         ),
-        ("[1, 2]", "no layout"),
+        ("[1, 2]", "not a known layout"),
         ('[{"event": "labeled"}', r"x\.json:2: not JSON .an array is not closed"),
-        ("[NaN", r"x\.json:1: of no layout"),
+        ("[NaN", r"x\.json:1: not a known layout"),
         ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .too deep"),
         ("[" * 100_000, "not JSON"),
     ],

@@ -15,10 +15,9 @@ from gis_builder._settings import BuildSettings, DetectSettings
 from gis_builder._sources import dump
 from gis_builder._sources.dump import import_dump
 from gis_builder._store import Absence, RepoOutcome, Store
-from gis_builder._verdicts import judge
 from pairkit.errors import DataError
 
-from .conftest import closed, comment, issue, write_tracker
+from .conftest import closed, comment, issue, judge, write_tracker
 from .crawl_world import open_github, quick, write_station
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

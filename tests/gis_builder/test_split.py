@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gis_builder._config import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder._pairs.positives import make_positives
 from gis_builder._records import Cluster, IssueRef, Pair
+from gis_builder._settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder._split import BEYOND, Splits, split_issues
 from pairkit.errors import ConfigError
 

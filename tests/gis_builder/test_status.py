@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Iterator
@@ -10,11 +9,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from rich.console import Console
 
 from gis_builder._emulator import Server, serve
 from gis_builder._github import GitHub, GraphQLRoute, RestRoute
-from gis_builder._status import BUDGET, Budget, crawl_summary, read_status, status_table
+from gis_builder._results import Crawled
+from gis_builder._status import RATE_LIMIT, RateLimit, read_status
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store, Task, Usage
 
 from .crawl_world import STATION, open_github, quick, write_station
@@ -33,9 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def shown(store: Store) -> str:
-    console = Console(width=160, file=io.StringIO())
-    console.print(status_table(read_status(store)))
-    return " ".join(console.file.getvalue().split())
+    return " ".join(repr(read_status(store)).split())
 
 
 def test_before_anything(store: Store) -> None:
@@ -60,7 +57,7 @@ def test_stages_of_a_crawl(station: Server, store: Store, strategy: str, route: 
     threads = list(store.threads(STATION))
     assert (repo.threads, repo.comments) == (len(threads), sum(len(thread.comments) for thread in threads))
     assert repo.usage == store.usage()[STATION]
-    summary = crawl_summary(store, store.repos())
+    summary = Crawled(store.path.parent, store.repos(), status).to_dict()
     assert summary["outcomes"] == {"not_found": 1, "ok": 1}
     assert (summary["repositories"], summary["issues"]) == (2, repo.issues)
     assert summary["requests"] == sum(spent.requests for spent in store.usage().values())
@@ -99,10 +96,10 @@ def test_while_another_thread_crawls(station: Server, store: Store) -> None:
     assert begun == sorted(begun)
 
 
-def test_the_budget(store: Store) -> None:
-    assert Budget.parse(None) is Budget.parse("[]") is Budget.parse("{}") is None
+def test_the_rate_limit(store: Store) -> None:
+    assert RateLimit.parse(None) is RateLimit.parse("[]") is RateLimit.parse("{}") is None
     later = time.time() + 600
-    store.set_meta(BUDGET, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
+    store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234
     assert "1,234 of 5,000 points left until" in shown(store)
-    assert "is over" in Budget(5000, 1, 10.0).words(now=11.0)
+    assert "is over" in RateLimit(5000, 1, 10.0).words(now=11.0)

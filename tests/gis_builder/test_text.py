@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._config import TextSettings
 from gis_builder._pairs.text import clean, render, render_issues, unusable
 from gis_builder._records import Cluster, Issue, IssueRef
+from gis_builder._settings.pairs import TextSettings
 
 REPO = "o/n"
 

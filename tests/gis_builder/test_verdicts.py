@@ -9,11 +9,14 @@ from gis_builder._crawl import crawl, crawl_archive, import_tracker, stored_reco
 from gis_builder._detection import Detector, detect, explain_thread, judged_rows
 from gis_builder._emulator import serve
 from gis_builder._github import CrawlSettings, GitHub, Token
+from gis_builder._progress import RunDisplay
 from gis_builder._records import Evidence, IssueRef, Kind, Outcome, Verdict
 from gis_builder._settings import BuildSettings, DetectSettings
 from gis_builder._store import Page, Store
 from gis_builder._verdicts import KEPT_FILE, count_verdicts, read_duplicates, verdict_rows, write_verdicts
 from pairkit.errors import ConfigError, DataError
+
+from .conftest import judge
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
@@ -24,10 +27,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     opened = Store.open(tmp_path_factory.mktemp("store") / "store.sqlite", create=True)
     import_tracker(opened, SAMPLE, lambda _words: None)
     return opened
-
-
-def judge(store: Store, settings: DetectSettings) -> list[Verdict]:
-    return [kept.verdict for kept in Detector(store, settings).judge(REPO)]
 
 
 def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
@@ -67,8 +66,8 @@ def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
 
 
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
-    sure = {v.ref for v in judge(store, DetectSettings()) if v.outcome is Outcome.DUPLICATE}
-    strict = judge(store, DetectSettings(min_confidence=0.97))
+    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is Outcome.DUPLICATE}
+    strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
     kept = {v.ref for v in strict if v.outcome is Outcome.DUPLICATE}
     lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
     assert kept | lowered == sure
@@ -77,7 +76,7 @@ def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
 
 
 def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
-    everything = {v.ref: v for v in judge(store, DetectSettings())}
+    everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
     refs = sorted(everything)[::7]
     again = Detector(store, DetectSettings()).judge_again(refs)
     assert [kept.verdict for kept in again] == [everything[ref] for ref in refs]
@@ -158,7 +157,7 @@ def test_only_issues_can_be_explained(store: Store, name: str) -> None:
         explain_thread(store, name, DetectSettings())
 
 
-def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path) -> None:
+def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     import gzip
     import json
 
@@ -174,17 +173,16 @@ def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path) -> None:
     }
     with gzip.open(hour, "wt") as file:
         file.write(json.dumps(event) + "\n{broken\n")
-    told: list[str] = []
     with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as store:
         settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
-        with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
-            rows = crawl_archive(github, store, [REPO], [hour], settings, told.append)
-        found = judge(store, settings.detect)
+        with GitHub(settings.crawl, [Token("any", server.url)], store) as github, RunDisplay() as show:
+            rows = crawl_archive(github, store, [REPO], [hour], settings, show)
+        found = judge(store, [REPO], settings.detect)
     assert [row.outcome for row in rows] == ["ok"]
     assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
         (58, Outcome.DUPLICATE, (IssueRef(REPO, 41),))
     ]
-    assert any("1 candidates in 1 events" in words for words in told)
+    assert "1 candidates in 1 events" in capfd.readouterr().err
 
 
 def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
@@ -247,7 +245,7 @@ def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
                 GitHub(settings.crawl, [Token("t", server.url)], crawled) as github,
             ):
                 fetch(github, crawled, [REPO], settings)
-                verdicts = judge(crawled, settings.detect)
+                verdicts = judge(crawled, [REPO], settings.detect)
                 found.append({v.ref: v.targets for v in verdicts if v.outcome is Outcome.DUPLICATE})
     assert found[0] == found[1] != {}
 

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from gis_builder._github.check import may_be_repository
-from gis_builder._github.progress import Finished, Listener, ignore
+from gis_builder._github.events import Began, Finished, Listener, ignore
 from gis_builder._github.route import GraphQLRoute, Route, RouteFactory
-from gis_builder._github.settings import CrawlSettings
 from gis_builder._github.tokens import Token
 from gis_builder._github.workers import Job, Workers
 from gis_builder._records import IssueRef, Kind
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Absence, Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError, RemoteError
 
@@ -165,6 +165,7 @@ class GitHub:
                 shared.append(failure)
             self._listener(Finished(name, stage, str(failure or "")))
 
+        self._listener(Began(stage, len(jobs)))
         Workers(self._routes[: max(1, len(jobs))], self._stop, done).run(jobs)
         if shared:
             raise shared[0]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gis_builder._config import PairSettings, SplitSettings, TextSettings
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._settings.crawl import CrawlSettings
+from gis_builder._settings.pairs import PairSettings, SplitSettings, TextSettings
 from pairkit.config import Settings
 
 

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """So many repositories are next, for one stage."""
+
+    stage: str  # check | search | sweep | update | fetch | pool
+    repos: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Nothing is asked for a while."""
 
@@ -23,6 +31,7 @@ class Advanced:
     stage: str  # check | discover | threads | top-ups | sweep | issues | pool | update
     done: int
     total: int  # the best guess so far; 0 where there is none
+    points_left: int | None = None  # of this worker's token, as the server said last
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +43,9 @@ class Finished:
     failure: str = ""  # empty: it went well
 
 
-Progress = Waiting | Advanced | Finished
-Listener = Callable[[Progress], None]
+CrawlEvent = Began | Waiting | Advanced | Finished
+Listener = Callable[[CrawlEvent], None]
 
 
-def ignore(event: Progress) -> None:
+def ignore(event: CrawlEvent) -> None:
     """Watch nothing."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from gis_builder._records import Relation
+from gis_builder._strategies import STRATEGIES, Rank, qualified_name
 from pairkit.config import Settings
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
@@ -34,6 +35,17 @@ def _relations(value: object) -> object:
     return tuple(relation for relation in Relation if relation in names)
 
 
+def _negatives(value: object) -> str | Rank:
+    known = value in STRATEGIES if isinstance(value, str) else callable(value)
+    if not known:
+        raise ValueError(f"expected {', '.join(STRATEGIES)}, or from Python a function of texts")
+    return cast("str | Rank", value)
+
+
+def _name_of_negatives(value: str | Rank) -> str:
+    return value if isinstance(value, str) else qualified_name(value)
+
+
 class PairSettings(Settings):
     """How positives are taken from clusters and negatives are drawn."""
 
@@ -46,9 +58,12 @@ class PairSettings(Settings):
         default=False, description="every two issues of a cluster, not only its edges"
     )
     cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
-    negatives: Literal["random", "hard", "mixed"] = Field(
+    negatives: Annotated[
+        Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
+    ] = Field(
         default="random",
-        description="random, as in the papers; hard: the most alike by BM25; mixed: half of each",
+        description="random, as in the papers; hard: the most alike by BM25; mixed: half of each; in Python "
+        "also a function",
     )
     match: Literal["time", "template", "none"] = Field(
         default="time",

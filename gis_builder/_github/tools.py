@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gis_builder._github.client import Client
-from gis_builder._github.progress import Advanced, Listener
+from gis_builder._github.events import Advanced, Listener
 from gis_builder._github.queries import Queries
-from gis_builder._github.settings import CrawlSettings
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, Store
 
 AnyClient = TypeVar("AnyClient", bound=Client)
@@ -30,7 +30,7 @@ class Tools(Generic[AnyClient]):
 
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:
         """Tell the listener how far a stage is."""
-        self.listener(Advanced(repo, stage, done, total))
+        self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,461 @@
+"""What `gis_builder` offers: each command as a function, with the command's flags as keyword arguments.
+
+Nothing heavy is imported before a function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from gis_builder._emulator import Server
+    from gis_builder._github import GitHub
+    from gis_builder._plan import Plan
+    from gis_builder._progress import RunDisplay
+    from gis_builder._results import Built, Crawled, Detected, Explanation
+    from gis_builder._settings import BuildSettings
+    from gis_builder._status import Status
+    from gis_builder._store import Store
+    from gis_builder._strategies import Rank
+    from pairkit.progress import Listener
+
+Repos: TypeAlias = str | Path | Iterable[str]
+_Settings: TypeAlias = Mapping[str, Any] | Iterable[str]
+_Progress: TypeAlias = "bool | Listener"
+
+
+def build(
+    repos: Repos,
+    out: str | Path = "gis-dataset",
+    *,
+    work: str | Path | None = None,
+    strategy: str | None = None,
+    api: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    split: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | Rank | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: _Progress = True,
+) -> Built:
+    """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
+
+    Whatever stopped it, called again it goes on.
+
+    Args:
+        repos: `owner/name`, several with commas or as a list, or a file with one a line.
+        out: The dataset's folder.
+        work: The folder of the crawl and its verdicts; by default OUT.work.
+        strategy: `search` for likely duplicates only (default), `sweep` for every issue and comment.
+        api: `graphql` (default), or `rest` for servers without it.
+        api_url: The server's root; by default https://api.github.com.
+        token: A GitHub token, or several with commas; by default what GITHUB_TOKEN, a GitHub App's variables
+            or `gh auth login` give.
+        token_file: A file with one token a line instead.
+        split: Sizes of train, validation and test, as shares or as exact numbers of pairs.
+        relations: Which relations become positives: `duplicate` (default), `same`, `reported`, `superseded`,
+            `tracked`, `part-of`, or `all`.
+        negatives: `random` (default), `hard` (by BM25), `mixed`, or your own function. It is given the texts
+            of the issues of one repository and split, and returns for each of them the places of others,
+            best first: `[[2, 1], [0], ...]` has text 0 try text 2 before text 1. Two issues that are linked,
+            or too much alike, are still kept apart. The run keeps the function's qualified name; a run with
+            the same name counts as the same.
+        match: What negatives share with positives: `time` (default), `template`, `none`.
+        ratio: Negatives for each positive; by default the papers' 0.96.
+        all_within_cluster: Pair every two issues of a cluster instead of duplicate and canonical issue only.
+        seed: Decides every random choice; 42 by default.
+        config: A TOML file with settings that differ from the defaults.
+        settings: Settings by dotted key, such as `{"pair.cluster_cap": 10}`; they go over `config`, and the
+            arguments above go over them.
+        fresh: Replace a dataset that was made with other settings.
+        progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
+
+    Raises:
+        ConfigError: A setting, a folder or a token is no good.
+        DataError: There is nothing to crawl, there are no duplicates, or the store is damaged.
+        LeakError: The audit found a leak; the dataset is left to be looked at.
+        IncompleteCrawlError: Some repositories failed; call it again to go on.
+        RemoteError: The server failed for all; call it again to go on.
+
+    Example:
+        >>> import gis_builder
+        >>> with gis_builder.emulate("tracker") as server:
+        ...     built = gis_builder.build(
+        ...         ["quarryhq/quarry"], out="gis", api_url=server.url, token="any", progress=False
+        ...     )
+        >>> built.out.name, built.positives > 20
+        ('gis', True)
+    """
+    from gis_builder._build import build as build_dataset
+    from gis_builder._repos import read_repos
+    from pairkit.folders import work_beside
+
+    merged = _merged(
+        *(config, settings),
+        strategy=strategy,
+        api=api,
+        api_url=api_url,
+        split=split,
+        relations=relations,
+        negatives=negatives,
+        match=match,
+        ratio=ratio,
+        all_within_cluster=all_within_cluster,
+        seed=seed,
+    )
+    names = read_repos(repos)
+    with _display(progress) as show:
+        opened = _opener(merged, token, token_file, show)
+        place = work_beside(Path(out)) if work is None else Path(work)
+        return build_dataset(names, Path(out), place, merged, opened, show, fresh=fresh)
+
+
+def plan(
+    repos: Repos,
+    *,
+    strategy: str | None = None,
+    api: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    progress: _Progress = True,
+) -> Plan:
+    """Price a crawl by repository, in points, requests and hours of one token; costs a point for 25 of them.
+
+    The arguments, and what is raised, are as for `build`.
+
+    Example:
+        >>> import gis_builder
+        >>> with gis_builder.emulate("tracker") as server:
+        ...     gis_builder.plan(["quarryhq/quarry"], api_url=server.url, token="any", progress=False).points
+        3
+    """
+    from gis_builder._plan import plan as plan_crawl
+    from gis_builder._repos import read_repos
+
+    merged = _merged(config, settings, strategy=strategy, api=api, api_url=api_url)
+    names = read_repos(repos)
+    with _display(progress) as show:
+        return plan_crawl(names, merged, _opener(merged, token, token_file, show))
+
+
+def crawl(
+    repos: Repos,
+    work: str | Path,
+    *,
+    update: bool = False,
+    archive: Sequence[str | Path] = (),
+    strategy: str | None = None,
+    api: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    progress: _Progress = True,
+) -> Crawled:
+    """Only fetch, into the folder `work`; called again, it goes on.
+
+    Args:
+        repos: See `build`, as for all that is not named here.
+        work: The folder of the crawl; made where it is absent.
+        update: Bring a finished crawl up to date.
+        archive: Hours of GH Archive, as files, that propose candidates instead of a search.
+        strategy: See `build`.
+        api: See `build`.
+        api_url: See `build`.
+        token: See `build`.
+        token_file: See `build`.
+        seed: Decides which issues are fetched to serve in negatives.
+        config: See `build`.
+        settings: See `build`.
+        progress: See `build`.
+
+    Raises:
+        ConfigError: A setting, the folder or a token is no good, or it holds a crawl with other settings.
+        DataError: None of the repositories can be crawled, or the store is damaged.
+        IncompleteCrawlError: Some repositories failed; call it again to go on.
+        RemoteError: The server failed for all; call it again to go on.
+    """
+    from gis_builder import _crawl
+    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._repos import read_repos
+    from gis_builder._results import Crawled, IncompleteCrawlError
+    from gis_builder._status import read_status
+    from gis_builder._store import RepoOutcome, Store
+
+    merged = _merged(config, settings, strategy=strategy, api=api, api_url=api_url, seed=seed)
+    names, folder = read_repos(repos), Path(work)
+    with _display(progress) as show:
+        opened = _opener(merged, token, token_file, show)
+        with working_folder(folder), Store.open(folder / STORE_FILE, create=True) as store:
+            with opened(store) as github:
+                if archive:
+                    rows = _crawl.crawl_archive(github, store, names, list(map(Path, archive)), merged, show)
+                else:
+                    fetch = _crawl.update if update else _crawl.crawl
+                    rows = fetch(github, store, names, merged, show)
+            crawled = Crawled(folder, rows, read_status(store))
+    if any(row.outcome is RepoOutcome.FAILED for row in rows):
+        raise IncompleteCrawlError(crawled)
+    return crawled
+
+
+def import_tracker(folder: str | Path, work: str | Path, *, progress: _Progress = True) -> Crawled:
+    """Fill the folder `work` from a saved tracker instead of a server.
+
+    Args:
+        folder: A folder with saved trackers, or one file of JSON; `gis import --help` says which are read.
+        work: The folder of the crawl; made where it is absent.
+        progress: See `build`.
+
+    Raises:
+        ConfigError: `work` can't be written, or holds a server's crawl.
+        DataError: There is no tracker, or a line of it is malformed.
+    """
+    from gis_builder import _crawl
+    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._results import Crawled
+    from gis_builder._status import read_status
+    from gis_builder._store import Store
+
+    place = Path(work)
+    with (
+        _display(progress) as show,
+        working_folder(place),
+        Store.open(place / STORE_FILE, create=True) as store,
+    ):
+        rows = _crawl.import_tracker(store, Path(folder), show.say)
+        return Crawled(place, rows, read_status(store))
+
+
+def status(work: str | Path) -> Status:
+    """How far a crawl is: issues by repository, points used and left, time to go; also while it runs.
+
+    Raises:
+        ConfigError: There is no crawl in that folder.
+        DataError: Its store is damaged.
+    """
+    from gis_builder._folders import STORE_FILE
+    from gis_builder._status import read_status
+    from gis_builder._store import Store
+
+    with Store.open(Path(work) / STORE_FILE) as store:
+        return read_status(store)
+
+
+def detect(
+    work: str | Path,
+    *,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    progress: _Progress = True,
+) -> Detected:
+    """Decide for every fetched thread whether it was closed as a duplicate; writes WORK/verdicts.parquet.
+
+    A thread is judged again only if it changed, or what its verdict rests on.
+
+    Args:
+        work: The folder of a crawl.
+        config: See `build`.
+        settings: See `build`; those of detection begin with `detect.`.
+        progress: See `build`.
+
+    Raises:
+        ConfigError: A setting is no good, or there is no crawl in that folder.
+        DataError: Its store is damaged.
+    """
+    from gis_builder._detection import detect as detect_duplicates
+    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._results import detected
+    from gis_builder._store import Store
+    from gis_builder._verdicts import FILE
+
+    merged, place = _merged(config, settings), Path(work)
+    with (
+        _display(progress) as show,
+        working_folder(place, create=False),
+        Store.open(place / STORE_FILE) as store,
+    ):
+        judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
+    return detected(place / FILE, judged_anew)
+
+
+def explain(
+    work: str | Path,
+    issue: str,
+    *,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+) -> Explanation:
+    """Say why an issue is, or is not, a duplicate: the evidence in order of time, and what it counts for.
+
+    Args:
+        work: The folder of a crawl.
+        issue: `owner/name#number`.
+        config: See `build`.
+        settings: See `detect`.
+
+    Raises:
+        ConfigError: There is no crawl in that folder, or it has no such issue.
+        DataError: Its store is damaged.
+    """
+    from gis_builder._detection import explain_thread
+    from gis_builder._folders import STORE_FILE
+    from gis_builder._results import explanation
+    from gis_builder._store import Store
+
+    merged = _merged(config, settings)
+    with Store.open(Path(work) / STORE_FILE) as store:
+        return explanation(*explain_thread(store, issue, merged.detect))
+
+
+def pair(
+    work: str | Path,
+    out: str | Path = "gis-dataset",
+    *,
+    split: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | Rank | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: _Progress = True,
+) -> Built:
+    """Make a dataset from a crawl and its verdicts; the server is not asked for anything.
+
+    The arguments, and what is raised, are as for `build`.
+
+    Raises:
+        DataError: There are no verdicts, or they are older than the crawl; there are no duplicates.
+
+    Example:
+        >>> import gis_builder
+        >>> def by_length(texts):
+        ...     near = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        ...     return [sorted(near, key=lambda other: abs(len(texts[other]) - len(text))) for text in texts]
+        >>> crawled = gis_builder.import_tracker("tracker", "gis.work", progress=False)
+        >>> detected = gis_builder.detect("gis.work", progress=False)
+        >>> built = gis_builder.pair("gis.work", "gis", negatives=by_length, progress=False)
+        >>> "__main__.by_length" in built.statistics["negative_kinds"]
+        True
+    """
+    from gis_builder._build import pair as pair_dataset
+
+    merged = _merged(
+        *(config, settings),
+        split=split,
+        relations=relations,
+        negatives=negatives,
+        match=match,
+        ratio=ratio,
+        all_within_cluster=all_within_cluster,
+        seed=seed,
+    )
+    with _display(progress) as show:
+        return pair_dataset(Path(out), Path(work), merged, show, fresh=fresh)
+
+
+def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
+    """Build a dataset of the sample tracker over HTTP from a local emulator: no token, no network."""
+    from gis_builder._folders import sample_folder
+
+    sample = sample_folder()
+    repos = [f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(sample.glob("*/*/repo.json"))]
+    with emulate(sample) as server:
+        with _display(progress) as show:
+            show.say(f"a local GitHub with {len(repos)} sample projects listens at {server.url}")
+        return build(repos, out, api_url=server.url, token="demo", progress=progress)  # noqa: S106 - any will do
+
+
+def emulate(
+    dump: str | Path | Sequence[str | Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    faults: str | Path | None = None,
+    latency: float = 0.0,
+    replicate: int = 1,
+    points: int = 5000,
+    window: float = 3600.0,
+) -> Server:
+    """Serve saved trackers as a local GitHub over GraphQL and REST, in a thread; any token will do but `bad`.
+
+    Args:
+        dump: Folders with saved trackers; `gis import --help` says which are read.
+        host: The address to listen at.
+        port: The port; 0 takes any free one.
+        faults: A TOML plan of what goes wrong.
+        latency: Seconds that each answer takes at least.
+        replicate: Serve each repository so often, the further ones as `owner/name-2` and so on.
+        points: Points that a token has in a window.
+        window: Seconds of a window.
+
+    Returns:
+        The server, which answers at its `url` until it is closed; also a context manager.
+
+    Raises:
+        ConfigError: The plan is malformed, or the port is taken.
+        DataError: A tracker is missing or malformed.
+    """
+    from gis_builder._emulator import Options, serve
+
+    folders = [dump] if isinstance(dump, str | Path) else dump
+    return serve(
+        list(map(Path, folders)),
+        host=host,
+        port=port,
+        faults=None if faults is None else Path(faults),
+        latency_s=latency,
+        replicate=replicate,
+        options=Options(points=points, window_s=window),
+    )
+
+
+def _merged(config: str | Path | None, settings: _Settings | None, **given: Any) -> BuildSettings:
+    from gis_builder._flags import FLAGS
+    from gis_builder._settings import BuildSettings
+    from pairkit.config import merge
+
+    return merge(BuildSettings, FLAGS, given, config=config, settings=settings)
+
+
+def _display(progress: _Progress) -> RunDisplay:
+    from gis_builder._progress import RunDisplay
+
+    return RunDisplay(progress)
+
+
+def _opener(
+    settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
+) -> Callable[[Store], GitHub]:
+    """What makes the crawl's client; tokens are found at once, so that a missing one costs nothing."""
+    import os
+
+    from gis_builder._github import GitHub, GraphQLRoute, RestRoute, find_tokens
+
+    tokens = find_tokens(
+        settings.crawl.api_url,
+        file=None if token_file is None or token else Path(token_file),
+        environ=os.environ if token is None else {"GITHUB_TOKEN": token},
+        plain_http=settings.crawl.plain_http,
+    )
+    route = RestRoute if settings.api == "rest" else GraphQLRoute
+    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling, route)

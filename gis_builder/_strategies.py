@@ -1,0 +1,158 @@
+"""Which issues are tried as negatives: a strategy is one function, and one line of `STRATEGIES`.
+
+The function is given the texts of all issues of one repository and split, and returns for each of them the
+places of others, those first that should be tried first. What speaks against a negative (one cluster,
+near-identical texts, a mention, a likely duplicate that nobody marked) is looked at for all strategies alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from pairkit.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Scores: TypeAlias = npt.NDArray[np.float32]
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
+_REMEMBERED = 512  # score vectors kept; one is four bytes a text
+_RETRIEVED = 50  # texts considered for one hard negative
+
+
+class Ranking(Protocol):
+    """For each text, by its place, the places of others to try as its negative, best first."""
+
+    def __getitem__(self, place: int, /) -> Iterable[Any]:
+        """The places of others; whole numbers."""
+
+
+Rank: TypeAlias = Callable[[Sequence[str]], Ranking]
+"""A strategy of one's own: the texts of one repository and split in, a `Ranking` of them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How the negatives of a build are found.
+
+    Attributes:
+        share: The share of the negatives that `rank` proposes; the others are random.
+        rank: The function; None where the share is 0.
+        kind: What the dataset calls its negatives in `negative_kind`.
+    """
+
+    share: float = 0.0
+    rank: Rank | None = None
+    kind: str = "hard"
+
+    def ranking(self, texts: Sequence[str]) -> Callable[[int], Iterable[int]]:
+        """Ask the function about these texts.
+
+        Raises:
+            DataError: what it returns is no ranking of them.
+        """
+        found: Any = self.rank(texts) if self.rank else ()
+
+        def others(place: int) -> Iterable[int]:
+            try:
+                places = [int(other) for other in found[place]]
+            except (TypeError, ValueError, LookupError) as error:
+                raise DataError(
+                    f"negatives by {self.kind}: expected for each of {len(texts)} texts a list of places of "
+                    f"others; for text {place} it is none ({error})"
+                ) from error
+            if wrong := [other for other in places if not 0 <= other < len(texts)]:
+                raise DataError(f"negatives by {self.kind}: {wrong[0]} is no place among {len(texts)} texts")
+            return places
+
+        return others
+
+
+def strategy_of(given: str | Rank) -> Strategy:
+    """The strategy of a name, or of a function."""
+    return STRATEGIES[given] if isinstance(given, str) else Strategy(1.0, given, qualified_name(given))
+
+
+def qualified_name(function: Rank) -> str:
+    """What tells a function of somebody's from others, such as `my_module.by_meaning`."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+class Retriever:
+    """BM25: scores every text of a fixed list against one of them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
+        vocabulary: dict[str, int] = {}
+        documents = [
+            [vocabulary.setdefault(word, len(vocabulary)) for word in _WORD.findall(text.lower())]
+            for text in texts
+        ]
+        # An index needs a word; texts without any score 0 with everything.
+        vocabulary.setdefault("", len(vocabulary))
+        self._queries = [sorted(set(document)) for document in documents]
+        self._index = bm25s.BM25()
+        self._index.index((documents, vocabulary), show_progress=False)
+        self._recent: OrderedDict[int, Scores] = OrderedDict()
+
+    def __getitem__(self, position: int) -> list[int]:
+        """The texts most like the one at `position`, most like first."""
+        return self.best(position, _RETRIEVED)
+
+    def scores(self, position: int) -> Scores:
+        """The BM25 score of every text for the distinct words of the text at `position`."""
+        import numpy as np
+
+        known = self._recent.get(position)
+        if known is None:
+            query = self._queries[position]
+            known = (
+                self._index.get_scores_from_ids(query)
+                if query
+                else np.zeros(len(self._queries), dtype=np.float32)
+            )
+            self._recent[position] = known
+            if len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
+        else:
+            self._recent.move_to_end(position)
+        return known
+
+    def share(self, one: int, other: int) -> float:
+        """The larger score of one for the other, as a share of the asking text's score for itself."""
+        return max(self._one_way(one, other), self._one_way(other, one))
+
+    def best(self, position: int, count: int) -> list[int]:
+        """The `count` other texts that score highest and above 0, best first; ties in order of position."""
+        import numpy as np
+
+        scores = self.scores(position)
+        if count < len(scores):
+            # Everything from the count-th best score on, so that ties are not cut by the sorting method.
+            least = float(np.partition(scores, -count - 1)[-count - 1])
+            likely = np.flatnonzero((scores >= least) & (scores > 0))
+        else:
+            likely = np.flatnonzero(scores > 0)
+        ranked = likely[np.lexsort((likely, -scores[likely]))]
+        return [int(other) for other in ranked if other != position][:count]
+
+    def _one_way(self, asking: int, other: int) -> float:
+        scores = self.scores(asking)
+        own = float(scores[asking])
+        return float(scores[other]) / own if own > 0 else 0.0
+
+
+STRATEGIES = {
+    "random": Strategy(),  # as in the papers
+    "mixed": Strategy(0.5, Retriever),
+    "hard": Strategy(1.0, Retriever),
+}

@@ -1,0 +1,181 @@
+"""What a person has in hand after `import gis_builder`, on the sample tracker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import gis_builder
+from gis_builder._flags import FLAGS
+from gis_builder._settings import BuildSettings
+from pairkit.errors import ConfigError, DataError
+from pairkit.progress import Progress
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+REPO = "quarryhq/quarry"
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("face") / "gis.work"
+    gis_builder.import_tracker(SAMPLE, folder, progress=False)
+    gis_builder.detect(folder, progress=False)
+    return folder
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    """Names are there at once; what they need comes when they are called."""
+    code = (
+        "import sys, gis_builder; gis_builder.build; "
+        "print([name for name in ('polars', 'pydantic', 'rich', 'requests', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_flag_sets_what_is_there() -> None:
+    settings = BuildSettings()
+    for dotted in FLAGS.values():
+        place: object = settings
+        for name in dotted.split("."):
+            place = getattr(place, name)
+
+
+def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    with gis_builder.emulate(SAMPLE) as server:
+        built = gis_builder.build(
+            [REPO, "https://github.com/northbeam/ferry"],
+            tmp_path / "gis",
+            api_url=server.url,
+            token="any",
+            strategy="sweep",
+            split=(0.6, 0.2, 0.2),
+            settings={"pair.cluster_cap": 5},
+            progress=told.append,
+        )
+        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="sweep", progress=False)
+    assert built.work == tmp_path / "gis.work"
+    assert [row.name for row in built.repositories] == [REPO, "northbeam/ferry"]
+    assert built.positives + built.negatives == sum(rows.height for rows in built.pairs.splits.values())
+    assert str(tmp_path / "gis") in repr(built)
+    assert "<table>" in built._repr_html_()
+    run = json.loads((built.out / "run.json").read_text())
+    assert run["settings"]["split"]["sizes"] == [0.6, 0.2, 0.2]
+    assert run["settings"]["pair"]["cluster_cap"] == 5
+    assert plan.points > 0
+    stages = {at.stage for at in told}
+    assert {
+        "repositories: sweeping",
+        f"{REPO}: sweeping",
+        "detecting duplicates",
+        "rendering texts",
+    } <= stages
+    assert any(at.note.endswith("points left") for at in told)
+    (last,) = {at.done for at in told if at.stage == "repositories: sweeping" and at.ended}
+    assert last == 2
+
+
+def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    monkeypatch.setenv("PATH", "")  # no gh
+    with gis_builder.emulate(SAMPLE / REPO) as server:
+        with pytest.raises(ConfigError, match="GITHUB_TOKEN"):
+            gis_builder.crawl(REPO, tmp_path / "work", api_url=server.url, progress=False)
+        assert not (tmp_path / "work").exists()
+        monkeypatch.setenv("GITHUB_TOKEN", "any")
+        crawled = gis_builder.crawl(REPO, tmp_path / "work", api_url=server.url, progress=False)
+    assert crawled.to_dict()["outcomes"] == {"ok": 1}
+    assert REPO in repr(crawled)
+    assert repr(gis_builder.status(tmp_path / "work")).splitlines()[0] == repr(crawled).splitlines()[0]
+
+
+def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[rules]]\nkind = "dropped"\non = "graphql"\nat = [3, 4]\n')
+    quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "sweep"}
+    with (
+        gis_builder.emulate(SAMPLE, faults=plan) as server,
+        pytest.raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
+    ):
+        gis_builder.crawl(
+            [REPO, "northbeam/ferry"],
+            *(tmp_path / "work",),
+            api_url=server.url,
+            token="any",
+            settings=quick,
+            progress=False,
+        )
+    assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
+
+
+def test_an_explanation_says_what_it_found(work: Path) -> None:
+    found = gis_builder.explain(work, f"{REPO}#58")
+    assert (found.outcome, found.targets) == ("duplicate", (f"{REPO}#41",))
+    assert repr(found) == found.text
+    assert found.reason in found.text
+
+
+def test_detection_is_a_table(work: Path) -> None:
+    found = gis_builder.detect(work, progress=False)
+    assert found.judged_anew == 0
+    assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
+    assert "duplicate" in repr(found)
+    assert "<table>" in found._repr_html_()
+
+
+def by_length(texts: Sequence[str]) -> list[list[int]]:
+    """Issues of about the same length."""
+    places = range(len(texts))
+    return [
+        sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[:9]
+        for own in places
+    ]
+
+
+def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
+    built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
+    name = f"{by_length.__module__}.by_length"
+    assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
+    assert built.statistics["negative_kinds"][name] > 0.8 * built.negatives
+    train = built.pairs.splits["train"]
+    lengths = [train[text].str.len_chars().cast(int) for text in ("text1", "text2")]
+    gaps = (lengths[0] - lengths[1]).abs()
+    assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
+    again = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
+    assert again.statistics == built.statistics
+    with pytest.raises(ConfigError, match="other settings"):
+        gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("rank", "words"),
+    [
+        (lambda texts: [[len(texts)] for _ in texts], "is no place among"),
+        (lambda _texts: [], "for text"),
+        (lambda texts: [["best"] for _ in texts], "a list of places"),
+    ],
+)
+def test_a_strategy_that_gives_no_ranking_is_told(
+    work: Path, tmp_path: Path, rank: object, words: str
+) -> None:
+    with pytest.raises(DataError, match=words):
+        gis_builder.pair(work, tmp_path / "own", negatives=rank, progress=False)
+
+
+def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or from Python a function"):
+        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
+
+
+def test_a_demo_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    built = gis_builder.demo(tmp_path / "demo", progress=False)
+    assert built.positives >= 115
+    shutil.rmtree(built.work)
