@@ -12,7 +12,6 @@ small inputs: a share that nobody drew gets one group where there are 20 or more
 
 from __future__ import annotations
 
-import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from hashlib import blake2b
 import numpy as np
 
 from llm_labeler._settings import SplitSettings
+from pairkit.composing import normalize
 from pairkit.groups import Groups
 from pairkit.keyed import keyed_unit
 from pairkit.similar import near_identical
@@ -52,8 +52,8 @@ def split_texts(
 def normalised(sentence: str) -> str:
     """What two sentences share that count as one: case, width and blanks aside."""
     # Folding can undo the normal form and the other way round; twice is enough to settle it.
-    folded = unicodedata.normalize("NFKC", sentence).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).casefold().split())
+    folded = normalize("NFKC", sentence).casefold()
+    return " ".join(normalize("NFKC", folded).casefold().split())
 
 
 def _tied(texts: Mapping[str, str], candidates: Iterable[tuple[str, str]]) -> Groups[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from unicodedata import name, normalize
+from unicodedata import name
+
+from pairkit.composing import normalize
 
 # Scripts without spaces, or whose characters say as much as words: each letter counts, elsewhere each word.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))

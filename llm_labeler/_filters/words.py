@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from unicodedata import category, normalize
+from unicodedata import category
+
+from pairkit.composing import normalize
 
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from llm_labeler._finish import Ending, ending_of
 from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words
 from llm_labeler._records import VERDICTS, Ask, Candidate, Judgement, Verdict
+from pairkit.composing import normalize
 
 _MOST_CHARACTERS = 20_000  # of an answer that is a few words long
 _NO_ANSWER = ("refused", "filtered", "failed")
@@ -44,7 +44,7 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     for message in ask.messages:
         raw = raw.replace(message.content, "\n")
     answer = _UNFINISHED_THOUGHT.sub("", _THOUGHT.sub("", raw))
-    return unicodedata.normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
+    return normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
 
 
 def _verdicts(text: str, size: int, ending: Ending) -> dict[int, Verdict]:

@@ -6,7 +6,8 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from unicodedata import normalize
+
+from pairkit.composing import normalize
 
 _FOREIGN = 0.7
 _WORD = re.compile(r"\w+")
@@ -50,7 +51,7 @@ def fold(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall((text if text.isascii() else normalize("NFKC", text)).casefold())
+    return _WORD.findall(normalize("NFKC", text).casefold())
 
 
 def size_of(text: str) -> int:
