@@ -41,10 +41,10 @@ def generate(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """Label the sentences of `source`; called again after whatever happened, it asks only what is missing.
+    """See `llm_labeler.generate`.
 
     Args:
-        source: See `llm_labeler._texts.read_texts`.
+        source: The sentences.
         out: The dataset's folder.
         work: The folder of answers; None: OUT.work.
         settings: Everything that can be set.
@@ -52,12 +52,7 @@ def generate(
         column: The column of the sentences.
         how: Ways of asking.
         fresh: Replace a dataset made with other settings.
-        progress: See `pairkit.progress.Display`; what people should know is told where True.
-
-    Raises:
-        ConfigError: a setting, key, model or folder is unusable, or the strategy could give no pair.
-        DataError: no usable sentence, a damaged store, or no pair is left.
-        RemoteError: a server failed, and the run is not to keep going; running again goes on.
+        progress: See `pairkit.progress.Display`; notes are told at once only where it is True.
     """
     start = time.monotonic()
     notes = _Notes(progress)
@@ -107,7 +102,7 @@ def parse(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """Make the dataset once more from the stored answers; asks nobody.
+    """See `llm_labeler.parse`.
 
     Args:
         work: The folder of answers.
@@ -116,10 +111,6 @@ def parse(
         own: The functions that a person gave.
         fresh: Replace a dataset made with other settings.
         progress: As of `generate`.
-
-    Raises:
-        ConfigError: no such folder, an output that can't be replaced, or a setting that asking hangs on.
-        DataError: a damaged store, or no pair is left.
     """
     start = time.monotonic()
     check_apart(out, work)
@@ -146,12 +137,7 @@ def plan(
     *,
     column: str | None = None,
 ) -> Plan:
-    """What `generate` would ask and cost; asks nobody.
-
-    Raises:
-        ConfigError: a setting or key is unusable.
-        DataError: no usable sentence, or a damaged store.
-    """
+    """See `llm_labeler.plan`."""
     work = work or work_beside(out)
     record, texts, providers = _prepare(source, column, settings, own)
     if not (work / STORE_FILE).exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler._budget import PROMISE, money
@@ -44,6 +44,12 @@ class Estimate:
     cost: float | None
     cost_at_most: float | None
     leaves_machine: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        fields = asdict(self)
+        del fields["llm"]
+        return {"tokens_at_most": fields.pop("at_most"), **fields}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,19 +97,7 @@ class Plan:
             "tokens": sum(estimate.tokens for estimate in self.estimates),
             "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
             "cost": self.cost,
-            "llms": {
-                e.llm: {
-                    "model": e.model,
-                    "questions": e.questions,
-                    "missing": e.missing,
-                    "tokens": e.tokens,
-                    "tokens_at_most": e.at_most,
-                    "cost": e.cost,
-                    "cost_at_most": e.cost_at_most,
-                    "leaves_machine": e.leaves_machine,
-                }
-                for e in self.estimates
-            },
+            "llms": {one.llm: one.to_dict() for one in self.estimates},
         }
 
 
@@ -159,7 +153,8 @@ def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: S
         prompt_bound += bound.prompt_tokens
         completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
     if provider.name in settings.judges:
-        judging = _judging(record, texts, missing_share=missing / max(1, questions))
+        share = missing / questions if questions else 1.0  # of what is still to be judged
+        judging = _judging(record, texts, len(settings.proposers) - is_proposer, missing_share=share)
         prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
     if bound_is_free := not LLM_KINDS[settings.llm[provider.name].kind].is_llm:
         prompt = completion = prompt_bound = completion_bound = 0
@@ -182,10 +177,9 @@ def _likely(ask: Ask) -> Usage:
     return Usage(round(words / _BYTES_A_TOKEN), round(answer / _BYTES_A_TOKEN))
 
 
-def _judging(record: RunRecord, texts: tuple[Text, ...], missing_share: float) -> Usage:
+def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_share: float) -> Usage:
     """Every candidate of the others, once."""
     settings = record.settings
-    others = max(0, len(settings.proposers) - 1)
     candidates = settings.size * len(settings.prompt.polarities) * others
     if not candidates:
         return Usage(0, 0)

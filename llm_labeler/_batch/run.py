@@ -19,8 +19,7 @@ from llm_labeler._batch.results import Results, read_results
 from llm_labeler._batch.server import ENDED, BatchServer, Seen
 from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, charge
 from llm_labeler._dispatch import Outcome, ask_all
-from llm_labeler._dispatch.problems import by_llm, together
-from llm_labeler._dispatch.progress import Meter
+from llm_labeler._dispatch.progress import Meter, by_llm, together
 from llm_labeler._provider import Provider
 from llm_labeler._providers.dialect import can_be_sent
 from llm_labeler._records import Ask, AskKey, Failure, Usage
@@ -121,7 +120,6 @@ class _Batcher:
     async def run(self, asks: Iterable[Ask]) -> None:
         """Ask everything."""
         try:
-            self._store.save_parameters(self._provider.parameters, self._provider.parameters_text)
             await self._settle_starts()
             await self._collect_all()
             questions = self._unanswered(asks)

@@ -1,7 +1,6 @@
 """Asking: many calls at a time, within limits, each answer kept as it comes."""
 
 from llm_labeler._dispatch.dispatch import ask_all
-from llm_labeler._dispatch.problems import by_llm, together
-from llm_labeler._dispatch.progress import Outcome
+from llm_labeler._dispatch.progress import Outcome, by_llm, together
 
 __all__ = ["Outcome", "ask_all", "by_llm", "together"]

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from llm_labeler._budget import Budget
 from llm_labeler._dispatch.caller import Caller
 from llm_labeler._dispatch.lane import Lane
-from llm_labeler._dispatch.problems import by_llm, together
-from llm_labeler._dispatch.progress import Meter, Outcome
+from llm_labeler._dispatch.progress import Meter, Outcome, by_llm, together
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask
 from llm_labeler._settings import BreakerSettings
@@ -58,7 +57,6 @@ async def ask_all(
     lanes: dict[str, asyncio.Task[PairkitError | None]] = {}
     for llm, questions in asks.items():
         provider = providers[llm]
-        store.save_parameters(provider.parameters, provider.parameters_text)
         lane = Lane(provider, questions, store, caller, breaker, retry_final=retry_final)
         lanes[llm] = asyncio.create_task(lane.run())
     try:

@@ -1,13 +1,13 @@
-"""How far asking is, told a few times a second, and how it ended."""
+"""How far asking is, told a few times a second, how it ended, and what ended an LLM's part early."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llm_labeler._budget import Spending, money
-from pairkit.errors import PairkitError
+from pairkit.errors import ConfigError, PairkitError, RemoteError
 from pairkit.progress import Listener, Progress
 
 _EVERY_S = 0.1
@@ -53,3 +53,24 @@ class Meter:
         counts = {"under way": self.in_flight, "failed": self.failed, "repeated": self.retried}
         told = [f"{count:,} {name}" for name, count in counts.items() if count]
         return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *told))
+
+
+def together(problems: Sequence[PairkitError]) -> PairkitError:
+    """Several problems as one, which names them all: of the kind of the first, or of the settings."""
+    if len(problems) == 1:
+        return problems[0]
+    told = "; ".join(str(problem) for problem in problems)
+    is_config = any(isinstance(problem, ConfigError) for problem in problems)
+    return (ConfigError if is_config else RemoteError)(f"{len(problems)} LLMs can't be asked: {told}")
+
+
+def by_llm(ends: Mapping[str, object]) -> dict[str, PairkitError]:
+    """The problems among the ends of tasks.
+
+    Raises:
+        BaseException: an end that nobody can do anything about: a bug, or Ctrl-C.
+    """
+    for end in ends.values():
+        if isinstance(end, BaseException) and not isinstance(end, PairkitError):
+            raise end
+    return {llm: end for llm, end in ends.items() if isinstance(end, PairkitError)}

@@ -12,8 +12,7 @@ with serve(Options(latency_s=0.2), Faults(share=0.3, seed=1)) as server:
 It serves chat completions, the list of models, files and batches, and its own counts at `/stats`.
 """
 
-from llm_labeler._emulator.faults import FAULT_KINDS, PASSING, FaultKind, Faults
-from llm_labeler._emulator.options import Options
+from llm_labeler._emulator.options import FAULT_KINDS, PASSING, FaultKind, Faults, Options
 from llm_labeler._emulator.server import Server, serve
 from llm_labeler._emulator.stats import Stats
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from llm_labeler._emulator.answers import Messages, answer, text_of
-from llm_labeler._emulator.faults import ANSWERING, FaultKind, Faults
 from llm_labeler._emulator.http import Fate, Response, json_response
-from llm_labeler._emulator.options import Options
+from llm_labeler._emulator.options import ANSWERING, FaultKind, Faults, Options
 from llm_labeler._emulator.stats import Stats
 from llm_labeler._records import digest
 

@@ -8,8 +8,7 @@ kinship          whether it can speak of the same
 ```
 """
 
-from llm_labeler._filters.reasons import BESIDE, REASONS
-from llm_labeler._filters.rules import turned_down
+from llm_labeler._filters.rules import BESIDE, REASONS, turned_down
 from llm_labeler._filters.screening import Screened, screen
 
 __all__ = ["BESIDE", "REASONS", "Screened", "screen", "turned_down"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from unicodedata import category
 
 from llm_labeler._filters.kinship import asks, is_question, shared
@@ -10,6 +12,28 @@ from llm_labeler._filters.scripts import is_other_script
 from llm_labeler._filters.words import differing, fold, sameness, words
 from llm_labeler._records import Polarity
 from llm_labeler._settings import FilterSettings
+
+# What tells that an LLM did something else than it was asked for.
+BESIDE = ("meta", "nothing_shared", "not_a_question")
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "control_characters": "it has signs that no sentence has, or that could not be decoded",
+        "no_letters": "it has no letters",
+        "markup_only": "it is a link or markup and nothing else",
+        "copy": "it is the text itself, but for case, punctuation and white space",
+        "meta": "it speaks of sentences, or of itself, instead of saying one",
+        "wrong_script": "it is written in another script than its text",
+        "too_short": "it is shorter than `min_length_ratio` times its text",
+        "too_long": "it is longer than `max_length_ratio` times its text",
+        "near_copy": "a negative with the words of its text, articles, inflection and order aside",
+        "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
+        "nothing_shared": "it has less in common with its text than `min_shared`; a negative, nothing at all",
+        "not_a_question": "a positive of a question that asks nothing: an answer to it, as a rule",
+        "repeated": "the same LLM proposed it before, for the same text and polarity",
+        "both_polarities": "it was proposed as a positive and as a negative of the same text",
+    }
+)
 
 _JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and emoji have them
 _LINK_OR_MARKUP = re.compile(

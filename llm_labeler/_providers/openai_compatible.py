@@ -10,10 +10,9 @@ from functools import cached_property
 
 from llm_labeler._provider import CallFailed
 from llm_labeler._providers.dialect import Dialect, can_be_sent, schema_bytes
-from llm_labeler._providers.outcomes import no_answer, outcome
 from llm_labeler._providers.prices import find_prices
 from llm_labeler._providers.reach import find_address, open_channel
-from llm_labeler._providers.replies import models_of, read_reply
+from llm_labeler._providers.replies import models_of, no_answer, outcome, read_reply
 from llm_labeler._records import Ask, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
 from pairkit.address import Address

@@ -1,4 +1,7 @@
-"""From the body of a chat completion to a reply. Servers differ: nothing in it is taken for granted."""
+"""From what a server sends to a reply, or to what follows where there is none.
+
+Servers differ: nothing in the body of a chat completion is taken for granted.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from typing import Any
 from llm_labeler._finish import ending_of
 from llm_labeler._provider import CallFailed
 from llm_labeler._records import MOST_TOKENS, Reply, Usage
-from pairkit.openai_api.refusals import Refusal, Refused
+from pairkit.errors import PairkitError, RemoteError
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from pairkit.printable import one_line
 
 _SHOWN = 120  # characters of an odd body that an error shows
 _LONGEST_NAME = 200  # characters of a model's name or of why an answer ended
 _MOST_MODELS = 5000
+_MAYBE_BILLED = frozenset((408, 504, 524))  # the time ran out, perhaps after the work was done
 
 
 def read_reply(body: bytes) -> Reply:
@@ -70,6 +75,32 @@ def usage_of(value: Any) -> Usage | None:
         return None
     prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
     return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+def no_answer(missed: NoAnswer) -> CallFailed:
+    """What an exchange that broke off means."""
+    return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
+
+
+def outcome(name: str, refused: Refused) -> CallFailed | PairkitError:
+    """What a refusal means that concerns neither the key, nor the model, nor a field of the request.
+
+    Args:
+        name: The LLM's.
+        refused: What the server said.
+    """
+    refusal = refused.refusal
+    detail = f"HTTP {refusal.status}: {refusal.message}"
+    if refusal.is_exhausted:
+        return RemoteError(
+            f"llm {name}: its account is exhausted ({detail}); add credit or wait, then run the same command "
+            "again to go on"
+        )
+    if refusal.may_pass:
+        reason = "rate_limited" if refusal.status == 429 else "server_error"
+        billed = refusal.status in _MAYBE_BILLED
+        return CallFailed(reason, detail, retry_after_s=refused.retry_after_s, maybe_billed=billed)
+    return CallFailed("rejected", detail, retry=False, final=refusal.is_about_question)
 
 
 def _count(value: Any) -> int | None:

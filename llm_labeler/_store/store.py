@@ -195,14 +195,6 @@ class Store:
         """The JSON that a digest of parameters stands for."""
         return self._text("SELECT json FROM parameters WHERE digest = ?", digest)
 
-    def save_meta(self, key: str, value: str) -> None:
-        """Remember a fact about the run."""
-        self._put("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
-
-    def meta(self, key: str) -> str | None:
-        """A remembered fact."""
-        return self._text("SELECT value FROM meta WHERE key = ?", key)
-
     # Batches.
 
     def save_batch(self, batch: Batch, *, replaces: str | None = None) -> None:

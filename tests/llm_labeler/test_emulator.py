@@ -14,9 +14,8 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._emulator import FAULT_KINDS, Faults, Options, Server, serve
+from llm_labeler._emulator import FAULT_KINDS, PASSING, Faults, Options, Server, serve
 from llm_labeler._emulator.answers import answer
-from llm_labeler._emulator.faults import PASSING
 from llm_labeler._prompts import load_template
 from llm_labeler._records import VERDICTS
 from llm_labeler._settings import PromptSettings

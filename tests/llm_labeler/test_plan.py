@@ -51,6 +51,7 @@ def test_judging_is_part_of_the_guess() -> None:
     )
     only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"strategy": "vote"}).estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
+    assert only_judge.tokens > 250  # one proposes to it: a judge's instructions at least
 
 
 def test_rules_cost_nothing() -> None:

@@ -265,15 +265,11 @@ def test_a_cent_is_not_lost_in_a_hundred_thousand(store: Store) -> None:
     assert store.spent().picodollars == 1000 * 10**5
 
 
-def test_prompts_parameters_and_facts(store: Store) -> None:
+def test_prompts_and_parameters(store: Store) -> None:
     store.save_prompt("p", "ask {text} \ud800")
     store.save_parameters("q", '{"temperature": 1}')
-    store.save_meta("seed", "42")
     assert (store.prompt("p"), store.prompt("x")) == ("ask {text} \ud800", None)
     assert (store.parameters("q"), store.parameters("x")) == ('{"temperature": 1}', None)
-    assert (store.meta("seed"), store.meta("x")) == ("42", None)
-    store.save_meta("seed", "7")
-    assert store.meta("seed") == "7"
 
 
 BATCH = Batch(
@@ -379,7 +375,7 @@ def test_unwritable_folder(tmp_path: Path) -> None:
         lambda store: store.begin(KEY, Usage(1, 1), None),
         lambda store: store.save_answer(an_answer()),
         lambda store: store.save_failure(a_failure(final=True)),
-        lambda store: store.save_meta("a", "b"),
+        lambda store: store.save_prompt("a", "b"),
     ],
 )
 def test_a_store_that_may_not_be_written(store: Store, write) -> None:
