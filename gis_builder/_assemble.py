@@ -16,12 +16,11 @@ from gis_builder._github.pool import sample_order
 from gis_builder._pairs.guard import Link
 from gis_builder._pairs.negatives import make_negatives
 from gis_builder._pairs.positives import make_positives
-from gis_builder._pairs.similar import tie_similar
 from gis_builder._pairs.text import render_issues
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
 from gis_builder._settings import BuildSettings
-from gis_builder._split import split_issues
+from gis_builder._split import split_issues, tie_similar
 from gis_builder._store import RepoRow, Store, full_names
 from gis_builder._verdicts import count_verdicts, read_duplicates
 from pairkit import __version__

@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gis_builder._records import Cluster, DroppedPair, IssueRef, Pair
+from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
 from gis_builder._settings.pairs import SPLITS, SplitSettings
 from pairkit.errors import ConfigError
 from pairkit.groups import Groups
 from pairkit.keyed import keyed_hash, keyed_unit
+from pairkit.similar import near_identical
 
 BEYOND = "beyond_requested_size"
 
@@ -206,3 +207,15 @@ def _single(name: IssueRef, settings: SplitSettings, seed: int) -> str:
         if draw < 0:
             return split
     return SPLITS[0]
+
+
+def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
+    """Groups of two or more issues tied by near-identical texts, over all repositories; each ascending.
+
+    Args:
+        texts: Every usable text, those of issues without a duplicate included.
+        threshold: Jaccard similarity of word triples, see `pairkit.similar`.
+    """
+    refs = sorted(texts)
+    groups = near_identical([texts[ref].text for ref in refs], threshold)
+    return [[refs[place] for place in members] for members in groups]

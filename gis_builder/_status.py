@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Collection
-from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta
-from msgspec.json import Decoder
-
-from gis_builder._decoding import Malformed, decode
-from gis_builder._store import RepoRow, Store, Usage
-from pairkit.database import connect, database_errors
+from gis_builder._store import RateLimit, RepoRow, Store, Tally, Usage
 from pairkit.notebook import escape
 from pairkit.terminal import table
 
 if TYPE_CHECKING:
     from pairkit.result_table import ResultTable
 
-RATE_LIMIT = "budget"  # the key of the store's note on what the server said last of its limit
 _COUNTED = ("issues", "threads", "left", "points", "requests")
-_POOL = "pool"  # a task that fixes a sample's order and is never done
-
-# One snapshot, by repository: a crawl may be writing meanwhile.
-_ISSUES = "SELECT repo, count(*), sum(depth > 0), sum(depth = 2) FROM issues WHERE NOT is_pull GROUP BY repo"
-_COMMENTS = "SELECT repo, count(*) FROM comments GROUP BY repo"
-_WISHES = "SELECT repo, count(*) FROM wishes GROUP BY repo"
-_TOP_UPS = "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo"
-_TASKS = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +22,7 @@ class RepoStatus:
     """What of one repository is stored and what is still to be done."""
 
     row: RepoRow
-    issues: int  # stored, with or without their threads
-    begun: int  # threads of which something is stored
-    threads: int  # whole threads
-    comments: int
-    wishes: int  # issues to be fetched by number
-    top_ups: int  # threads to be completed
-    done: Counter[str]  # finished tasks by kind
-    left: Counter[str]  # open tasks by kind
+    tally: Tally
     usage: Usage
 
     @property
@@ -54,30 +31,25 @@ class RepoStatus:
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
         for kind, words in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
-            if any(task.endswith(kind) for task in self.left):
+            if any(task.endswith(kind) for task in self.tally.left):
                 return words
-        if self.wishes:
+        if self.tally.wishes:
             return "reading threads"
-        if self.top_ups:
+        if self.tally.top_ups:
             return "completing threads"
-        return "done" if self.done else "waiting"
-
-    @property
-    def open_work(self) -> int:
-        """Threads, searches and lists that are still to be had."""
-        return self.wishes + self.top_ups + self.left.total()
+        return "done" if self.tally.done else "waiting"
 
     @property
     def progress(self) -> float:
         """The share that is done, in [0, 1]; a guess while a search has not found all its candidates."""
         if self.stage in ("done", "updating"):
             return 1.0
-        if self.done["search"] or self.left["search"]:
-            done = self.done["search"] + self.begun
-            return done / max(1, done + self.left["search"] + self.wishes)
-        if self.done["rest sweep"] or self.left["rest sweep"]:
-            return min(0.99, self.done["rest sweep"] / 3)  # of issues, comments and events
-        return min(0.99, self.begun / max(1, self.row.issue_count))
+        if self.tally.done["search"] or self.tally.left["search"]:
+            done = self.tally.done["search"] + self.tally.begun
+            return done / max(1, done + self.tally.left["search"] + self.tally.wishes)
+        if self.tally.done["rest sweep"] or self.tally.left["rest sweep"]:
+            return min(0.99, self.tally.done["rest sweep"] / 3)  # of issues, comments and events
+        return min(0.99, self.tally.begun / max(1, self.row.issue_count))
 
     def to_dict(self) -> dict[str, Any]:
         """One row for scripts."""
@@ -86,40 +58,16 @@ class RepoStatus:
             "outcome": self.row.outcome.value,
             "detail": self.row.detail,
             "stage": self.stage,
-            "issues": self.issues,
+            "issues": self.tally.issues,
             "issues_expected": self.row.issue_count,
-            "threads": self.threads,
-            "comments": self.comments,
-            "wishes_left": self.wishes,
-            "threads_to_complete": self.top_ups,
-            "tasks_left": self.left.total(),
+            "threads": self.tally.threads,
+            "comments": self.tally.comments,
+            "wishes_left": self.tally.wishes,
+            "threads_to_complete": self.tally.top_ups,
+            "tasks_left": self.tally.left.total(),
             "points": self.usage.points,
             "requests": self.usage.requests,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """What the server said last of a token's limit."""
-
-    limit: int
-    remaining: int
-    reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, the server's clock
-
-    @classmethod
-    def parse(cls, text: str | None) -> RateLimit | None:
-        """Read the store's note; None where there is none, or none that can be read."""
-        try:
-            return decode((text or "").encode(), Decoder(cls))
-        except Malformed:
-            return None
-
-    def words(self, now: float) -> str:
-        """The limit in a sentence."""
-        if now >= self.reset:
-            return f"{self.limit:,} points left: the hour of the last answer is over"
-        at = time.strftime("%H:%M", time.localtime(self.reset))
-        return f"{self.remaining:,} of {self.limit:,} points left until {at}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,9 +116,9 @@ class Status:
         asked = [repo for repo in self.repos if names is None or repo.row.name in names]
         distinct = {repo.row.full_name: repo for repo in asked if repo.row.full_name}.values()
         return {
-            "issues": sum(repo.issues for repo in distinct),
-            "threads": sum(repo.threads for repo in distinct),
-            "comments": sum(repo.comments for repo in distinct),
+            "issues": sum(repo.tally.issues for repo in distinct),
+            "threads": sum(repo.tally.threads for repo in distinct),
+            "comments": sum(repo.tally.comments for repo in distinct),
             "points": self.usage.points,
             "requests": self.usage.requests,
             "seconds": round(self.usage.seconds, 3),
@@ -190,7 +138,7 @@ class Status:
     @property
     def left(self) -> int:
         """Threads, searches and lists that are still to be had."""
-        return sum(repo.open_work for repo in self.repos)
+        return sum(repo.tally.open_work for repo in self.repos)
 
     def notes(self) -> list[str]:
         """What is odd about repositories, the time to go, the points left, the warnings; a line each."""
@@ -217,40 +165,18 @@ def read_status(store: Store) -> Status:
     Raises:
         DataError: the store is damaged.
     """
-    rows, usage = store.repos(), store.usage()
-    with database_errors(store.path), closing(connect(store.path, read_only=True)) as connection:
-        connection.execute("BEGIN")
-        issues = {repo: counts for repo, *counts in connection.execute(_ISSUES)}
-        comments, wishes, top_ups = (
-            dict(connection.execute(sql).fetchall()) for sql in (_COMMENTS, _WISHES, _TOP_UPS)
-        )
-        tasks = connection.execute(_TASKS, (_POOL,)).fetchall()
-    repos = []
-    for row in rows:
-        name = row.full_name
-        stored, begun, threads = issues.get(name, (0, 0, 0))
-        repos.append(
-            RepoStatus(
-                row=row,
-                issues=stored,
-                begun=begun,
-                threads=threads,
-                comments=comments.get(name, 0),
-                wishes=wishes.get(name, 0),
-                top_ups=top_ups.get(name, 0),
-                done=Counter({kind: done for repo, kind, done, _ in tasks if repo == name and done}),
-                left=Counter({kind: left for repo, kind, _, left in tasks if repo == name and left}),
-                usage=usage.get(name, Usage()),
-            )
-        )
-    limit = RateLimit.parse(store.meta(RATE_LIMIT))
-    return Status(tuple(repos), sum(usage.values(), Usage()), limit, tuple(store.warnings()))
+    rows, usage, tallies = store.repos(), store.usage(), store.tallies()
+    repos = [
+        RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
+        for row in rows
+    ]
+    return Status(tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings()))
 
 
 def _figures(repo: RepoStatus) -> list[str | int]:
     """Issues stored of those expected; whole threads; threads, searches and lists still to be had; cost."""
-    counts = (repo.threads, repo.open_work, repo.usage.points, repo.usage.requests)
-    return [f"{repo.issues:,}/{repo.row.issue_count:,}", *counts]
+    counts = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
+    return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
 def _time_words(status: Status) -> str:

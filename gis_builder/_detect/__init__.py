@@ -4,18 +4,17 @@
 masking, references, lexicon, phrases   what a text says, word by word
 └ tokens, rules, grammar                sentences as strings of codes, and the patterns over them
   └ page, reader, markers               a text's claims (claims, address, prefilter)
-    └ evidence, ledger, weight          a thread's claims: by whom, when, what became of them
-      budget                            how much of a thread is read
-      └ verdict, targets, explain       the decision, and its reasons
+    └ statements, ledger, weight        a thread's claims: by whom, when, what became of them
+      └ decision, targets, explain      the verdict, and its reasons
         relations                       what the closing words say of the two
         └ clusters                      what the decisions add up to
 ```
 """
 
 from gis_builder._detect.clusters import clusters
+from gis_builder._detect.decision import decide
 from gis_builder._detect.explain import explain
 from gis_builder._detect.prefilter import might_matter
 from gis_builder._detect.targets import DEFAULT_RULES, KindOf, Rules
-from gis_builder._detect.verdict import decide
 
 __all__ = ["DEFAULT_RULES", "KindOf", "Rules", "clusters", "decide", "explain", "might_matter"]

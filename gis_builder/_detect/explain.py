@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gis_builder._detect.claims import Claim, Reading, Stance
-from gis_builder._detect.evidence import Statement, marks
+from gis_builder._detect.decision import hear_thread
 from gis_builder._detect.ledger import Ledger, Standing
+from gis_builder._detect.statements import Statement, marks
 from gis_builder._detect.targets import DEFAULT_RULES, KindOf, Rules
-from gis_builder._detect.verdict import hear_thread
 from gis_builder._detect.weight import closing_of, weight
 from gis_builder._records import Event, IssueRef, Outcome, Thread, Verdict
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gis_builder._detect.claims import Claim, ClaimKind, Stance
-from gis_builder._detect.evidence import ONE_CLICK, Role, Statement, instant
+from gis_builder._detect.statements import ONE_CLICK, Role, Statement, instant
 from gis_builder._detect.targets import KindOf, could_be_meant
 from gis_builder._records import IssueRef
 
@@ -65,7 +65,7 @@ class Ledger:
     author: str | None = None  # of the issue
     standings: list[Standing] = field(default_factory=list)
     heard: list[Statement] = field(default_factory=list)
-    beyond: str | None = None  # the reason code of the budget that the thread passes: then nothing is heard
+    beyond: str | None = None  # the reason code if the thread is beyond what is read: then nothing is heard
     _meant_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
 
     def hear(self, statement: Statement) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from gis_builder._detect.claims import ClaimKind, Stance
-from gis_builder._detect.evidence import ONE_CLICK, Role, Statement, instant
 from gis_builder._detect.ledger import Standing
+from gis_builder._detect.statements import ONE_CLICK, Role, Statement, instant
 from gis_builder._records import Issue
 
 _AT_CLOSING = timedelta(hours=1)

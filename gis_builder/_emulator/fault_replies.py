@@ -27,7 +27,7 @@ def replacing_reply(fault: Fault, plan: FaultPlan, scope: Scope, standing: Stand
         fault: What strikes.
         plan: Holds the figures that the faults share.
         scope: What kind of request it is.
-        standing: Of the token's budget.
+        standing: Towards the token's limit.
         now: Unix time by the server's clock.
     """
     kind = fault.rule.kind
@@ -54,7 +54,7 @@ def replacing_reply(fault: Fault, plan: FaultPlan, scope: Scope, standing: Stand
 def exhausted_reply(
     scope: Scope, standing: Standing, *, reset: int | None = None, error_type: str | None = None
 ) -> Reply:
-    """Nothing is left of the budget: 200 with an error from GraphQL, 403 from REST."""
+    """Nothing is left of the limit: 200 with an error from GraphQL, 403 from REST."""
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-used": str(standing.limit)}
     if reset is not None:
         headers["x-ratelimit-reset"] = str(reset)

@@ -45,7 +45,7 @@ class Standing:
         }
 
 
-class Budgets:
+class RateLimits:
     """What each token has spent; a window begins with a token's first request after the last one ended.
 
     Args:

@@ -41,7 +41,7 @@ class Context:
     sees_repositories: bool  # False: the token may read none of them
     follows_transfers: bool
     price: Price
-    standing: Standing  # of the token's budget, this query included
+    standing: Standing  # towards the token's limit, this query included
 
 
 def resolve_rate_limit(_source: None, info: GraphQLResolveInfo[Context], **_arguments: bool) -> Node:

@@ -25,7 +25,7 @@ from gis_builder._emulator.fault_replies import (
 )
 from gis_builder._emulator.faults import Fault, FaultPlan, Injector, Kind, Scope
 from gis_builder._emulator.graphql_api import GraphQLApi, Prepared, Refused
-from gis_builder._emulator.limits import RESOURCES, Allowance, Budgets, Standing
+from gis_builder._emulator.limits import RESOURCES, Allowance, RateLimits, Standing
 from gis_builder._emulator.listing import Listing
 from gis_builder._emulator.reply import Fate, Reply
 from gis_builder._emulator.resolvers import Context
@@ -101,7 +101,7 @@ class Service:
         self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
         self._rest = RestApi(catalogue, self._search, self._listing, base)
         self._injector = Injector(faults)
-        self._budgets = Budgets(
+        self._rate_limits = RateLimits(
             {
                 "core": Allowance(options.points, options.window_s),
                 "graphql": Allowance(options.points, options.window_s),
@@ -165,7 +165,7 @@ class Service:
         try:
             prepared = self._graphql.prepare(request.body)
         except Refused as refused:
-            standing = self._budgets.standing(caller.token, "graphql")  # what is not run costs nothing
+            standing = self._rate_limits.standing(caller.token, "graphql")  # what is not run costs nothing
             return Reply(refused.status, {"errors": refused.errors}, standing.headers)
         points = 0 if prepared.is_dry_run else prepared.price.points
         fault = self._injector.next_fault("graphql", largest_page=prepared.price.largest_page)
@@ -176,7 +176,7 @@ class Service:
         return self._charge("graphql", caller, points, fault, execute)
 
     def _context(self, caller: _Caller, prepared: Prepared, points: int) -> Context:
-        standing = self._budgets.standing(caller.token, "graphql")
+        standing = self._rate_limits.standing(caller.token, "graphql")
         return Context(
             catalogue=self._catalogue,
             search=self._search,
@@ -206,9 +206,9 @@ class Service:
     def _charge(
         self, scope: Scope, caller: _Caller, points: int, fault: Fault | None, execute: Callable[[], Reply]
     ) -> Reply:
-        """Answer truly, or as the fault has it, or with a refusal where the budget is spent."""
+        """Answer truly, or as the fault has it, or with a refusal where the limit is spent."""
         resource = _RESOURCE_OF_SCOPE[scope]
-        standing = self._budgets.standing(caller.token, resource)
+        standing = self._rate_limits.standing(caller.token, resource)
         is_exhausted = fault is None and points > 0 and standing.remaining <= 0
         if is_exhausted:
             reply = exhausted_reply(scope, standing)
@@ -223,7 +223,7 @@ class Service:
             self.recorder.not_modified()
         if scope == "graphql":
             self.recorder.points(points)
-        reply.headers = {**self._budgets.spend(caller.token, resource, points).headers, **reply.headers}
+        reply.headers = {**self._rate_limits.spend(caller.token, resource, points).headers, **reply.headers}
         return reply
 
     def _faulty(self, fault: Fault, scope: Scope, standing: Standing, execute: Callable[[], Reply]) -> Reply:
@@ -239,9 +239,9 @@ class Service:
 
     def _answer_rate_limit(self, caller: _Caller) -> Reply:
         resources = {
-            resource: _as_json(self._budgets.standing(caller.token, resource)) for resource in RESOURCES
+            resource: _as_json(self._rate_limits.standing(caller.token, resource)) for resource in RESOURCES
         }
-        standing = self._budgets.standing(caller.token, "core")
+        standing = self._rate_limits.standing(caller.token, "core")
         return Reply(200, {"resources": resources, "rate": resources["core"]}, standing.headers)
 
 

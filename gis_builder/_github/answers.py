@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
 
 from gis_builder._decoding import Malformed, Node, decode
+from gis_builder._store import RateLimit
 from pairkit.printable import one_line
 
 
@@ -55,15 +56,6 @@ class GraphQLError:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What the server last said of the hour's quota, in points (GraphQL) or requests (REST)."""
-
-    limit: int
-    remaining: int
-    reset: int  # epoch seconds, by the server's clock
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """A classified answer."""
 
@@ -74,7 +66,7 @@ class Answer:
     message: str = ""
     final: bool = True  # BAD_REPLY only: whether asking again would give the same
     was_heard: bool = True  # False: nothing came back at all
-    budget: Budget | None = None
+    rate_limit: RateLimit | None = None
     cost: int = 1  # points
 
 
@@ -129,7 +121,7 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, *, graphql: b
         graphql: Whether a GraphQL endpoint was asked; what a REST body holds is not looked at.
     """
     low = {name.lower(): value for name, value in headers.items()}
-    return replace(_classify(status, low, body, graphql=graphql), budget=_budget(low))
+    return replace(_classify(status, low, body, graphql=graphql), rate_limit=_rate_limit(low))
 
 
 def _classify(status: int, low: Mapping[str, str], body: bytes, *, graphql: bool) -> Answer:
@@ -240,10 +232,10 @@ def _error(raw: _Error) -> GraphQLError:
     )
 
 
-def _budget(headers: Mapping[str, str]) -> Budget | None:
+def _rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
     values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
     known = [int(value) for value in values if value is not None]
-    return Budget(*known) if len(known) == len(values) else None
+    return RateLimit(*known) if len(known) == len(values) else None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
-from gis_builder._github.answers import Answer, AnswerKind, Budget, GraphQLError
+from gis_builder._github.answers import Answer, AnswerKind, GraphQLError
 from gis_builder._github.events import Listener, Waiting, ignore
 from gis_builder._github.tokens import Token
 from gis_builder._github.transport import GraphQLTransport, Query, Transport
 from gis_builder._settings.crawl import CrawlSettings
-from gis_builder._store import Page, Usage
+from gis_builder._store import RATE_LIMIT, Page, RateLimit, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Client:
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_heard = False
-        self._budget: Budget | None = None
+        self._rate_limit: RateLimit | None = None
 
     def ask(self, query: Query[T]) -> Reply[T]:
         """Ask until there is an answer.
@@ -120,13 +120,13 @@ class Client:
     def book(self, page: Page, repo: str) -> None:
         """Add to a page what was spent on it, and what the server last said is left."""
         page.usage[repo] = self.take_usage()
-        if self._budget:
-            page.notes["budget"] = json.dumps(asdict(self._budget))
+        if self._rate_limit:
+            page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
 
     @property
     def points_left(self) -> int | None:
         """What the server said last is left for the token; None before it said so."""
-        return self._budget.remaining if self._budget else None
+        return self._rate_limit.remaining if self._rate_limit else None
 
     @property
     def was_heard(self) -> bool:
@@ -147,7 +147,7 @@ class Client:
         start = time.monotonic()
         answer = self._transport.ask(query)
         self._was_heard |= answer.was_heard
-        self._budget = answer.budget or self._budget
+        self._rate_limit = answer.rate_limit or self._rate_limit
         self._usage += Usage(answer.cost, 1, time.monotonic() - start)
         return answer
 

@@ -70,6 +70,8 @@ def _decoded(answer: Answer, query: Query[Any]) -> Answer:
         }
         said = decode(rate, _RATE) if rate is not None else None
     except Malformed as error:
-        return replace(bad_reply(f"a reply without what was asked for ({error})"), budget=answer.budget)
+        return replace(
+            bad_reply(f"a reply without what was asked for ({error})"), rate_limit=answer.rate_limit
+        )
     kind = answer.kind if data else AnswerKind.BAD_REPLY
     return replace(answer, kind=kind, data=data, cost=said.cost if said else 1)

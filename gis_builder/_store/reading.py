@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
@@ -15,6 +16,7 @@ import msgspec
 
 from gis_builder._records import Issue, Kind, Thread
 from gis_builder._store.cells import Cells, KindRow
+from gis_builder._store.rows import Tally
 from pairkit.database import connect, database_errors
 from pairkit.errors import DataError
 
@@ -109,6 +111,32 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
         for cells in (Cells(path).read("issues", row, KindRow) for row in rows):
             found[cells.number] = Kind.PULL if cells.is_pull else Kind.ISSUE
         return found
+
+
+_POOL = "pool"  # a task that fixes a sample's order and is never done
+_TALLIES = {
+    "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
+    "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
+    "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
+    "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
+    "wishes": "SELECT repo, count(*) FROM wishes GROUP BY repo",
+    "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
+}
+
+
+def tallies(path: Path) -> dict[str, Tally]:
+    """How much of each repository is stored, as of one moment: a crawl may be writing meanwhile."""
+    found: defaultdict[str, Tally] = defaultdict(Tally)
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+        connection.execute("BEGIN")
+        for name, sql in _TALLIES.items():
+            for repo, count in connection.execute(sql):
+                setattr(found[repo], name, count)
+        tasks = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
+        for repo, kind, done, left in connection.execute(tasks, (_POOL,)):
+            found[repo].done += Counter({kind: done})
+            found[repo].left += Counter({kind: left})
+    return found
 
 
 def content_hash(path: Path) -> str:

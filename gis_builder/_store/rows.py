@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from gis_builder._records import Comment, Event, Issue, IssueRef, Thread
+
+RATE_LIMIT = "budget"  # the key of the note on what the server said last of its limit
 
 
 class RepoOutcome(StrEnum):
@@ -98,6 +104,41 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(self.points + other.points, self.requests + other.requests, self.seconds + other.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """What the server said last of a token's limit, in points (GraphQL) or requests (REST)."""
+
+    limit: int
+    remaining: int
+    reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, by the server's clock
+
+    def words(self, now: float) -> str:
+        """The limit in a sentence."""
+        if now >= self.reset:
+            return f"{self.limit:,} points left: the hour of the last answer is over"
+        at = time.strftime("%H:%M", time.localtime(self.reset))
+        return f"{self.remaining:,} of {self.limit:,} points left until {at}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much of a repository is stored and how much is still to be had."""
+
+    issues: int = 0  # with or without their threads
+    begun: int = 0  # threads of which something is stored
+    threads: int = 0  # whole threads
+    comments: int = 0
+    wishes: int = 0  # issues to be fetched by number
+    top_ups: int = 0  # threads to be completed
+    done: Counter[str] = field(default_factory=Counter)  # finished tasks by kind
+    left: Counter[str] = field(default_factory=Counter)  # open tasks by kind
+
+    @property
+    def open_work(self) -> int:
+        """Threads, searches and lists that are still to be had."""
+        return self.wishes + self.top_ups + self.left.total()
 
 
 @dataclass(slots=True)

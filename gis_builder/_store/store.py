@@ -12,18 +12,29 @@ from typing import Any, Self, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder._decoding import Malformed
+from gis_builder._decoding import Malformed, decode
 from gis_builder._records import Issue, IssueRef, Kind, Thread
 from gis_builder._store import reading
 from gis_builder._store.cells import Cells
 from gis_builder._store.reading import StoredThread
-from gis_builder._store.rows import Absence, Page, RepoRow, Task, TopUp, Usage
+from gis_builder._store.rows import (
+    RATE_LIMIT,
+    Absence,
+    Page,
+    RateLimit,
+    RepoRow,
+    Tally,
+    Task,
+    TopUp,
+    Usage,
+)
 from gis_builder._store.schema import SCHEMA
 from gis_builder._store.writing import REPO_COLUMNS, save_page
 from pairkit.database import database_errors, open_database, transaction
 from pairkit.errors import DataError
 
 T = TypeVar("T")
+_RATE_LIMIT = Decoder(RateLimit)
 
 
 class Store:
@@ -116,6 +127,17 @@ class Store:
         """What was spent, by repository; under "" what was not for one alone."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
         return dict(map(self._cells.usage, rows))
+
+    def tallies(self) -> dict[str, Tally]:
+        """How much is stored and still to be had, by repository; also while another process crawls."""
+        return reading.tallies(self.path)
+
+    def rate_limit(self) -> RateLimit | None:
+        """What the server said last of its limit; None where it said nothing that can be read."""
+        try:
+            return decode((self.meta(RATE_LIMIT) or "").encode(), _RATE_LIMIT)
+        except Malformed:
+            return None
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and words of all that a person should know about how complete the crawl is."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder._emulator import FaultPlan, Options, serve
-from gis_builder._emulator.limits import Allowance, Budgets
+from gis_builder._emulator.limits import Allowance, RateLimits
 
 ALLOWANCES = {"graphql": Allowance(10, 60.0), "search": Allowance(2, 6.5)}
 HEADERS = {"Authorization": "bearer any"}
@@ -26,8 +26,8 @@ class Clock:
 
 def test_a_window_begins_with_its_first_request_and_ends_whole() -> None:
     clock = Clock(1000.25)
-    budgets = Budgets(ALLOWANCES, Allowance(60, 3600), clock=clock)
-    assert budgets.spend("t", "graphql", 3).headers == {
+    limits = RateLimits(ALLOWANCES, Allowance(60, 3600), clock=clock)
+    assert limits.spend("t", "graphql", 3).headers == {
         "x-ratelimit-limit": "10",
         "x-ratelimit-remaining": "7",
         "x-ratelimit-reset": "1061",  # 1060.25, told in whole seconds
@@ -35,29 +35,29 @@ def test_a_window_begins_with_its_first_request_and_ends_whole() -> None:
         "x-ratelimit-resource": "graphql",
     }
     clock.now = 1060.9
-    assert budgets.spend("t", "graphql", 9).remaining == 0
+    assert limits.spend("t", "graphql", 9).remaining == 0
     clock.now = 1061.0
-    assert budgets.standing("t", "graphql").remaining == 10
+    assert limits.standing("t", "graphql").remaining == 10
 
 
-def test_tokens_and_resources_have_their_own_budgets() -> None:
-    budgets = Budgets(ALLOWANCES, Allowance(60, 3600), clock=Clock(0.0))
-    budgets.spend("t", "graphql", 10)
-    assert budgets.standing("u", "graphql").remaining == 10
-    assert budgets.standing("t", "search").remaining == 2
-    assert budgets.standing(None, "graphql").limit == 60
+def test_tokens_and_resources_have_their_own_limits() -> None:
+    limits = RateLimits(ALLOWANCES, Allowance(60, 3600), clock=Clock(0.0))
+    limits.spend("t", "graphql", 10)
+    assert limits.standing("u", "graphql").remaining == 10
+    assert limits.standing("t", "search").remaining == 2
+    assert limits.standing(None, "graphql").limit == 60
 
 
 @given(st.lists(st.integers(0, 20), max_size=20))
 def test_remaining_and_used_make_the_limit(spent: list[int]) -> None:
-    budgets = Budgets(ALLOWANCES, Allowance(60, 3600), clock=Clock(5.0))
+    limits = RateLimits(ALLOWANCES, Allowance(60, 3600), clock=Clock(5.0))
     for points in spent:
-        standing = budgets.spend("t", "graphql", points)
+        standing = limits.spend("t", "graphql", points)
         assert standing.used + standing.remaining == standing.limit
-    assert budgets.standing("t", "graphql").used == min(10, sum(spent))
+    assert limits.standing("t", "graphql").used == min(10, sum(spent))
 
 
-def test_an_exhausted_graphql_budget_answers_200(tiny_dump: Path) -> None:
+def test_an_exhausted_graphql_limit_answers_200(tiny_dump: Path) -> None:
     with serve(tiny_dump, options=Options(points=2, window_s=600)) as server:
         answers = [
             requests.post(f"{server.url}/graphql", json=VIEWER, headers=HEADERS, timeout=10) for _ in range(3)
@@ -70,7 +70,7 @@ def test_an_exhausted_graphql_budget_answers_200(tiny_dump: Path) -> None:
         assert server.stats.points == 2
 
 
-def test_an_exhausted_rest_budget_answers_403(tiny_dump: Path) -> None:
+def test_an_exhausted_rest_limit_answers_403(tiny_dump: Path) -> None:
     with serve(tiny_dump, options=Options(points=1, search_requests=1)) as server:
         for path, resource in (("/repos/acme/rocket", "core"), ("/search/issues?q=crash", "search")):
             url = server.url + path

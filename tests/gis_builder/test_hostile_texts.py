@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 
 from gis_builder._detect import decide, explain
-from gis_builder._detect.budget import MOST_CHARACTERS
 from gis_builder._detect.markers import read
 from gis_builder._detect.phrases import PHRASES
 from gis_builder._detect.rules import RULES
+from gis_builder._detect.statements import MOST_CHARACTERS
 from gis_builder._pairs.text import clean
 from gis_builder._records import Outcome, Thread
 
@@ -110,7 +110,7 @@ def test_a_list_of_references_is_read_whole() -> None:
     ],
     ids=["claims", "within", "references", "text"],
 )
-def test_what_passes_a_budget_is_uncertain_and_named(parts: object, reason: str | None) -> None:
+def test_what_is_beyond_what_is_read_is_uncertain_and_named(parts: object, reason: str | None) -> None:
     hostile = thread(parts, said("mia", "Closing as a dup of #7."))  # type: ignore[arg-type]
     verdict = decide(hostile, kind_of)
     if reason is None:
@@ -120,12 +120,12 @@ def test_what_passes_a_budget_is_uncertain_and_named(parts: object, reason: str 
         assert f"[{reason}]" in explain(hostile, verdict, kind_of)
 
 
-def test_what_the_tracker_itself_says_needs_no_budget() -> None:
+def test_what_the_tracker_itself_says_has_no_limit() -> None:
     marked = thread(said("bob", "dup of #1, " * 5_000), event("marked_as_duplicate", 1, 7))
     assert decide(marked, kind_of).targets == (ref(7),)
 
 
-def test_the_budget_counts_the_text_of_the_whole_thread() -> None:
+def test_what_counts_is_the_text_of_the_whole_thread() -> None:
     plain: Thread = thread(said("mia", "dup of #1"))
     long = replace(plain, issue=replace(plain.issue, body="x" * MOST_CHARACTERS))
     assert decide(long, kind_of).reason == "too_much_text"

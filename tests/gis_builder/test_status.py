@@ -13,8 +13,8 @@ import pytest
 from gis_builder._emulator import Server, serve
 from gis_builder._github import GitHub, GraphQLRoute, RestRoute
 from gis_builder._results import Crawled
-from gis_builder._status import RATE_LIMIT, RateLimit, read_status
-from gis_builder._store import Page, RepoOutcome, RepoRow, Store, Task, Usage
+from gis_builder._status import read_status
+from gis_builder._store import RATE_LIMIT, Page, RateLimit, RepoOutcome, RepoRow, Store, Task, Usage
 
 from .crawl_world import STATION, open_github, quick, write_station
 
@@ -55,11 +55,14 @@ def test_stages_of_a_crawl(station: Server, store: Store, strategy: str, route: 
     (_, repo) = status.repos
     assert (repo.stage, repo.progress, status.eta_s) == ("done", 1.0, 0.0)
     threads = list(store.threads(STATION))
-    assert (repo.threads, repo.comments) == (len(threads), sum(len(thread.comments) for thread in threads))
+    assert (repo.tally.threads, repo.tally.comments) == (
+        len(threads),
+        sum(len(thread.comments) for thread in threads),
+    )
     assert repo.usage == store.usage()[STATION]
     summary = Crawled(store.path.parent, store.repos(), status).to_dict()
     assert summary["outcomes"] == {"not_found": 1, "ok": 1}
-    assert (summary["repositories"], summary["issues"]) == (2, repo.issues)
+    assert (summary["repositories"], summary["issues"]) == (2, repo.tally.issues)
     assert summary["requests"] == sum(spent.requests for spent in store.usage().values())
     json.dumps(status.to_dict())
     assert "no such repository" in shown(store)
@@ -89,7 +92,7 @@ def test_while_another_thread_crawls(station: Server, store: Store) -> None:
             with Store.open(store.path) as reader:
                 for repo in read_status(reader).repos:
                     stages.add(repo.stage)
-                    begun.append(repo.begun)
+                    begun.append(repo.tally.begun)
             time.sleep(0.005)
         worker.join()
     assert "sweeping" in stages
@@ -97,7 +100,10 @@ def test_while_another_thread_crawls(station: Server, store: Store) -> None:
 
 
 def test_the_rate_limit(store: Store) -> None:
-    assert RateLimit.parse(None) is RateLimit.parse("[]") is RateLimit.parse("{}") is None
+    assert store.rate_limit() is None
+    for odd in ("[]", "{}", "x"):
+        store.set_meta(RATE_LIMIT, odd)
+        assert store.rate_limit() is None
     later = time.time() + 600
     store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gis_builder._detect.claims import Reading
-from gis_builder._detect.markers import read, read_body
+from gis_builder._detect.markers import MOST_CLAIMS, read, read_body
 from gis_builder._detect.prefilter import might_guess, might_matter
 from gis_builder._records import Comment, Event, Issue, IssueRef, Thread
 
@@ -28,6 +28,12 @@ _TITLE_NOTE = re.compile(
 )
 ONE_CLICK = timedelta(seconds=30)  # "comment and close" leaves two times that differ a little
 _SAME_SITTING = timedelta(minutes=10)
+
+
+# How much of one thread is read: what lies beyond is nobody's talk, and no reason to hold a build. Characters
+# and claims are counted, not seconds, so that the same thread gets the same verdict on every machine.
+# Ten times the longest thread of rust-lang/rust; GitHub takes 65,536 characters a comment and 2,500 comments.
+MOST_CHARACTERS = 4_000_000
 
 
 class Role(StrEnum):
@@ -185,3 +191,16 @@ def _opening(issue: Issue, former_names: Collection[str]) -> Iterator[Statement]
             url=issue.url,
             is_note=True,
         )
+
+
+def beyond_by_texts(thread: Thread) -> str | None:
+    """The reason code if the thread's texts are longer together than is read."""
+    issue = thread.issue
+    length = len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
+    return "too_much_text" if length > MOST_CHARACTERS else None
+
+
+def beyond_by_claims(statements: Iterable[Statement]) -> str | None:
+    """The reason code if more is claimed than is weighed: claims, and the issues that they name."""
+    weight = sum(1 + len(claim.targets) for statement in statements for claim in statement.reading.claims)
+    return "too_many_claims" if weight > MOST_CLAIMS else None

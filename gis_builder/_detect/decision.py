@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from gis_builder._detect import budget
 from gis_builder._detect.claims import ClaimKind, Stance
-from gis_builder._detect.evidence import Marks, Role, marks, statements
 from gis_builder._detect.ledger import Fate, Ledger, Standing
 from gis_builder._detect.relations import relation_of
+from gis_builder._detect.statements import (
+    Marks,
+    Role,
+    beyond_by_claims,
+    beyond_by_texts,
+    marks,
+    statements,
+)
 from gis_builder._detect.targets import DEFAULT_RULES, KindOf, Rules, check_targets, knowing
 from gis_builder._detect.weight import before_closing, closing_of, weight
 from gis_builder._records import Evidence, Issue, Outcome, Thread, Verdict
@@ -59,16 +65,16 @@ def _from_marks(issue: Issue, tracker: Marks) -> Verdict | None:
 def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -> Ledger:
     """Hear every statement of a thread, and void what a reopening or the taking back of a mark voids.
 
-    Of a thread beyond the budget nothing is heard.
+    Of a thread beyond what is read nothing is heard.
     """
     ledger = Ledger(
         thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
     )
-    ledger.beyond = budget.passed_by_texts(thread)
+    ledger.beyond = beyond_by_texts(thread)
     if ledger.beyond is not None:
         return ledger
     found = statements(thread, rules.former_names, must_read=tracker.says_duplicate)
-    ledger.beyond = budget.passed_by_claims(found)
+    ledger.beyond = beyond_by_claims(found)
     if ledger.beyond is not None:
         return ledger
     for statement in found:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect import Rules, budget, decide
-from gis_builder._detect.evidence import marks
-from gis_builder._detect.verdict import hear_thread
+from gis_builder._detect import Rules, decide, statements
+from gis_builder._detect.decision import hear_thread
+from gis_builder._detect.statements import marks
 from gis_builder._records import Comment, Outcome, Thread, Verdict
 
 from .detect_threads import event, kind_of, ref, said, thread
@@ -289,10 +289,10 @@ def test_every_verdict_says_whence() -> None:
     assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")
 
 
-def test_of_a_thread_beyond_the_budget_nothing_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_thread_beyond_what_is_read_nothing_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = thread(said("mia", "Duplicate of #1"))  # weighs 2: a claim and what it names
     for most, heard in ((2, 2), (1, 0)):  # the body, the comment
-        monkeypatch.setattr(budget, "MOST_CLAIMS", most)
+        monkeypatch.setattr(statements, "MOST_CLAIMS", most)
         ledger = hear_thread(talk, marks(talk), kind_of, Rules())
         assert len(ledger.heard) == heard
 
