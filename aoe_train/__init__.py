@@ -1,8 +1,9 @@
 """Training text embeddings with angles.
 
->>> from aoe_train import Encoder
->>> encoder = Encoder.load("model")
->>> encoder.encode(["A plane is taking off.", "An air plane is taking off."]).shape == (2, encoder.dim)
+>>> import aoe_train
+>>> run = aoe_train.train("pairs.tsv", backbone="model", out="trained", lr=1e-3, progress=False)
+>>> vectors = run.encoder.encode(["A plane is taking off.", "An air plane is taking off."])
+>>> vectors.shape == (2, run.encoder.dim)
 True
 """
 
@@ -13,8 +14,60 @@ from typing import TYPE_CHECKING
 from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
+    from aoe_train import losses
+    from aoe_train._encode import Encoded
     from aoe_train._encoder import Encoder
+    from aoe_train._export.export import Exported
+    from aoe_train._face.encoding import encode
+    from aoe_train._face.evaluation import Evaluation, evaluate
+    from aoe_train._face.exporting import Converted, convert, export
+    from aoe_train._face.figures import Figures, figures
+    from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
+    from aoe_train._face.training import DryRun, Pretrained, Trained, TrainOptions, dry_run, pretrain, train
 
-__all__ = ["Encoder"]
+__all__ = [
+    "Converted",
+    "DryRun",
+    "Encoded",
+    "Encoder",
+    "Evaluation",
+    "Exported",
+    "Figures",
+    "Pretrained",
+    "Reproduced",
+    "Runs",
+    "TrainOptions",
+    "Trained",
+    "convert",
+    "dry_run",
+    "encode",
+    "evaluate",
+    "export",
+    "figures",
+    "losses",
+    "pretrain",
+    "recipes",
+    "reproduce",
+    "runs",
+    "train",
+]
 
-__getattr__, __dir__ = lazy_names(__name__, {"Encoder": "aoe_train._encoder"})
+_PLACES = {
+    "aoe_train._encode": ("Encoded",),
+    "aoe_train._encoder": ("Encoder",),
+    "aoe_train._export.export": ("Exported",),
+    "aoe_train._face.encoding": ("encode",),
+    "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
+    "aoe_train._face.exporting": ("Converted", "convert", "export"),
+    "aoe_train._face.figures": ("Figures", "figures"),
+    "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
+    "aoe_train._face.training": (
+        *("DryRun", "Pretrained", "TrainOptions", "Trained"),
+        *("dry_run", "pretrain", "train"),
+    ),
+    "aoe_train.losses": ("losses",),
+}
+
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: module for module, names in _PLACES.items() for name in names}
+)

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from aoe_train._backbones.packaged import PACKAGED
+from aoe_train._settings import CardSettings
 from pairkit.card import table
 
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
+_HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_PACKAGED_ID = "sentence-transformers/all-MiniLM-L6-v2"  # what `minilm` is
 _NUMBERS = {"binary": "pairs labelled 0 or 1", "graded": "graded pairs", "positive": "positive pairs"}
 _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
 
-def model_card(name: str, record: Mapping[str, Any], dim: int) -> str:
+def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSettings | None = None) -> str:
     """The card of a trained model.
 
     Args:
         name: The model's name.
         record: The run's record, as in run.json.
         dim: Numbers in a vector.
+        about: What only people know.
     """
-    head = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
-    head += [f"- {tag}" for tag in _TAGS]
+    about = about or CardSettings()
+    backbone, data = record["sources"]["backbone"], record["sources"]["data"]
+    base = about.base_model or (_PACKAGED_ID if backbone == PACKAGED else hub_id(backbone))
+    is_english = base == _PACKAGED_ID
+    head = card_head(
+        name,
+        library="sentence-transformers",
+        tags=_TAGS,
+        license_id=about.license,
+        language=about.language or (("en",) if is_english else ()),
+        base_model=base,
+        datasets=[found] if (found := hub_id(data.partition(":")[0])) else [],
+        results=_measured(record),
+    )
     sections = [
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
@@ -29,16 +52,86 @@ def model_card(name: str, record: Mapping[str, Any], dim: int) -> str:
         ("Objective", _objective(record["origin"]["settings"]["objective"])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
-        ("Licence", _LICENCE),
+        ("Licence", _licence(about.license)),
     ]
     body = [f"# {name}"] + [f"## {title}\n\n{text}" if title else text for title, text in sections]
-    return "\n".join([*head, "---", ""]) + "\n" + "\n\n".join(body) + "\n"
+    return head + "\n\n".join(body) + "\n"
 
 
-_LICENCE = (
-    "None is stated here. The weights derive from the backbone and the data named above: look up what their "
-    "licences ask for before you pass the model on, then add a `license:` to the head of this file."
-)
+def card_head(
+    name: str,
+    *,
+    library: str,
+    tags: Iterable[str],
+    license_id: str = "unknown",
+    language: Iterable[str] = (),
+    base_model: str | None = None,
+    datasets: Iterable[str] = (),
+    results: Iterable[EvalResult] = (),
+) -> str:
+    """The YAML before a card, by which hubs find and show a model.
+
+    Args:
+        name: The model's name.
+        library: What loads it.
+        tags: Further words.
+        license_id: As the hub names it; `unknown` where nobody said.
+        language: Codes, such as en.
+        base_model: The hub id of what it was made from.
+        datasets: Hub ids of what it was trained on.
+        results: What was measured.
+    """
+    from huggingface_hub import ModelCardData
+
+    data = ModelCardData(
+        library_name=library,
+        pipeline_tag="sentence-similarity",
+        license=license_id,
+        language=[*language] or None,
+        base_model=base_model,
+        datasets=[*datasets] or None,
+        tags=[*tags],
+        model_name=name,
+        eval_results=[*results] or None,
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n"
+
+
+def hub_id(source: str) -> str | None:
+    """The source, if it is a hub id and no path here."""
+    return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
+
+
+def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
+    from huggingface_hub import EvalResult
+
+    result, sources = record["result"], record["sources"]
+    if result["dev"] is None:
+        return []
+    held_out = _base(sources.get("dev_data") or sources["data"])
+    return [
+        EvalResult(
+            task_type="sentence-similarity",
+            task_name="Sentence similarity",
+            dataset_type=hub_id(held_out) or "held-out",
+            dataset_name=f"{held_out}, held-out rows that chose the weights",
+            metric_type=f"{result['dev_metric']}_cosine"
+            if result["dev_metric"] == "spearman"
+            else "accuracy",
+            metric_name=str(result["dev_metric"]),
+            metric_value=round(float(result["dev"]), 4),
+        )
+    ]
+
+
+def _licence(given: str) -> str:
+    if given != "unknown":
+        return f"`{given}`, as whoever trained the model says."
+    return (
+        "Unknown: nobody stated one. The weights derive from the backbone and the data named above: look up"
+        " what their licences ask for before you pass the model on, then set `license:` in the head of this"
+        " file."
+    )
 
 
 def _use(record: Mapping[str, Any]) -> str:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from rich.table import Table
 from transformers import set_seed
 
 from aoe_train._batch_plan import describe
+from aoe_train._objectives.own import OwnObjective
 from aoe_train._out_of_memory import memory_errors
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.memory import saved_bytes
 from pairkit.errors import ConfigError
+from pairkit.progress import Display, Listener
+from pairkit.result_table import ResultTable
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -31,7 +34,13 @@ _PROBES = 4  # timed steps, after one that warms up
 _MIB = 1 << 20
 
 
-def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
+def dry_run(
+    sources: Sources,
+    settings: TrainSettings,
+    *,
+    objective: OwnObjective | None = None,
+    progress: bool | Listener = True,
+) -> dict[str, Any]:
     """Prepare everything, train a few steps on a model that is then thrown away, and tell.
 
     Time is the mean of a few steps evenly spaced over the first epoch, times the number of steps. Memory is
@@ -47,13 +56,13 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
             " of weights, gradients and optimiser by the number of processes"
         )
     advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
-    with memory_errors(advice), TemporaryDirectory() as scratch:
+    with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        data = read_data(sources, settings)
+        data = read_data(sources, settings, ranked=objective is None)
         encoder = load_encoder(sources, settings, args.device)
         set_precision(args, settings.run.precision)
-        prepared = prepare(encoder, data, settings, args)
+        prepared = prepare(encoder, data, settings, args, objective=objective, progress=show)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
     plan = describe(prepared.batches, prepared.store)
@@ -73,11 +82,11 @@ def dry_run(sources: Sources, settings: TrainSettings) -> dict[str, Any]:
     }
 
 
-def plan_table(plan: dict[str, Any]) -> Table:
+def plan_table(plan: Mapping[str, Any]) -> ResultTable:
     """A dry run for people."""
-    table = Table(show_header=False, box=None, pad_edge=False)
     batches, memory = plan["batches"], plan["memory_mb"]
     labels = ", ".join(f"{label}: {count:,}" for label, count in plan["labels"].items())
+    table = ResultTable("", "dry run", left=("dry run",))
     rows = {
         "rows": f"{plan['rows']:,} ({plan['kind']}), {plan['texts']:,} distinct texts",
         "labels": labels or "none",

@@ -37,7 +37,7 @@ from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
 from pairkit.memory import is_out_of_memory
-from pairkit.terminal import progress as progress_bar
+from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -181,7 +181,7 @@ class Encoder:
         normalize: bool | None = None,
         batch_tokens: int | None = None,
         halve: bool = True,
-        progress: bool = False,
+        progress: bool | Listener = False,
     ) -> np.ndarray:
         """Vectors of texts.
 
@@ -192,7 +192,7 @@ class Encoder:
             normalize: Scale to length 1; None does as the model's settings say.
             batch_tokens: Tokens that run at once; less needs less memory.
             halve: Go on with half as many texts at once where memory is short.
-            progress: Show a bar on the terminal.
+            progress: Shown on stderr, or told to a function.
 
         Returns:
             float32 (text, dim); (dim,) for a single text.
@@ -210,23 +210,31 @@ class Encoder:
                 raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
         vectors = np.empty((len(texts), self.dim), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
-        store = self.tokens(texts)
         budget = batch_tokens or TOKENS_ACCELERATOR
         if self.device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
         training = self.model.training
         self.model.eval()
-        with torch.inference_mode(), progress_bar(quiet=not progress) as bar:
-            task = bar.add_task("encode", total=len(texts), note="")
+        with torch.inference_mode(), Display(progress) as show:
+            store, done = self.tokens(texts, progress=show), 0
+            show(Progress("encode", 0, len(texts)))
             coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
             for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
                 vectors[batch] = found
-                bar.advance(task, len(batch))
+                done += len(batch)
+                show(Progress("encode", done, len(texts)))
+            show(Progress("encode", done, len(texts), ended=True))
         self.model.train(training)
         return vectors
 
-    def tokens(self, texts: Sequence[str], *, cache_dir: str | Path | None = None) -> TokenStore:
+    def tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        cache_dir: str | Path | None = None,
+        progress: Listener | None = None,
+    ) -> TokenStore:
         """The tokens of `texts`, as this model reads them."""
         return TokenStore.build(
             texts,
@@ -235,6 +243,7 @@ class Encoder:
             long_text=self.settings.long_text,
             overlap=self.settings.overlap,
             cache_dir=None if cache_dir is None else Path(cache_dir),
+            progress=progress,
         )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:

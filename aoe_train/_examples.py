@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from aoe_train._records import Examples, Kind
 from pairkit.errors import ConfigError, DataError
+from pairkit.in_memory import Source, source_name
 from pairkit.reader import read_rows, split_names
 
 
 def read_examples(
-    source: str | Path,
+    source: Source,
     *,
     split: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -46,12 +46,12 @@ def read_examples(
     chosen = split or _default_split(source)
     (frame,) = read_rows(source, columns=columns, split=chosen, label_values=label_values).values()
     if not frame.height:
-        raise DataError("no rows; expected at least one", path=source)
+        raise DataError("no rows; expected at least one", path=source_name(source))
     kind = _kind(frame)
     return _distinct(frame.head(limit) if limit else frame, kind)
 
 
-def check_labels(examples: Examples, source: str | Path) -> None:
+def check_labels(examples: Examples, source: Source) -> None:
     """Refuse labels that rank nothing, for objectives that learn from one pair being more alike than another.
 
     Raises:
@@ -62,14 +62,14 @@ def check_labels(examples: Examples, source: str | Path) -> None:
         raise DataError(
             f"all {len(labels)} labels are {labels[0]:g}; this objective needs two different ones (bare"
             " positives, as anchor and positive, train with ibn or contrastive)",
-            path=source,
+            path=source_name(source),
         )
 
 
-def _default_split(source: str | Path) -> str:
+def _default_split(source: Source) -> str:
     splits = split_names(source)
     if len(splits) > 1 and "train" not in splits:
-        raise ConfigError(f"{source}: has the splits {', '.join(splits)}; say which")
+        raise ConfigError(f"{source_name(source)}: has the splits {', '.join(splits)}; say which")
     return splits[0]  # train comes first
 
 

@@ -13,6 +13,7 @@ import torch
 
 from pairkit import __version__
 from pairkit.files import sha256
+from pairkit.in_memory import Source
 from pairkit.tables import is_table
 
 if TYPE_CHECKING:
@@ -35,10 +36,16 @@ def origin(
     tokenizer: str,
     precision: str,
     processes: int,
+    objective: str | None = None,
 ) -> dict[str, Any]:
-    """The settings but for those that only tell or keep, and hashes of everything that goes in."""
+    """The settings but for those that only tell or keep, and hashes of everything that goes in.
+
+    `objective` is the name of a loss of one's own, where there is one.
+    """
+    own = {} if objective is None else {"objective": objective}
     return {
-        "settings": settings.model_dump(mode="json", exclude={"log"}),
+        **own,
+        "settings": settings.model_dump(mode="json", exclude={"log", "card"}),
         "data": hash_examples(examples),
         "dev_data": None if dev is None else hash_examples(dev),
         "backbone": backbone,
@@ -79,10 +86,9 @@ def hash_config(config: PretrainedConfig) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def hash_files(source: str | Path | None) -> dict[str, str]:
-    """SHA-256 of a data source's files by name; nothing for a hub's."""
-    path = Path(source) if source is not None else Path()
-    if source is None or not path.exists():
+def hash_files(source: Source | None) -> dict[str, str]:
+    """SHA-256 of a data source's files by name; nothing for a hub's, or for rows in memory."""
+    if not isinstance(source, str | Path) or not (path := Path(source)).exists():
         return {}
     files = [path] if path.is_file() else [part for part in sorted(path.rglob("*")) if is_table(part)]
     return {str(part.relative_to(path.parent if path.is_file() else path)): sha256(part) for part in files}

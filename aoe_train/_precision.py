@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 Computed = Literal["fp32", "bf16", "fp16"]
 
 
+def named_precision(given: str | None) -> Precision:
+    """A name of a precision, None for `auto`.
+
+    Raises:
+        ConfigError: Another word.
+    """
+    known: dict[str | None, Precision] = {"auto": "auto", "fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
+    if given is not None and given not in known:
+        raise ConfigError(f"--precision {given}: expected auto, fp32, bf16 or fp16")
+    return known[given or "auto"]
+
+
 def has_bf16(device: torch.device) -> bool:
     """Whether this is a CUDA device that computes in bf16; older ones would emulate it, slowly."""
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -19,6 +19,7 @@ from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, read_examples
 from aoe_train._objectives.kinds import RANKED
 from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.own import Own, OwnObjective
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.memory import keep_freed_memory
 from aoe_train._packing.rows import train_used_rows
@@ -27,6 +28,8 @@ from aoe_train._precision import choose_precision
 from aoe_train._token_cache import default_cache_dir
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
+from pairkit.in_memory import Source, source_name
+from pairkit.progress import Listener
 from pairkit.reader import split_names
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ class Sources:
     """What a run is made from, and where its model goes.
 
     Attributes:
-        data: A pair dataset's folder, a file of pairs or triplets or texts, or a hub name.
+        data: A pair dataset's folder, a file of pairs or triplets or texts, a hub name, or rows in memory.
         backbone: A model folder, a hub name, or `minilm`.
         out: The model's folder.
         dev_data: Held-out rows; None takes the data's validation split if it has one.
@@ -54,10 +57,10 @@ class Sources:
         trust_remote_code: Whether the backbone may bring code; needs a revision.
     """
 
-    data: str
+    data: Source
     backbone: str
     out: Path
-    dev_data: str | None = None
+    dev_data: Source | None = None
     columns: Mapping[str, str] | None = None
     label_values: Mapping[str, float] | None = None
     revision: str | None = None
@@ -67,8 +70,13 @@ class Sources:
         """Take paths and strings alike."""
         object.__setattr__(self, "out", Path(self.out))
         for name in ("data", "backbone", "dev_data"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else str(value))
+            if isinstance(value := getattr(self, name), Path):
+                object.__setattr__(self, name, str(value))
+
+    def names(self) -> dict[str, str | None]:
+        """What messages and records call them."""
+        dev = None if self.dev_data is None else source_name(self.dev_data)
+        return {"data": source_name(self.data), "backbone": self.backbone, "dev_data": dev}
 
 
 @dataclass(frozen=True)
@@ -83,13 +91,14 @@ def silent(_: str) -> None:
     """A `Say` that tells nobody."""
 
 
-def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> Data:
+def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, ranked: bool = True) -> Data:
     """Read the rows of both.
 
     Args:
         sources: Where they are.
         settings: The run's.
         say: Told why a validation split can't be used that nobody asked for.
+        ranked: Whether the settings' parts are what is trained by, which may need labels that differ.
 
     Raises:
         ConfigError: no such source, or a bad mapping.
@@ -98,17 +107,17 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> D
     """
     read = partial(read_examples, columns=sources.columns, label_values=sources.label_values)
     train = read(sources.data)
-    if RANKED & settings.objective.weights.wanted.keys():
+    if ranked and RANKED & settings.objective.weights.wanted.keys():
         check_labels(train, sources.data)
     dev = None
     if sources.dev_data is not None:
         dev = read(sources.dev_data, split=_dev_split(sources.dev_data))
         if reason := _not_scorable(dev):
-            raise DataError(f"{reason}; give other --dev-data, or none", path=sources.dev_data)
+            raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(sources.dev_data))
     elif "validation" in (splits := split_names(sources.data)) and len(splits) > 1:
         dev = read(sources.data, split="validation")
         if reason := _not_scorable(dev):
-            say(f"{sources.data}: its validation split is left out: {reason}")
+            say(f"{source_name(sources.data)}: its validation split is left out: {reason}")
             dev = None
     return Data(train, dev)
 
@@ -122,7 +131,7 @@ def _not_scorable(dev: Examples) -> str | None:
     return None
 
 
-def _dev_split(source: str) -> str | None:
+def _dev_split(source: Source) -> str | None:
     splits = split_names(source)
     return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None
 
@@ -199,7 +208,15 @@ class PlannedLoader(DataLoader[int]):
         self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
-def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: TrainingArguments) -> Prepared:
+def prepare(
+    encoder: Encoder,
+    data: Data,
+    settings: TrainSettings,
+    args: TrainingArguments,
+    *,
+    objective: OwnObjective | None = None,
+    progress: Listener | None = None,
+) -> Prepared:
     """Tokenise, plan batches, and put backbone and objective together.
 
     Args:
@@ -207,6 +224,8 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
         data: The rows.
         settings: The run's.
         args: Says which of how many processes this is.
+        objective: A loss of one's own, in place of the settings' parts.
+        progress: Told how many texts are tokenised.
 
     Raises:
         ConfigError: objective, data and backbone don't go together, or sizes don't fit.
@@ -230,15 +249,17 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
             "pairs"
         )
-    store = encoder.tokens(examples.texts, cache_dir=default_cache_dir())
+    store = encoder.tokens(examples.texts, cache_dir=default_cache_dir(), progress=progress)
     # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
     if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
         train_used_rows(backbone, _used_tokens(backbone, store))
     keep_freed_memory()
     # RAN passes its memory on only where a text has a second window.
     args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
-    objective = Objective(
-        settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples)
+    loss = (
+        Objective(settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples))
+        if objective is None
+        else Own(objective)
     ).to(args.device)  # Trainer would move it, but a dry run has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(
@@ -252,7 +273,7 @@ def prepare(encoder: Encoder, data: Data, settings: TrainSettings, args: Trainin
             len(examples),
             pin_memory=args.device.type == "cuda",
         ),
-        PairModel(encoder.model, objective, chunk=settings.run.chunk),
+        PairModel(encoder.model, loss, chunk=settings.run.chunk),
     )
 
 

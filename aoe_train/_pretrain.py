@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +29,7 @@ from aoe_train._trainer.resume import check_states
 from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256, whole_folder, write_json
+from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerControl, TrainerState
@@ -35,14 +37,15 @@ if TYPE_CHECKING:
     from aoe_train._pretrain_settings import PretrainSettings
 
 _RUN_FILE = "run.json"
+_TOLD = 1000  # texts between two words on how many are tokenised
 
 
-def pretrain(settings: PretrainSettings, *, quiet: bool = False) -> dict[str, Any]:
+def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
     """Run, or go on with, one pre-training.
 
     Args:
         settings: What to train on, what to train, and how long.
-        quiet: Show no progress.
+        progress: Shown on stderr, or told to a function.
 
     Returns:
         `out`, `steps`, `tokens` (read by the model, padding left out), `seconds` (of this process),
@@ -58,19 +61,29 @@ def pretrain(settings: PretrainSettings, *, quiet: bool = False) -> dict[str, An
     source = settings.tokenizer or settings.init_from
     tokenizer = load_tokenizer(Path(source or ""), lowercase=settings.lowercase)
     texts = read_texts(settings.texts, settings.column)
-    corpus = tokenize_corpus(texts, tokenizer, length=settings.length, text_length=settings.text_length)
+    with Display(progress) as show:
+        return _run(settings, origin, tokenizer, texts, work, show)
+
+
+def _run(
+    settings: PretrainSettings,
+    origin: dict[str, Any],
+    tokenizer: PreTrainedTokenizerFast,
+    texts: Iterator[str],
+    work: Path,
+    show: Listener,
+) -> dict[str, Any]:
+    corpus = tokenize_corpus(
+        _counted(texts, show), tokenizer, length=settings.length, text_length=settings.text_length
+    )
     set_seed(settings.seed)
     model = _model(settings, tokenizer)
     trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
     resume = _newest_checkpoint(work)
     if resume is not None:
         check_states(Path(resume))
-    bar = ProgressCallback(quiet=quiet)
-    trainer.add_callback(bar)
-    try:
-        trained = trainer.train(resume_from_checkpoint=resume)
-    finally:
-        bar.close()
+    trainer.add_callback(ProgressCallback(show))
+    trained = trainer.train(resume_from_checkpoint=resume)
     steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     result = {
@@ -94,6 +107,16 @@ def pretrain(settings: PretrainSettings, *, quiet: bool = False) -> dict[str, An
             write_json(folder / _RUN_FILE, {**origin, "corpus": counts, "losses": losses, "result": result})
         shutil.rmtree(work)
     return result
+
+
+def _counted(texts: Iterator[str], show: Listener) -> Iterator[str]:
+    """The texts, while it is told how many were tokenised."""
+    number = 0
+    for number, text in enumerate(texts, start=1):
+        if number % _TOLD == 1:
+            show(Progress("tokenise", number - 1))
+        yield text
+    show(Progress("tokenise", number, ended=True))
 
 
 def _origin(settings: PretrainSettings) -> dict[str, Any]:

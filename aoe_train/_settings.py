@@ -106,6 +106,19 @@ class LogSettings(Settings):
         return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
+class CardSettings(Settings):
+    """What the model's card says that nobody can know from the run."""
+
+    license: str = "unknown"  # as the hub names it, such as apache-2.0
+    language: tuple[str, ...] = ()  # codes such as en
+    base_model: str | None = None  # the backbone's hub id, where it is a folder here
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
 # What `--preset` stands for: differences from the defaults, beneath everything that is given.
 PRESETS: Mapping[str, Tree] = {
     name: {"objective": objective.model_dump(exclude_unset=True)} for name, objective in OBJECTIVES.items()
@@ -124,6 +137,7 @@ class TrainSettings(Settings):
     lora: LoraSettings | None = None
     run: RunSettings = RunSettings()
     log: LogSettings = LogSettings()
+    card: CardSettings = CardSettings()
 
     @model_validator(mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,6 +19,7 @@ from aoe_train._records import TokenBatch
 from aoe_train._token_cache import cache_key, load_arrays, save_arrays
 from pairkit.errors import DataError
 from pairkit.printable import one_line
+from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its threads
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARRAYS = ("ids", "piece_ends", "text_ends", "truncated")
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class TokenStore:
         long_text: LongText = "truncate",
         overlap: int = 0,
         cache_dir: Path | None = None,
-        progress: Progress | None = None,
+        progress: Listener | None = None,
     ) -> TokenStore:
         """Tokenise `texts`, or find them in the cache.
 
@@ -69,7 +68,7 @@ class TokenStore:
             long_text: What becomes of longer texts, see `aoe_train._longtext`.
             overlap: Tokens that neighbouring chunks share.
             cache_dir: Where to keep the tokens for the next run; None keeps them in memory only.
-            progress: Told (texts done, all texts) from time to time.
+            progress: Told from time to time how many texts are done.
 
         Raises:
             ConfigError: `max_length` leaves no room, a bad overlap, or the cache can't be written.
@@ -155,7 +154,7 @@ def _tokenise(
     max_length: int,
     long_text: LongText,
     overlap: int,
-    progress: Progress | None,
+    progress: Listener | None,
 ) -> TokenStore:
     room = frame.room(max_length)
     dtype = np.uint16 if raw.get_vocab_size() <= 1 << 16 else np.int32
@@ -174,7 +173,9 @@ def _tokenise(
         piece_lengths += map(len, some)
         ids.append(np.fromiter(chain.from_iterable(some), dtype))
         if progress:
-            progress(len(piece_counts), len(texts))
+            progress(Progress("tokenise", len(piece_counts), len(texts)))
+    if progress:
+        progress(Progress("tokenise", len(texts), len(texts), ended=True))
     store = TokenStore(
         ids=np.concatenate(ids) if ids else np.empty(0, dtype),
         piece_ends=np.cumsum([0, *piece_lengths], dtype=np.int64),

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from aoe_train._card import model_card
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
+from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._out_of_memory import memory_errors
 from aoe_train._packing.rows import train_all_rows
@@ -41,7 +43,9 @@ from aoe_train._workplace import RUN_FILE, begin_or_go_on, clear, work_beside, w
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
+from pairkit.in_memory import source_name
 from pairkit.memory import peak_rss_mb
+from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
@@ -51,7 +55,13 @@ if TYPE_CHECKING:
 
 
 def train(
-    sources: Sources, settings: TrainSettings, *, fresh: bool = False, say: Say = print, quiet: bool = False
+    sources: Sources,
+    settings: TrainSettings,
+    *,
+    objective: OwnObjective | None = None,
+    fresh: bool = False,
+    say: Say = print,
+    progress: bool | Listener = True,
 ) -> dict[str, Any]:
     """Train a model, or go on with it, or find it finished.
 
@@ -60,9 +70,10 @@ def train(
     Args:
         sources: What to train on what, and where to put it.
         settings: How.
+        objective: A loss of one's own, in place of the settings' parts.
         fresh: Begin anew, whatever another run left.
         say: Told what goes on.
-        quiet: No progress bar.
+        progress: Shown on stderr, or told to a function.
 
     Returns:
         The run's record, as in run.json; its `result` is what `aoe train --json` prints.
@@ -80,8 +91,8 @@ def train(
     with working_folder(work) if main else nullcontext():
         if main and (idle := idle_gpus(args)):
             say(idle)
-        run = _Run(sources, settings, work, args, say if main else silent, quiet=quiet or not main)
-        with memory_errors(_less_memory(settings)):
+        with memory_errors(_less_memory(settings)), Display(progress if main else False) as show:
+            run = _Run(sources, settings, objective, work, args, say if main else silent, show)
             return run.run(fresh=fresh)
 
 
@@ -100,22 +111,26 @@ class _Run:
         self,
         sources: Sources,
         settings: TrainSettings,
+        objective: OwnObjective | None,
         work: Path,
         args: TrainingArguments,
         say: Say,
-        *,
-        quiet: bool,
+        show: Listener,
     ) -> None:
         self.sources, self.settings, self.work, self.args = sources, settings, work, args
-        self.say, self.quiet = say, quiet
+        self.objective, self.say, self.show = objective, say, show
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
 
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, settings, args = self.sources, self.settings, self.args
         set_seed(settings.seed)
-        data = read_data(sources, settings, self.say)
+        self.show(Progress(f"read {source_name(sources.data)}"))
+        data = read_data(sources, settings, self.say, ranked=self.objective is None)
+        self.show(Progress(f"read {source_name(sources.data)}", ended=True))
+        self.show(Progress(f"load {sources.backbone}"))
         encoder = load_encoder(sources, settings, args.device)
+        self.show(Progress(f"load {sources.backbone}", ended=True))
         set_precision(args, settings.run.precision)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
@@ -126,6 +141,7 @@ class _Run:
                 tokenizer=hash_tokenizer(encoder.tokenizer),
                 precision=args.mixed_precision,
                 processes=args.world_size,
+                objective=self.objective and qualified_name(self.objective),
             )
         )
         finished: dict[str, Any] | None = self._on_main(
@@ -135,7 +151,9 @@ class _Run:
             self.say(f"{sources.out}: is finished already; give --fresh to train anew")
         else:
             with args.main_process_first(local=False):  # the others find its tokens in the cache
-                prepared = prepare(encoder, data, settings, args)
+                prepared = prepare(
+                    encoder, data, settings, args, objective=self.objective, progress=self.show
+                )
             finished = self._train(prepared)
         if self.main:
             clear(self.work)
@@ -154,7 +172,6 @@ class _Run:
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
         if self.settings.run.shard:
             shard(prepared.model)
-        bar = ProgressCallback(quiet=self.quiet)
         trainer = PairTrainer(
             prepared.model,
             self.args,
@@ -162,15 +179,13 @@ class _Run:
             work=self.work,
             evaluate_dev=score and (lambda: score().value),
             average=WeightAverage(self.settings.optim.average),
-            callbacks=[PaceCallback(self.settings.log), bar, *self._stopping(score)],
+            callbacks=[PaceCallback(self.settings.log), *self._stopping(score)],
         )
+        trainer.add_callback(ProgressCallback(self.show, trainer.ledger.newest_loss))
         resume = newest_checkpoint(self.work)
         if resume is not None:
             self.say(f"{self.work}: goes on after step {resume.step}")
-        try:
-            trainer.fit(resume)
-        finally:
-            bar.close()
+        trainer.fit(resume)
         record = self._record(prepared, trainer, before)
         if self.main:
             self._write(prepared, record)
@@ -182,13 +197,16 @@ class _Run:
         if dev is None:
             return None
         # A process that begins a batch anew would take part in what others do later.
-        encode = partial(encoder.encode, halve=not self.settings.run.shard)
+        encode = partial(encoder.encode, halve=not self.settings.run.shard, progress=self._dev_progress)
 
         def score() -> DevMetric:
             with evaluation_precision(self.args):
                 return dev_metric(encode, dev)
 
         return score
+
+    def _dev_progress(self, at: Progress) -> None:
+        self.show(replace(at, stage="evaluate on dev data"))
 
     def _stopping(self, score: object) -> list[TrainerCallback]:
         patience = self.settings.optim.patience
@@ -216,7 +234,7 @@ class _Run:
                 "dev_before": before and before.value,
             },
             "origin": self.origin,
-            "sources": {"data": sources.data, "backbone": sources.backbone, "dev_data": sources.dev_data},
+            "sources": sources.names(),
             "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
             "rows": {"train": len(prepared.data.train), "kind": prepared.data.train.kind}
@@ -239,7 +257,8 @@ class _Run:
             prepared.encoder.save(folder)
             if self.settings.log.training_texts:
                 write_digests(folder, prepared.data.train.texts)
-            write_text(folder / "README.md", model_card(self.sources.out.name, record, prepared.encoder.dim))
+            card = model_card(self.sources.out.name, record, prepared.encoder.dim, about=self.settings.card)
+            write_text(folder / "README.md", card)
             write_json(folder / RUN_FILE, record)
 
 

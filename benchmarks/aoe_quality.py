@@ -1,7 +1,7 @@
 """STS-B after training with `aoe train`, sentence-transformers and angle-emb: Spearman x 100.
 
     python benchmarks/aoe_quality.py --out FOLDER [--seeds 0,1,2,3,4] [--groups equal,documented]
-        [--settings NAMES] [--who NAMES] [--precision bf16] [--test] [--tuned "ARGUMENTS OF aoe train"]
+        [--settings NAMES] [--who NAMES] [--precision bf16] [--test] [--tuned JSON]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
 
 all-MiniLM-L6-v2, trained on STS-B train. `equal`: one epoch, batch 32, learning rate 2e-5 falling linearly
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +29,17 @@ from peers_aoe.texts import stsb, write
 ST, ANGLE = "sentence-transformers", "angle-emb"
 SCRIPTS = {"ours": "train_ours.py", ST: "train_st.py", ANGLE: "train_angle.py"}
 # The settings of ours that did best on dev.
-TUNED = (
-    "--preset cosent --lr 5e-5 --epochs 4 --batch-size 16 --set objective.margin=0.5"
-    " --set optim.average=1 --set optim.scheduler=constant_with_warmup"
-)
+TUNED = {
+    "preset": "cosent",
+    "lr": 5e-5,
+    "epochs": 4,
+    "batch_size": 16,
+    "settings": {
+        "objective.margin": 0.5,
+        "optim.average": 1,
+        "optim.scheduler": "constant_with_warmup",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,12 @@ def weights(cosine: float, ibn: float, angle: float) -> dict:
     }
 
 
-def ours(*assignments: str, preset: str = "angle") -> dict:
-    """Arguments of `aoe train` for the settings that are equal for all."""
-    equal = ("--epochs", "1", "--batch-size", "32", "--lr", "2e-5", "--max-length", "128")
-    every = ("optim.warmup=0", "objective.tau.angle=0.05", *assignments)
-    sets = [word for assignment in every for word in ("--set", assignment)]
-    return {"arguments": ["--preset", preset, *equal, *sets]}
+def ours(preset: str = "angle", **weights: float) -> dict:
+    """Arguments of `aoe_train.train` for the settings that are equal for all."""
+    settings = {"optim.warmup": 0, "objective.tau.angle": 0.05}
+    settings |= {f"objective.weights.{part}": weight for part, weight in weights.items()}
+    equal = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "max_length": 128}
+    return {"train": {"preset": preset, **equal, "settings": settings}}
 
 
 EQUAL = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "warmup": 0, "max_length": 128, "filter_duplicate": False}
@@ -74,10 +80,10 @@ README = {"epochs": 5, "filter_duplicate": True}
 SETTINGS = (
     Setting("equal", "angle", ST, {"loss": "angle"}),
     Setting("equal", "angle", ANGLE, {"loss": weights(0, 0, 1)}),
-    Setting("equal", "angle", "ours", ours("objective.weights.cosine=0", "objective.weights.ibn=0")),
+    Setting("equal", "angle", "ours", ours(cosine=0, ibn=0)),
     Setting("equal", "cosine", ST, {"loss": "cosent"}),
     Setting("equal", "cosine", ANGLE, {"loss": weights(1, 0, 0)}),
-    Setting("equal", "cosine", "ours", ours(preset="cosent")),
+    Setting("equal", "cosine", "ours", ours("cosent")),
     # sentence-transformers has no such sum; angle-emb's ibn goes by the integer part of the scores.
     Setting("equal", "cosine + ibn + angle", ANGLE, {"loss": weights(1, 1, 1)}),
     Setting("equal", "cosine + ibn + angle", "ours", ours()),
@@ -103,7 +109,9 @@ def main() -> None:
     parser.add_argument("--settings", default="", help="names to run, separated by |; all by default")
     parser.add_argument("--who", default=f"ours,{ST},{ANGLE}")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all")
-    parser.add_argument("--tuned", default=TUNED, help="our arguments in the group `documented`")
+    parser.add_argument(
+        "--tuned", type=json.loads, default=TUNED, help="our arguments in the group `documented`"
+    )
     parser.add_argument("--test", action="store_true", help="print the test columns")
     parser.add_argument("--limit", type=int, help="train on so many rows only, to try the script out")
     options = parser.parse_args()
@@ -149,7 +157,7 @@ def lay_out(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
 
 def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
     """What makes a run the same run: change a setting and it is done again."""
-    work = {"arguments": shlex.split(options.tuned)} if tuned(setting) else setting.work
+    work = {"train": options.tuned} if tuned(setting) else setting.work
     return {
         "group": setting.group,
         "name": setting.name,
@@ -173,11 +181,9 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
         work = {**EQUAL, **setting.work, "seed": seed, "precision": options.precision}
         rows = files["to one" if work.get("top") == 1 else "train"]
         return {**work, "model": str(minilm()), "rows": str(rows), "score": scored}
-    fixed = ["--data", str(files["train"]), "--backbone", "minilm", "--seed", str(seed)]
-    fixed += ["--precision", options.precision]
-    if tuned(setting):
-        fixed += ["--dev-data", str(files["dev"]), *shlex.split(options.tuned)]
-    return {"arguments": [*fixed, *setting.work.get("arguments", [])], "score": scored}
+    fixed = {"data": str(files["train"]), "backbone": "minilm", "seed": seed, "precision": options.precision}
+    own = {"dev_data": str(files["dev"]), **options.tuned} if tuned(setting) else setting.work["train"]
+    return {"train": {**fixed, **own}, "score": scored}
 
 
 def read(results: Path) -> list[dict]:

@@ -118,7 +118,7 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
 def job(who: str, work: Work) -> dict:
     """The same work in each contender's terms."""
     if who == "ours":
-        return {"arguments": our_arguments(work), "score": {}}
+        return {"train": our_arguments(work), "score": {}}
     equal = {
         "model": str(minilm()),
         "rows": str(work.path),
@@ -137,25 +137,21 @@ def job(who: str, work: Work) -> dict:
     return {**equal, "loss": weights, "filter_duplicate": False}
 
 
-def our_arguments(work: Work) -> list[str]:
-    """The command line of `aoe train`, but for where the model goes."""
-    flags = {
-        "--data": work.path,
-        "--backbone": "minilm",
-        "--preset": "angle",
-        "--epochs": EPOCHS,
-        "--batch-size": work.batch_size,
-        "--lr": LR,
-        "--max-length": work.max_length,
-        "--precision": work.precision,
-        "--seed": 0,
+def our_arguments(work: Work) -> dict:
+    """Keyword arguments of `aoe_train.train`, but for where the model goes."""
+    return {
+        "data": str(work.path),
+        "backbone": "minilm",
+        "preset": "angle",
+        "epochs": EPOCHS,
+        "batch_size": work.batch_size,
+        "lr": LR,
+        "max_length": work.max_length,
+        "precision": work.precision,
+        "seed": 0,
+        # The peers write nothing during the timed epoch either.
+        "settings": {"optim.warmup": 0, "log.checkpoint_minutes": 1000},
     }
-    # The peers write nothing during the timed epoch either.
-    values = ("optim.warmup=0", "log.checkpoint_minutes=1000")
-    return [
-        *(word for flag, value in flags.items() for word in (flag, str(value))),
-        *(word for value in values for word in ("--set", value)),
-    ]
 
 
 if __name__ == "__main__":

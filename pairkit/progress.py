@@ -88,7 +88,8 @@ class _Pace:
         """Steps done, share, rate and time left, as far as they are known."""
         seconds, steps = time.monotonic() - self._start, at.done - self._first
         counted = f"{at.done:,}" if at.total is None else f"{at.done:,} of {at.total:,}"
-        parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")]
+        is_counted = at.done or at.total is not None  # loading a file has no steps
+        parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")] if is_counted else []
         if steps > 0 and seconds > 0:
             rate = steps / seconds
             parts.append(f"{rate:,.1f}/s" if rate >= 1 else f"{duration(1 / rate)} each")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +9,14 @@ import typer
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
-from aoe_train._commands.models import Model, load_encoder
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, progress, say
 
 
 @app.command(
     epilog=examples(
         "aoe encode texts.txt --model M --out vectors.npy",
-        "aoe encode issues.parquet --model M --out issues-vectors.parquet --text-column body",
+        "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
 )
@@ -27,25 +25,48 @@ def encode(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="txt (a text a line), csv, tsv or jsonl, each also as .gz, or parquet; - for lines from a"
-            " pipe, which are copied beside the output first.",
+            help="txt (a text a line), csv, tsv or jsonl, each also as .gz, or parquet; - for a pipe.",
         ),
     ],
-    model: Model,
+    model: o.Model,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help=".npy, or .parquet with the input's columns and `vector`.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help=".npy, or .parquet with the input's columns and `vector`.",
+            rich_help_panel=o.OUTPUT,
+        ),
     ],
     *,
     text_column: Annotated[
-        str | None, typer.Option("--text-column", help="A table's column. [default: text, or the only one]")
+        str | None,
+        typer.Option(
+            "--text-column",
+            metavar="NAME",
+            help="A table's column. [default: text, or the only one]",
+            rich_help_panel=o.INPUT,
+        ),
     ] = None,
     normalize: Annotated[
         bool | None,
-        typer.Option("--normalize/--no-normalize", help="Vectors of length 1. [default: as the model says]"),
+        typer.Option(
+            "--normalize/--no-normalize",
+            help="Vectors of length 1. [default: as the model says]",
+            rich_help_panel=o.RUN,
+        ),
     ] = None,
     precision: o.Precision = None,
     batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", min=1, help="Tokens at once; less needs less memory.")
+        int | None,
+        typer.Option(
+            "--batch-tokens",
+            metavar="N",
+            min=1,
+            help="Tokens at once; less needs less memory.",
+            rich_help_panel=o.RUN,
+        ),
     ] = None,
     fresh: o.Fresh = False,
     json: o.Json = False,
@@ -55,29 +76,24 @@ def encode(
 
     To go on with a pipe, send the same text again: what is done is not encoded twice.
     """
-    from aoe_train._encode import encode_file
+    import aoe_train
 
-    encoder = load_encoder(model, precision)
-    settings = {
-        "model": encoder.identity(),
-        "normalize": encoder.settings.normalize if normalize is None else normalize,
-        "batch tokens": batch_tokens,
-    }
-    with progress(quiet=quiet) as bar:
-        task = bar.add_task("encode", total=None, note="")
-        done = encode_file(
-            texts,
-            out,
-            partial(encoder.encode, normalize=normalize, batch_tokens=batch_tokens),
-            encoder.dim,
-            settings,
-            text_column=text_column,
-            fresh=fresh,
-            advance=lambda count, total: bar.update(task, completed=count, total=total),
-        )
+    done = aoe_train.encode(
+        texts,
+        model=model,
+        out=out,
+        text_column=text_column,
+        normalize=normalize,
+        precision=precision,
+        batch_tokens=batch_tokens,
+        fresh=fresh,
+        progress=not quiet,
+    )
     if json:
         print_json(done.to_dict())
         return
     stdout.print(str(done.out), markup=False)
     went_on = f", {done.resumed:,} of them done before" if done.resumed else ""
     say(f"{done.texts:,} texts{went_on}; {done.texts_per_s:,.1f} a second", quiet=quiet)
+    read = f"numpy.load({str(out)!r})" if out.suffix == ".npy" else f"polars.read_parquet({str(out)!r})"
+    next_step("read the vectors in Python", read, quiet=quiet)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
+from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, say
-
-if TYPE_CHECKING:
-    from aoe_train._export.export import Dtype, Exported, Format
 
 
 @app.command(
@@ -23,37 +21,41 @@ if TYPE_CHECKING:
 )
 def export(
     *,
-    model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id, or minilm.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A folder that doesn't exist yet.")],
+    model: o.Model,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="A folder that doesn't exist yet.", rich_help_panel=o.OUTPUT
+        ),
+    ],
     form: Annotated[
-        str, typer.Option("--format", help="sentence-transformers or onnx.")
+        str,
+        typer.Option(
+            "--format", metavar="NAME", help="sentence-transformers or onnx.", rich_help_panel=o.OUTPUT
+        ),
     ] = "sentence-transformers",
-    dtype: Annotated[str, typer.Option("--dtype", help="Store weights as fp32, bf16 or fp16.")] = "fp32",
-    json: Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")] = False,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype", metavar="NAME", help="Store weights as fp32, bf16 or fp16.", rich_help_panel=o.OUTPUT
+        ),
+    ] = "fp32",
+    json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors."""
-    from aoe_train._backbones.load import find_folder
-    from aoe_train._encoder import Encoder
-    from aoe_train._export.export import check, export
+    import aoe_train
 
-    check(out, form, dtype)
-    encoder = Encoder.load(model, device="cpu", precision="fp32")
-    done = export(
-        encoder, out, source=find_folder(model), form=cast("Format", form), dtype=cast("Dtype", dtype)
-    )
+    done = aoe_train.export(model, out=out, format=form, dtype=dtype, progress=not quiet)
     if json:
-        print_json(_result(done))
+        print_json(done.to_dict())
         return
     stdout.print(str(done.out), markup=False)
     say(
         f"same vectors to {done.difference:.0e} of their length; "
-        f"storing as {done.dtype} changed {done.rounding:.0e}"
+        f"storing as {done.dtype} changed {done.rounding:.0e}",
+        quiet=quiet,
     )
     if done.needs_toolkit:
-        say(f"its readers need aoe-toolkit and trust_remote_code=True: {done.needs_toolkit}")
-
-
-def _result(done: Exported) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return {**asdict(done), "out": str(done.out)}
+        say(f"its readers need aoe-toolkit and trust_remote_code=True: {done.needs_toolkit}", quiet=quiet)
+    next_step("send it to the Hub", ["aoe", "push", "--model", done.out, "--repo", "OWNER/NAME"], quiet=quiet)

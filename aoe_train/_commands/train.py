@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from aoe_train._settings import TrainSettings
+    from aoe_train import Trained
 
 
 @app.command(
     epilog=examples(
         "aoe train --data gis --backbone minilm --out model",
-        "aoe train --data stsb-train.tsv --dev-data stsb-dev.tsv --backbone minilm --out model --preset aoe",
-        "aoe train --data nli --backbone meta-llama/Llama-3.2-1B --out model --lora"
+        "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
+        "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
         " --prompt 'Summarize sentence {text} in one word:'",
-        "torchrun --nproc-per-node 2 -m aoe_train train --data gis --backbone minilm --out model",
-        "aoe train --data gis --backbone minilm --out model --dry-run",
+        "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
 def train(
@@ -32,32 +29,58 @@ def train(
     backbone: o.Backbone,
     out: o.Out,
     *,
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="angle [default], aoe, cosent, sbert or simcse.")
-    ] = None,
     dev_data: o.DevData = None,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            "--max-length",
+            metavar="N",
+            help="Tokens of a text. [default: the backbone's, at most 512]",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            "--pooling",
+            metavar="NAME",
+            help="cls, avg, max, last, cls-avg or first-last-avg.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="Words around each text; {text} is where it goes.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    lora: Annotated[
+        bool,
+        typer.Option(
+            "--lora", help="Train low-rank adapters only; see the settings lora.*.", rich_help_panel=o.MODEL
+        ),
+    ] = False,
+    revision: o.Revision = None,
+    trust_remote_code: o.TrustRemoteCode = False,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="angle [default], aoe, cosent, sbert or simcse.",
+            rich_help_panel=o.TRAINING,
+        ),
+    ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,
     lr: o.Lr = None,
-    max_length: Annotated[
-        int | None,
-        typer.Option("--max-length", help="Tokens of a text. [default: the backbone's, at most 512]"),
-    ] = None,
-    pooling: Annotated[
-        str | None, typer.Option("--pooling", help="cls, avg, max, last, cls-avg or first-last-avg.")
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", help="Words around each text; {text} is where it goes.")
-    ] = None,
-    lora: Annotated[
-        bool, typer.Option("--lora", help="Train low-rank adapters only; see the settings lora.*.")
-    ] = False,
     precision: o.Precision = None,
     seed: o.Seed = None,
-    revision: o.Revision = None,
-    trust_remote_code: o.TrustRemoteCode = False,
     config: o.Config = None,
     sets: o.Sets = None,
     fresh: o.Fresh = False,
@@ -70,89 +93,59 @@ def train(
     `seconds` and `pairs_per_s` in the result are of the training steps only: without loading, tokenising,
     evaluation on dev data, and checkpoints.
     """
-    settings = _settings(
-        config,
-        sets,
-        lora=lora,
-        flags={
-            "preset": preset,
-            "seed": seed,
-            "optim.epochs": epochs,
-            "optim.batch_size": batch_size,
-            "optim.lr": lr,
-            "encoder.max_length": max_length,
-            "encoder.pooling": pooling,
-            "encoder.prompt": prompt,
-            "run.precision": precision,
-        },
-    )
-    from aoe_train._preparation import Sources
+    import aoe_train
+    from aoe_train import TrainOptions
 
-    sources = Sources(
-        data,
-        backbone,
-        out,
+    options = TrainOptions(
+        preset=preset,
         dev_data=dev_data,
         columns=o.mapping("--columns", columns),
-        label_values=o.label_values(labels),
+        labels=o.label_values(labels),
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        max_length=max_length,
+        pooling=pooling,
+        prompt=prompt,
+        lora=lora,
+        precision=precision,
+        seed=seed,
         revision=revision,
         trust_remote_code=trust_remote_code,
+        config=config,
+        settings=sets,
     )
     if dry_run:
-        _show_plan(sources, settings, json=json)
+        plan = aoe_train.dry_run(data, backbone=backbone, out=out, progress=not quiet, **options)
+        if json:
+            print_json(plan.to_dict())
+        else:
+            stdout.print(plan.table())
+            next_step(
+                "train; --out names the model's folder", "the same command without --dry-run", quiet=quiet
+            )
         return
-    from aoe_train import _train as use_case
-    from aoe_train._trainer.gather import is_main, leave_group
-
-    record = use_case.train(sources, settings, fresh=fresh, say=partial(say, quiet=quiet), quiet=quiet)
-    if is_main():
-        _show(record["result"], json=json, quiet=quiet)
-    leave_group()
+    run = aoe_train.train(data, backbone=backbone, out=out, fresh=fresh, progress=not quiet, **options)
+    if run.is_main:
+        _show(run, json=json, quiet=quiet)
 
 
-def _settings(
-    config: Path | None, sets: list[str] | None, *, lora: bool, flags: dict[str, Any]
-) -> TrainSettings:
-    from aoe_train._lora_settings import LoraSettings
-    from aoe_train._settings import TrainSettings
-    from pairkit.config import load_settings
-
-    settings = load_settings(TrainSettings, file=config, assignments=sets or (), flags=flags)
-    if lora and settings.lora is None:
-        return settings.model_copy(update={"lora": LoraSettings.model_validate({})})
-    return settings
-
-
-def _show_plan(sources: Any, settings: TrainSettings, *, json: bool) -> None:
-    from aoe_train._dry_run import dry_run, plan_table
-
-    plan = dry_run(sources, settings)
+def _show(run: Trained, *, json: bool, quiet: bool) -> None:
     if json:
-        print_json(plan)
-    else:
-        stdout.print(plan_table(plan))
-
-
-_RESULT = (
-    *("out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb"),
-    *("dev", "dev_metric", "dev_before"),
-)
-
-
-def _show(result: dict[str, Any], *, json: bool, quiet: bool) -> None:
-    if json:
-        print_json({key: result[key] for key in _RESULT})
+        print_json(run.to_dict())
         return
-    stdout.print(result["out"], markup=False)
+    stdout.print(str(run.out), markup=False)
     say(
-        f"{result['steps']:,} steps over {result['pairs']:,} rows in {result['seconds']:,.1f} s of training "
-        f"({result['pairs_per_s']:,.1f} a second)",
+        f"{run.steps:,} steps over {run.pairs:,} rows in {run.seconds:,.1f} s of training "
+        f"({run.pairs / run.seconds:,.1f} a second)",
         quiet=quiet,
     )
-    if result["dev"] is not None:
-        say(
-            f"{result['dev_metric']} on dev data: {result['dev']:.4f}, before {result['dev_before']:.4f}",
-            quiet=quiet,
-        )
-        if result["dev"] <= result["dev_before"]:
+    if run.dev is not None and run.dev_before is not None:
+        say(f"{run.dev_metric} on dev data: {run.dev:.4f}, before {run.dev_before:.4f}", quiet=quiet)
+        if run.dev <= run.dev_before:
             say("no better than without training: try a lower --lr, or another --preset", quiet=quiet)
+    next_step(
+        "judge it",
+        ["aoe", "evaluate", "--model", run.out, "--data", run.record["sources"]["data"]],
+        quiet=quiet,
+    )

@@ -11,9 +11,10 @@ from aoe_train._evaluate.suites import SUITES
 from aoe_train._evaluate.suites.gis import read_gis_task
 from aoe_train._evaluate.tasks import NoTaskHere, Split, Task, find_tasks
 from pairkit.errors import ConfigError, DataError
+from pairkit.in_memory import Source
 
 ALL = "all"
-_READERS: Mapping[str, Callable[[str, Split | None], Task]] = {"sts": read_pair_task, "gis": read_gis_task}
+_READERS: Mapping[str, Callable[[Source, Split | None], Task]] = {"sts": read_pair_task, "gis": read_gis_task}
 """The suites that judge any dataset of pairs."""
 
 
@@ -30,7 +31,7 @@ class Chosen:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_pairs(suite: str, data: str, split: Split | None) -> Chosen:
+def choose_pairs(suite: str, data: Source, split: Split | None) -> Chosen:
     """A dataset of one's own, judged as a suite judges pairs.
 
     Raises:

@@ -13,7 +13,9 @@ from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
+from pairkit.in_memory import Source, source_name
+from pairkit.reader import read_pairs, split_names
+from pairkit.tables import is_table
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
 
@@ -78,26 +80,48 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
 
 
 def read_pair_task(
-    source: str, split: Split | None = None, *, label_values: Mapping[str, float] | None = None
+    source: Source, split: Split | None = None, *, label_values: Mapping[str, float] | None = None
 ) -> PairTask:
-    """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them.
+    """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
+    return pair_task(shown_name(source), read_one_split(source, split, label_values=label_values))
+
+
+def read_one_split(
+    source: Source, split: str | None = None, *, label_values: Mapping[str, float] | None = None
+) -> pl.DataFrame:
+    """The pairs to judge by.
 
     Args:
-        source: A dataset's folder, a file or a hub name.
-        split: The part of a dataset to take, `test` unless told; a single file is taken whole.
+        source: A dataset's folder, a file, a hub name, or rows in memory.
+        split: The part of a dataset to take, `test` (unless told) or `dev`; one file or table is taken whole.
         label_values: Words, or other marks, to numbers.
 
     Raises:
-        ConfigError: No such source, or a split of a single file.
+        ConfigError: No such source, or a split of a single file or table.
         DataError: Not readable as pairs, or without such a split.
         RemoteError: The hub could not be asked.
     """
-    path = Path(source)
-    name = path.resolve().name if path.exists() else path.name
-    if not path.is_file():
+    if not is_whole(source):
         wanted = SPLIT_NAMES[split or "test"]
-        return pair_task(name, read_pairs(source, split=wanted, label_values=label_values).splits[wanted])
+        return read_pairs(source, split=wanted, label_values=label_values).splits[wanted]
     if split is not None:
-        raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
+        kind = "file" if isinstance(source, str | Path) else "table"
+        raise ConfigError(
+            f"{source_name(source)}: is one {kind}, which is taken whole; leave --split {split} out"
+        )
     (frame,) = read_pairs(source, label_values=label_values).splits.values()
-    return pair_task(name, frame)
+    return frame
+
+
+def shown_name(source: Source) -> str:
+    """The source's last part, as tables and figures call it."""
+    path = Path(source_name(source))
+    return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
+
+
+def is_whole(source: Source) -> bool:
+    """Whether a source is one file or table, without splits to choose among."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        return path.is_file() or (is_table(path) and not path.is_dir())
+    return len(split_names(source)) == 1

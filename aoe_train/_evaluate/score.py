@@ -14,7 +14,7 @@ from aoe_train._evaluate.resample import Comparison, compare
 from aoe_train._evaluate.tasks import Result, Task, Verdict, defined, summarise
 from aoe_train._evaluate.vectors import Vectors
 from pairkit.errors import ConfigError
-from pairkit.terminal import progress
+from pairkit.progress import Display, Listener, Progress
 
 _FEWEST = 100  # with less an interval of 95 % has no resamples in its tails
 
@@ -71,7 +71,7 @@ def score(
     rival: Embedder | None = None,
     trained: np.ndarray | None = None,
     draws: Draws,
-    quiet: bool = False,
+    progress: bool | Listener = True,
 ) -> dict[str, Score]:
     """Encode the texts of all tasks, and judge a model on each, by name.
 
@@ -81,32 +81,31 @@ def score(
         rival: A model to compare it with, on the same examples and resamples.
         trained: Digests of what the model was trained on, see `overlap`.
         draws: For intervals and tests.
-        quiet: No progress bar.
+        progress: Shown on stderr, or told to a function.
 
     Raises:
         DataError: See `Task.judge` and `Vectors`.
         RemoteError: See `Embedder.encode`.
     """
-    ours = _verdicts(embedder, tasks, quiet=quiet)
-    theirs = {} if rival is None else _verdicts(rival, tasks, quiet=quiet)
-    return {
-        task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws)
-        for task in _shown(tasks, "resample", quiet=quiet)
-    }
+    with Display(progress) as show:
+        ours = _verdicts(embedder, tasks, show)
+        theirs = {} if rival is None else _verdicts(rival, tasks, show)
+        return {
+            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws)
+            for task in _shown(tasks, "resample", show)
+        }
 
 
-def _verdicts(embedder: Embedder, tasks: Sequence[Task], *, quiet: bool) -> dict[str, Verdict]:
+def _verdicts(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[str, Verdict]:
     vectors = Vectors(embedder.encode, [task.texts for task in tasks], separator=embedder.separator)
-    return {task.name: task.judge(vectors) for task in _shown(tasks, "judge", quiet=quiet)}
+    return {task.name: task.judge(vectors) for task in _shown(tasks, "judge", show)}
 
 
-def _shown(tasks: Sequence[Task], what: str, *, quiet: bool) -> Iterator[Task]:
-    with progress(quiet=quiet) as bar:
-        shown = bar.add_task(what, total=len(tasks), note="")
-        for task in tasks:
-            bar.update(shown, note=task.name)
-            yield task
-            bar.advance(shown)
+def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
+    for done, task in enumerate(tasks):
+        show(Progress(stage, done, len(tasks), task.name))
+        yield task
+    show(Progress(stage, len(tasks), len(tasks), ended=True))
 
 
 def _score(

@@ -13,7 +13,7 @@ import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._evaluate.overlap import DIGESTS_FILE
-from aoe_train._export.card import graph_usage, head, usage
+from aoe_train._export.card import card_data, graph_usage, head, usage
 from aoe_train._export.onnx import onnx_encoder, require_onnx, write_onnx
 from aoe_train._export.verify import difference, probes, verify
 from aoe_train._interchange import needs_toolkit
@@ -57,6 +57,10 @@ class Exported:
     difference: float
     rounding: float
     needs_toolkit: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `aoe export --json`."""
+        return {**asdict(self), "out": str(self.out)}
 
 
 def export(
@@ -118,7 +122,7 @@ def _write(
     if form == "onnx":
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
-            write_onnx(folder, Path(model), encoder.settings)
+            write_onnx(folder, Path(model), encoder.settings, encoder.dim)
         return onnx_encoder(folder), None
     encoder.model.to(dtype)
     encoder.save(folder)
@@ -154,15 +158,13 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if done.format == "sentence-transformers" and card.is_file():
         shutil.copyfile(card, folder / "README.md")
     else:
-        library = "onnx" if done.format == "onnx" else "sentence-transformers"
         use = (
-            graph_usage(
-                name, prompt=settings.prompt, normalize=settings.normalize, max_length=settings.max_length
-            )
+            graph_usage(name, settings)
             if done.format == "onnx"
             else usage(name, prompt=settings.prompt, needs_toolkit=done.needs_toolkit)
         )
-        write_text(folder / "README.md", head(name, done.dim, library) + use)
+        about = card_data(card) if card.is_file() else {}
+        write_text(folder / "README.md", head(name, done.dim, library=done.format, about=about) + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})
 

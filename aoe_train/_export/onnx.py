@@ -1,7 +1,13 @@
-"""The encoder as one ONNX graph: input_ids and attention_mask in, sentence_embedding out."""
+"""The encoder as one ONNX graph in a folder that others load.
+
+`onnx/model.onnx` stands beside config, tokenizer and sentence-transformers' list of modules: the layout that
+sentence-transformers' `backend="onnx"`, transformers.js and fastembed look for. They pool `last_hidden_state`
+themselves; `sentence_embedding` is for whoever runs the graph alone.
+"""
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train._backbones.load import quietly
-from aoe_train._interchange import is_ran
+from aoe_train._encoder import SETTINGS_FILE
+from aoe_train._interchange import is_ran, write_sentence_transformers
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,9 +28,11 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
 
-    from aoe_train._settings import EncoderSettings
+    from aoe_train._settings import EncoderSettings, Pooling
 
-GRAPH = "model.onnx"
+GRAPH = "onnx/model.onnx"
+_OUTPUTS = ("last_hidden_state", "sentence_embedding")
+_MOST_BYTES = 1_900_000_000  # of one file, as protobuf has it; larger weights get a file of their own
 _PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 _INPUTS = ("input_ids", "attention_mask")
 
@@ -37,8 +46,8 @@ class PaddedEncoder(nn.Module):
 
     def forward(
         self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
-    ) -> Float[Tensor, "text dim"]:
-        """One vector a text; `attention_mask` is 1 on tokens and 0 on padding."""
+    ) -> tuple[Float[Tensor, "text token dim"], Float[Tensor, "text dim"]]:
+        """A vector a token and one a text; `attention_mask` is 1 on tokens and 0 on padding."""
         layers = self.pooling == "first-last-avg"
         output = self.backbone(
             input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers, return_dict=True
@@ -47,7 +56,7 @@ class PaddedEncoder(nn.Module):
             (output.hidden_states[1] + output.hidden_states[-1]) / 2 if layers else output.last_hidden_state
         )
         vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
-        return nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
+        return tokens, nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
 
 
 def pool_padded(
@@ -67,8 +76,8 @@ def pool_padded(
     return (first + mean) / 2 if pooling in ("cls-avg", "cls-last-avg") else mean
 
 
-def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
-    """Write `model.onnx` and the tokenizer's files into `folder`.
+def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -> None:
+    """Write the graph, and what a model folder has besides its weights, into `folder`.
 
     The graph takes any number of texts of any length; its weights are float32.
 
@@ -76,11 +85,12 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
         folder: Where to.
         model: A model folder without adapters.
         settings: That model's, resolved.
+        dim: Numbers in its vectors.
 
     Raises:
         ConfigError: a package is missing, or the model can't be a graph.
     """
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
     require_onnx()
     _refuse_loops(model, settings)
@@ -95,10 +105,14 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings) -> None:
         )
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
+    (folder / GRAPH).parent.mkdir()
     _trace(PaddedEncoder(backbone, settings.pooling, normalize=settings.normalize).eval(), folder / GRAPH)
-    tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
-    tokenizer.model_max_length = settings.max_length
-    tokenizer.save_pretrained(folder)
+    for file in model.iterdir():
+        if file.is_file() and file.suffix != ".safetensors" and file.name != SETTINGS_FILE:
+            shutil.copyfile(file, folder / file.name)
+    # The graph has averaged the first and the last layer.
+    pooling: Pooling = "avg" if settings.pooling == "first-last-avg" else settings.pooling
+    write_sentence_transformers(folder, settings.model_copy(update={"pooling": pooling}), dim)
 
 
 def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
@@ -132,7 +146,9 @@ def onnx_encoder(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         tokens = tokenizer(list(texts), padding=True, truncation=True, return_tensors="np")
-        vectors: np.ndarray = session.run(None, {name: tokens[name].astype("int64") for name in _INPUTS})[0]
+        vectors: np.ndarray = session.run(
+            _OUTPUTS[1:], {name: tokens[name].astype("int64") for name in _INPUTS}
+        )[0]
         return vectors
 
     return encode
@@ -151,7 +167,8 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
                 (ids, mask),
                 path,
                 input_names=_INPUTS,
-                output_names=["sentence_embedding"],
+                output_names=_OUTPUTS,
+                external_data=sum(weight.nbytes for weight in model.parameters()) > _MOST_BYTES,
                 dynamic_shapes=(shape, shape),
                 dynamo=True,
                 verbose=False,

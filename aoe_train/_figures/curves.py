@@ -44,11 +44,6 @@ class Curves:
     dev: Dev | None
 
 
-def has_curves(model: str) -> bool:
-    """Whether a model is a folder that `aoe train` made."""
-    return read_run(Path(model)) is not None
-
-
 def read_curves(model: str) -> Curves:
     """The curves of a model's run.
 

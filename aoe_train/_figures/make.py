@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from aoe_train._figures.curves import Curves, has_curves, read_curves
+from aoe_train._figures.curves import Curves, read_curves
 from aoe_train._figures.densities import cosine_axis, cosine_densities, gold_scores
 from aoe_train._figures.draw_curves import draw_curves
 from aoe_train._figures.draw_densities import draw_densities
@@ -20,8 +21,10 @@ from aoe_train._figures.style import paper_style, write_figure
 from aoe_train._figures.tsne import Tsne
 from aoe_train._figures.zone import Zone
 from pairkit import __version__
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from pairkit.files import whole_folder, write_json
+from pairkit.in_memory import Source, source_name
+from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,12 +42,12 @@ class Request:
         models: Folders, hub ids or `minilm`.
         data: Pairs with gold scores; only curves do without.
         split: See `read_gold`.
-        kind: One of `KINDS`, or `all`: then models without a run.json are left out of the curves.
+        kind: One of `KINDS`, or `all`: then what can't be drawn is left out.
         saturation: |cosine| above which the densities call a pair saturated.
     """
 
     models: Sequence[str]
-    data: str | None
+    data: Source | None
     split: str | None = None
     kind: str = "all"
     saturation: float = 0.95
@@ -62,7 +65,7 @@ class Request:
             raise ConfigError(f"--split {self.split}: expected test or dev")
         if not 0 < self.saturation < 1:
             raise ConfigError(f"--saturation {self.saturation:g}: expected more than 0 and less than 1")
-        if self.data is None and self.kind != "curves":
+        if self.data is None and self.kind not in ("curves", "all"):
             raise ConfigError(f"--kind {self.kind} needs --data, pairs with gold scores")
 
     @property
@@ -81,7 +84,7 @@ class Request:
 
 
 def make_figures(
-    request: Request, out: str | Path, *, say: Callable[[str], None] = print, quiet: bool = False
+    request: Request, out: str | Path, *, say: Callable[[str], None] = print, progress: bool | Listener = True
 ) -> dict[str, Any]:
     """Draw figures and write them with their numbers; the folder is whole or absent.
 
@@ -89,32 +92,43 @@ def make_figures(
         request: What to draw.
         out: The folder; one that holds nothing but figures is replaced.
         say: Told what goes on.
-        quiet: No progress bar.
+        progress: Shown on stderr, or told to a function.
 
     Returns:
         What figures.json holds.
 
     Raises:
-        ConfigError: Something asked for can't be drawn of these models, or a package is missing.
+        ConfigError: Nothing, or not the one kind asked for, can be drawn of these models; or a package is
+            missing.
         DataError: Pairs, vectors or a run.json that allow no figure.
         RemoteError: A hub could not be asked.
     """
     out = Path(out)
     check_folder(out)
     with paper_style():
-        curves = _curves(request, say)
-        gold = read_gold(request.data, request.split) if request.data and request.kind != "curves" else None
+        left_out: dict[str, str] = {}
+        curves = _curves(request, left_out)
+        gold = None
+        if request.data is not None and request.kind != "curves":
+            gold = read_gold(request.data, request.split)
         record: dict[str, Any] = {
             "made_by": f"aoe {__version__}",
             "models": request.titles,
-            "data": None if gold is None else {"source": request.data, "pairs": len(gold)},
+            "data": gold and {"source": source_name(request.data or gold.name), "pairs": len(gold)},
+            "left_out": left_out,
         }
         figures: dict[str, Figure] = {}
         if gold is not None:
-            _draw_vectors(request, gold, record, figures, say, quiet=quiet)
+            _draw_vectors(request, gold, record, figures, say, progress)
+        elif request.kind == "all":
+            left_out["densities and halves"] = "they need --data, pairs with gold scores"
         if curves:
             record["curves"] = curves
             figures["curves"] = draw_curves(curves)
+        for what, reason in left_out.items():
+            say(f"left out {what}: {reason}")
+        if not figures:
+            raise ConfigError(f"nothing can be drawn: {'; '.join(left_out.values())}")
         return _write(out, record, figures)
 
 
@@ -124,22 +138,22 @@ def _draw_vectors(
     record: dict[str, Any],
     figures: dict[str, Figure],
     say: Callable[[str], None],
-    *,
-    quiet: bool,
+    progress: bool | Listener,
 ) -> None:
     """Add the figures of what models make of the pairs, and their numbers; a model at a time is in memory."""
     cosines: dict[str, np.ndarray] = {}
     found: dict[str, Halves] = {}
     for name, model in request.titles.items():
-        scored = _score(request, gold, name, model, say, quiet=quiet)
+        scored = _score(request, gold, name, model, say, progress)
         cosines[name] = scored.cosines
         if request.wants("halves"):
             say(f"{name}: t-SNE of both halves")
-            found[name] = halves(scored, request.zone, request.tsne, model=name)
-            figures[_file_name(f"halves-{name}", figures)] = draw_halves(
-                found[name], model=name, data=gold.name
-            )
-    if request.wants("halves"):
+            with _may_be_left_out(request, f"halves of {name}", record["left_out"]):
+                found[name] = halves(scored, request.zone, request.tsne, model=name)
+                figures[_file_name(f"halves-{name}", figures)] = draw_halves(
+                    found[name], model=name, data=gold.name
+                )
+    if found:
         record["halves"] = found
     if request.wants("densities"):
         axis = cosine_axis([*cosines.values()])
@@ -155,27 +169,39 @@ def _draw_vectors(
 
 
 def _score(
-    request: Request, gold: Gold, name: str, model: str, say: Callable[[str], None], *, quiet: bool
+    request: Request,
+    gold: Gold,
+    name: str,
+    model: str,
+    say: Callable[[str], None],
+    progress: bool | Listener,
 ) -> Scored:
     from aoe_train._encoder import Encoder  # torch comes with it; curves need none
 
     encoder = Encoder.load(model, precision="fp32")
-    if request.wants("halves"):
+    if request.kind == "halves":
         check_even(encoder.dim, name)
     say(f"{name}: encodes the texts of {len(gold):,} pairs")
-    return score(lambda texts: encoder.encode(texts, progress=not quiet), gold)
+    return score(lambda texts: encoder.encode(texts, progress=progress), gold)
 
 
-def _curves(request: Request, say: Callable[[str], None]) -> dict[str, Curves]:
-    if not request.wants("curves"):
-        return {}
+def _curves(request: Request, left_out: dict[str, str]) -> dict[str, Curves]:
     curves = {}
-    for name, model in request.titles.items():
-        if request.kind == "all" and not has_curves(model):
-            say(f"{name}: has no run.json of `aoe train`, so no curves")
-        else:
+    for name, model in request.titles.items() if request.wants("curves") else ():
+        with _may_be_left_out(request, f"curves of {name}", left_out):
             curves[name] = read_curves(model)
     return curves
+
+
+@contextmanager
+def _may_be_left_out(request: Request, what: str, left_out: dict[str, str]) -> Iterator[None]:
+    """Note why a figure can't be drawn, where all are wanted that can."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        if request.kind != "all":
+            raise
+        left_out[what] = str(error)
 
 
 def _file_name(name: str, taken: dict[str, Any]) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.pairs import SPLIT_NAMES
+from aoe_train._evaluate.pairs import read_one_split, shown_name
 from aoe_train._evaluate.vectors import Encode, Vectors, pair_cosines
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
-from pairkit.tables import is_table
+from pairkit.errors import DataError
+from pairkit.in_memory import Source, source_name
 
 
 @dataclass(frozen=True)
@@ -50,30 +48,19 @@ class Scored:
     cosines: np.ndarray
 
 
-def read_gold(source: str, split: str | None = None) -> Gold:
-    """Labelled pairs from anywhere that `pairkit.reader.read_pairs` reads.
-
-    Args:
-        source: A dataset's folder, a file or a hub name.
-        split: `test` (the default) or `dev` of a dataset; a single file is taken whole.
+def read_gold(source: Source, split: str | None = None) -> Gold:
+    """Labelled pairs; see `aoe_train._evaluate.pairs.read_one_split`.
 
     Raises:
-        ConfigError: No such source, or a split of a single file.
-        DataError: Not readable as pairs, no such split, or labels that don't differ.
-        RemoteError: The hub could not be asked.
+        ConfigError, RemoteError: See there.
+        DataError: See there; or labels that don't differ.
     """
-    path = Path(source)
-    one_file = path.is_file() or (is_table(path) and not path.is_dir())
-    if one_file and split is not None:
-        raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
-    wanted = None if one_file else SPLIT_NAMES[split or "test"]
-    (frame,) = read_pairs(source, split=wanted).splits.values()
+    frame = read_one_split(source, split)
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
     if len(np.unique(labels)) < 2:
         said = f"every label is {labels[0]:g}" if len(labels) else "there are no pairs"
-        raise DataError(f"{said}; figures by gold score need labels that differ", path=source)
-    name = path.resolve().name if path.exists() else path.name
-    return Gold(name, frame["text1"].to_list(), frame["text2"].to_list(), labels)
+        raise DataError(f"{said}; figures by gold score need labels that differ", path=source_name(source))
+    return Gold(shown_name(source), frame["text1"].to_list(), frame["text2"].to_list(), labels)
 
 
 def score(encode: Encode, gold: Gold) -> Scored:

@@ -26,6 +26,7 @@ from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
 from aoe_train._reproduce.scoring import Scoring, score
 from pairkit.files import sha256, write_json
+from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     from aoe_train._reproduce.plan import Places, Run
@@ -69,6 +70,7 @@ class Bench:
         scorings: The table's columns.
         keep: Keep the models.
         say: Told what goes on.
+        show: Told how far a run is.
     """
 
     def __init__(
@@ -80,9 +82,10 @@ class Bench:
         *,
         keep: bool,
         say: Say,
+        show: Listener,
     ) -> None:
         self.out, self.at, self.places, self.scorings = out, at, places, scorings
-        self.keep, self.say = keep, say
+        self.keep, self.say, self.show = keep, say, show
         # What reading and hashing found, so that it is done once and not for each look at a record.
         self._backbones: dict[str, Mapping[str, str]] = {}
         self._materials: dict[str, Material] = {}
@@ -145,7 +148,7 @@ class Bench:
             chosen.train, run.backbone, self._model(run), dev_data=chosen.dev, label_values=chosen.labels
         )
         told = training.train(
-            sources, run.settings, say=lambda words: self.say(f"{run.row}: {words}"), quiet=True
+            sources, run.settings, say=lambda words: self.say(f"{run.row}: {words}"), progress=self.show
         )
         gc.collect()  # the trainer's cycles hold the model, which is about to be loaded once more
         if torch.accelerator.is_available():
@@ -178,7 +181,7 @@ class Bench:
         """All that decides a run's figures; where nothing is trained, less."""
         chosen = self._material(run) if run.train else None
         trained = chosen and {
-            "settings": run.settings.model_dump(mode="json", exclude={"log"}),
+            "settings": run.settings.model_dump(mode="json", exclude={"log", "card"}),
             "train": hash_files(chosen.train) or chosen.train,
             "dev": hash_files(chosen.dev) or chosen.dev,
             "labels": chosen.labels,

@@ -16,7 +16,7 @@ from aoe_train._reproduce.table import markdown, summary
 from pairkit.errors import ConfigError, DataError, PairkitError
 from pairkit.files import remove, write_json, write_text
 from pairkit.folders import held_folder
-from pairkit.terminal import progress
+from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from aoe_train._reproduce.recipe import AtScale, Recipe, Scale
@@ -61,7 +61,9 @@ def planned(recipe: Recipe, wanted: Wanted) -> tuple[list[Run], dict[str, str]]:
     )
 
 
-def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) -> dict[str, Any]:
+def reproduce(
+    recipe: Recipe, wanted: Wanted, *, say: Say, progress: bool | Listener = True
+) -> dict[str, Any]:
     """Do the runs that have no record yet, and write the table of all that have one.
 
     A run that fails is told and does not stop the others; the first one's error comes at the end.
@@ -92,8 +94,9 @@ def reproduce(recipe: Recipe, wanted: Wanted, *, say: Say, quiet: bool = False) 
             raise ConfigError("every row is left out at this scale; choose another --scale")
         if len(ready) < len(at.evaluate):
             scorings = read_scorings(at.evaluate, places)
-        bench = Bench(wanted.out, at, places, scorings, keep=wanted.keep, say=say)
-        return _Table(recipe, wanted, at, skipped, bench).fill(runs, say, quiet=quiet)
+        with Display(progress) as show:
+            bench = Bench(wanted.out, at, places, scorings, keep=wanted.keep, say=say, show=show)
+            return _Table(recipe, wanted, at, skipped, bench).fill(runs, say, show)
 
 
 def _clear(out: Path) -> None:
@@ -119,23 +122,21 @@ class _Table:
     skipped: dict[str, str]
     bench: Bench
 
-    def fill(self, runs: Sequence[Run], say: Say, *, quiet: bool) -> dict[str, Any]:
+    def fill(self, runs: Sequence[Run], say: Say, show: Listener) -> dict[str, Any]:
         every = self._runs()
         failed: list[tuple[Run, PairkitError]] = []
-        with progress(quiet=quiet) as bar:
-            task = bar.add_task("runs", total=len(runs), note="")
-            for run in runs:
-                bar.update(task, note=f"{run.row}, seed {run.seed}")
-                if self.bench.record(run) is None:
-                    try:
-                        say(_told(self.bench.do(run)))
-                    except PairkitError as error:
-                        say(f"{run.row}, seed {run.seed}: failed: {error}")
-                        failed.append((run, error))
-                    self.write(every)
-                if self.bench.record(run) is not None:  # a kill may have left the model of a finished run
-                    self.bench.clear(run)
-                bar.advance(task)
+        for done, run in enumerate(runs):
+            show(Progress("runs", done, len(runs), f"{run.row}, seed {run.seed}"))
+            if self.bench.record(run) is None:
+                try:
+                    say(_told(self.bench.do(run)))
+                except PairkitError as error:
+                    say(f"{run.row}, seed {run.seed}: failed: {error}")
+                    failed.append((run, error))
+                self.write(every)
+            if self.bench.record(run) is not None:  # a kill may have left the model of a finished run
+                self.bench.clear(run)
+        show(Progress("runs", len(runs), len(runs), ended=True))
         found = self.write(every)
         if failed:
             run, first = failed[0]

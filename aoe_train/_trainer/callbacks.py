@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import TrainerCallback
 
 from aoe_train._trainer.gather import is_distributed
-from pairkit.terminal import progress
+from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
     from aoe_train._settings import LogSettings
@@ -51,39 +51,41 @@ class PaceCallback(TrainerCallback):
 
 
 class ProgressCallback(TrainerCallback):
-    """A bar with ETA, the loss and the dev score on stderr."""
+    """Tells steps, the loss and the dev score.
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+    Args:
+        show: Told after each step, on the first process.
+        newest_loss: The loss of the newest step. It is asked for once, after the first step, as a GPU has to
+            be waited for; from then on the log says it.
+    """
+
+    def __init__(self, show: Listener, newest_loss: Callable[[], float | None] = lambda: None) -> None:
+        self._show, self._newest_loss = show, newest_loss
         self._notes: dict[str, str] = {}
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Show the bar, at the step that a resumed run goes on from."""
-        if state.is_world_process_zero:
-            self._bar = progress(quiet=self._quiet)
-            self._bar.start()
-            self._task = self._bar.add_task(
-                "training", total=state.max_steps, completed=state.global_step, note=""
-            )
+        """Begin at the step that a resumed run goes on from."""
+        self._tell(state)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Move on."""
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=state.global_step)
+        if "loss" not in self._notes and (loss := self._newest_loss()) is not None:
+            self._note(loss=loss)
+        self._tell(state)
 
     def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002
-        """Show the newest figures."""
-        self._notes |= {
-            name: f"{label} {seen['logs'][name]:.4f}"
-            for name, label in (("loss", "loss"), ("eval_dev", "dev"))
-            if name in seen["logs"]
-        }
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, note=" · ".join(self._notes.values()))
+        """Take the newest figures."""
+        names = {"loss": "loss", "eval_dev": "dev"}
+        self._note(**{names[name]: value for name, value in seen["logs"].items() if name in names})
 
-    def close(self) -> None:
-        """Leave the terminal as it was, however the run ended."""
-        if self._bar is not None:
-            self._bar.stop()
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Say that it is over."""
+        self._tell(state, ended=True)
+
+    def _note(self, **figures: float) -> None:
+        self._notes |= {name: f"{name} {value:.4f}" for name, value in figures.items()}
+
+    def _tell(self, state: TrainerState, *, ended: bool = False) -> None:
+        if state.is_world_process_zero:
+            note = ", ".join(self._notes.values())
+            self._show(Progress("train", state.global_step, state.max_steps, note, ended=ended))

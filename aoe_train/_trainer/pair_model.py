@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from aoe_train._objectives.mix import Objective
+    from aoe_train._objectives.own import Own
     from aoe_train._text_model import TextModel
 
 
@@ -38,7 +39,9 @@ class PairModel(nn.Module):
     # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
     is_distributed_loading_by_transformers: bool
 
-    def __init__(self, text_model: TextModel, objective: Objective, *, chunk: int | None = None) -> None:
+    def __init__(
+        self, text_model: TextModel, objective: Objective | Own, *, chunk: int | None = None
+    ) -> None:
         super().__init__()
         self.text_model = text_model
         self.objective = objective

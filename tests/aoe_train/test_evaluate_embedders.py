@@ -99,11 +99,11 @@ def test_a_separator_in_a_text_is_read_as_the_token(bert: Path) -> None:
 
 def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
     first, again = Counting(), Counting()
-    made = CachedEmbedder(first, store(tmp_path), quiet=True).encode(TEXTS)
+    made = CachedEmbedder(first, store(tmp_path), progress=False).encode(TEXTS)
     assert made.dtype == np.float32
     assert made.tobytes() == Counting().encode(TEXTS).tobytes()
     assert sorted(first.calls[1]) == sorted(set(TEXTS))
-    kept = CachedEmbedder(again, store(tmp_path), quiet=True).encode([*TEXTS, "new"])
+    kept = CachedEmbedder(again, store(tmp_path), progress=False).encode([*TEXTS, "new"])
     assert kept[:-1].tobytes() == made.tobytes()
     # one fixed text is asked about first, to see that the model is the same
     assert again.calls == [[cached._PROBE], ["new"]]
@@ -112,7 +112,7 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
 
 def test_a_model_is_known_again_once_for_each_time_it_is_opened(tmp_path: Path) -> None:
     embedder = Counting()
-    wrapped = CachedEmbedder(embedder, store(tmp_path), quiet=True)
+    wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
     for text in ("one", "two", "one"):
         wrapped.encode([text])
     assert embedder.calls == [[cached._PROBE], ["one"], ["two"]]
@@ -120,7 +120,7 @@ def test_a_model_is_known_again_once_for_each_time_it_is_opened(tmp_path: Path) 
 
 def test_without_a_store_nothing_is_kept(tmp_path: Path) -> None:
     embedder = Counting()
-    wrapped = CachedEmbedder(embedder, None, quiet=True)
+    wrapped = CachedEmbedder(embedder, None, progress=False)
     assert wrapped.encode(TEXTS).tobytes() == wrapped.encode(TEXTS).tobytes()
     assert len(embedder.calls) == 2
     assert wrapped.encode([]).shape[0] == 0
@@ -130,9 +130,9 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]
     with pytest.raises(KeyboardInterrupt):
-        CachedEmbedder(Counting(fails_after=3), store(tmp_path), quiet=True).encode(texts)
+        CachedEmbedder(Counting(fails_after=3), store(tmp_path), progress=False).encode(texts)
     rest = Counting()
-    found = CachedEmbedder(rest, store(tmp_path), quiet=True).encode(texts)
+    found = CachedEmbedder(rest, store(tmp_path), progress=False).encode(texts)
     assert found.tobytes() == Counting().encode(texts).tobytes()
     assert sum(map(len, rest.calls)) == 1 + 4
 
@@ -140,7 +140,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_long_texts_are_written_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached, "_CHARACTERS", 10)
     embedder = Counting()
-    CachedEmbedder(embedder, None, quiet=True).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
+    CachedEmbedder(embedder, None, progress=False).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
     assert embedder.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
 
 
@@ -153,30 +153,30 @@ class Longer(Counting):
 
 @pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
 def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
-    found = CachedEmbedder(other, store(tmp_path), quiet=True).encode(TEXTS[:2])
+    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
+    found = CachedEmbedder(other, store(tmp_path), progress=False).encode(TEXTS[:2])
     assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
 def test_another_model_is_noticed_though_none_of_the_texts_is_known(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
-    CachedEmbedder(Counting(turn=-5.0), store(tmp_path), quiet=True).encode(["new"])
+    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
+    CachedEmbedder(Counting(turn=-5.0), store(tmp_path), progress=False).encode(["new"])
     assert list(store(tmp_path).find([*TEXTS, "new"])) == ["new"]
 
 
 def test_vectors_of_several_lengths_are_all_forgotten(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), quiet=True).encode(TEXTS)
+    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
     store(tmp_path).keep(TEXTS[1:2], np.ones((1, 7), np.float32))
     again = Counting()
-    found = CachedEmbedder(again, store(tmp_path), quiet=True).encode(TEXTS)
+    found = CachedEmbedder(again, store(tmp_path), progress=False).encode(TEXTS)
     assert found.tobytes() == Counting().encode(TEXTS).tobytes()
     assert sorted(again.calls[1]) == sorted(set(TEXTS))
 
 
 def test_vectors_whose_length_changes_under_way_are_an_error_and_not_kept(tmp_path: Path) -> None:
     embedder = Counting()
-    wrapped = CachedEmbedder(embedder, store(tmp_path), quiet=True)
+    wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
     wrapped.encode(TEXTS)
     embedder.encode = Longer().encode  # type: ignore[method-assign]
     with pytest.raises(DataError, match=r"1 texts got vectors of shape \(1, 4\); expected one each of 2"):
@@ -225,7 +225,7 @@ def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
-    first = open_embedder(str(bert), quiet=True)
+    first = open_embedder(str(bert), progress=False)
     vectors = first.encode(TEXTS)
     assert vectors == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
     assert [path.name for path in (cache / "vectors").glob("*.sqlite")] == [f"{first.identity}.sqlite"]
@@ -248,7 +248,7 @@ def dense(bert: Path, tmp_path: Path) -> Path:
 def test_modules_of_sentence_transformers_alone_are_run_by_it(dense: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    embedder = open_embedder(str(dense), cache=False, quiet=True)
+    embedder = open_embedder(str(dense), cache=False, progress=False)
     expected = SentenceTransformer(str(dense), device="cpu").encode(TEXTS, show_progress_bar=False)
     assert embedder.encode(TEXTS) == pytest.approx(expected, abs=1e-6)
     assert expected.shape == (4, 8)

@@ -74,7 +74,7 @@ def ours(embedder: Any, task: str, data: Path) -> dict[str, float]:
 
 
 def test_mteb_gives_our_figures_on_the_same_file(data: Path, tmp_path: Path) -> None:
-    found = run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+    found = run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
     task, expected = found["STSBenchmark"], ours(Words(), "STS-B", data)
     figures = task["scores"]["test"]["default"]
     assert expected["spearman"] > 0.3
@@ -87,7 +87,7 @@ def test_mteb_gives_our_figures_on_the_same_file(data: Path, tmp_path: Path) -> 
 
 def test_what_mteb_has_kept_is_not_run_again(data: Path, tmp_path: Path) -> None:
     def run(embedder: Words) -> dict[str, Any]:
-        return run_mteb(embedder, ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        return run_mteb(embedder, ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
 
     first, again, other = Words(), Words(), Words()
     other.identity = "4567"
@@ -106,7 +106,7 @@ def test_what_mteb_has_kept_is_not_run_again(data: Path, tmp_path: Path) -> None
 
 def test_a_file_that_has_changed_is_judged_anew(data: Path, tmp_path: Path) -> None:
     def run() -> float:
-        found = run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        found = run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
         score: float = found["STSBenchmark"]["main_score"]
         return score
 
@@ -125,7 +125,7 @@ def test_a_main_score_that_is_no_number_is_an_error_and_another_one_is_none(
             return np.ones((len(texts), 3), np.float32)
 
     with pytest.raises(DataError, match=r"^STSBenchmark: mteb's cosine_spearman is no number"):
-        run_mteb(Same(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        run_mteb(Same(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
     assert _numbers({"ap": float("nan"), "f1": 0.12345678, "hf_subset": "x"}) == {"ap": None, "f1": 0.123457}
 
 
@@ -133,7 +133,7 @@ def test_a_task_of_pictures_is_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"VisualSTS-b-Eng: a task of image, but these models read text alone"
     ):
-        run_mteb(Words(), ["VisualSTS-b-Eng"], quiet=True)
+        run_mteb(Words(), ["VisualSTS-b-Eng"], progress=False)
 
 
 def test_an_error_of_the_system_elsewhere_is_not_blamed_on_the_cache(data: Path, tmp_path: Path) -> None:
@@ -144,24 +144,24 @@ def test_an_error_of_the_system_elsewhere_is_not_blamed_on_the_cache(data: Path,
             return super().encode(texts)
 
     with pytest.raises(BrokenPipeError, match="elsewhere"):
-        run_mteb(Fails(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        run_mteb(Fails(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
 
 
 def test_a_result_that_cannot_be_kept_is_told(data: Path, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "results").write_text("in the way")
     with pytest.raises(ConfigError, match="results: can't be written"):
-        run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
 
 
 def test_a_damaged_result_is_named(data: Path, tmp_path: Path) -> None:
-    run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+    run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
     (kept,) = tmp_path.rglob("STSBenchmark-local-*.json")
     kept.write_text('{"task_name": ')
     with pytest.raises(
         DataError, match=r"STSBenchmark-local-\w{8}\.json: a damaged result of mteb; delete this file"
     ):
-        run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", quiet=True)
+        run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
 
 
 def test_other_kinds_of_tasks_run_too() -> None:
@@ -205,13 +205,13 @@ def test_faults(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ConfigError, match=r"no such mteb task: 'STSBenchmrk' not found.*STSBenchmark"):
         run_mteb(Words(), ["STSBenchmrk"], cache=cache)
     with pytest.raises(DataError, match="vectors that are not numbers"):
-        run_mteb(Broken(), ["STSBenchmark"], data_dir=data, cache=cache, quiet=True)
+        run_mteb(Broken(), ["STSBenchmark"], data_dir=data, cache=cache, progress=False)
     (data / "stsb" / "stsb-test.tsv").write_text("score\tsentence1\tsentence2\n1\ta\tb\n")
     with pytest.raises(DataError, match=r"1 rows, but 1,379 are published"):
         run_mteb(Words(), ["STSBenchmark"], data_dir=data, cache=cache)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file: can't be written"):
-        run_mteb(Words(), ["STS12"], cache=tmp_path / "file", quiet=True)
+        run_mteb(Words(), ["STS12"], cache=tmp_path / "file", progress=False)
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(ConfigError, match=r"pip install 'aoe-toolkit\[eval\]'"):
         run_mteb(Words(), ["STS12"], cache=cache)
@@ -224,7 +224,7 @@ def test_a_dataset_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         RemoteError, match=r"STS12: the dataset mteb/sts12-sts could not be fetched .*HF_HOME"
     ):
-        run_mteb(Words(), ["STS12"], data_dir=tmp_path, cache=tmp_path / "results", quiet=True)
+        run_mteb(Words(), ["STS12"], data_dir=tmp_path, cache=tmp_path / "results", progress=False)
     assert datasets.is_progress_bar_enabled()
 
 
@@ -244,9 +244,9 @@ def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path, pub
     from aoe_train._evaluate.embedders.vector_store import VectorStore
 
     local = LocalEmbedder(Encoder.load(minilm), str(minilm))
-    embedder = CachedEmbedder(local, VectorStore(tmp_path, local.identity), quiet=True)
+    embedder = CachedEmbedder(local, VectorStore(tmp_path, local.identity), progress=False)
     data = REAL if published else write_sts(tmp_path / "data")
-    found = run_mteb(embedder, list(OURS), data_dir=data, cache=tmp_path / "results", quiet=True)
+    found = run_mteb(embedder, list(OURS), data_dir=data, cache=tmp_path / "results", progress=False)
     for name, task in OURS.items():
         expected = ours(embedder, task, data)
         assert found[name]["main_score"] == pytest.approx(expected["spearman"], abs=5e-5)

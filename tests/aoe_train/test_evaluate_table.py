@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from aoe_train._commands.scores import show_mteb, show_scores, show_side_by_side
+from aoe_train import Evaluation
 from aoe_train._evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
 from aoe_train._evaluate.overlap import digests
 from aoe_train._evaluate.table import comparisons, figures, mteb_figures
 from aoe_train._evaluate.table_markdown import markdown
 from pairkit.errors import ConfigError
+from pairkit.terminal import out
 
 
 class Named:
@@ -44,7 +45,7 @@ class Hits:
 
 def scored(**options: object) -> dict[str, Score]:
     given = {"rival": Named("other", 0.5), "trained": digests(["mr 0", "mr 1"]), "draws": Draws(200, 1)}
-    return score(Named("mine", 0.75), [Hits("MR"), Hits("CR", 20)], quiet=True, **(given | options))  # type: ignore[arg-type]
+    return score(Named("mine", 0.75), [Hits("MR"), Hits("CR", 20)], progress=False, **(given | options))  # type: ignore[arg-type]
 
 
 def test_the_json_holds_figures_intervals_overlap_and_the_rival() -> None:
@@ -86,7 +87,7 @@ def test_without_overlap_there_is_no_column_for_it() -> None:
 
 
 def test_many_metrics_stand_below_one_another() -> None:
-    found = score(Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], draws=Draws(0), quiet=True)
+    found = score(Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], draws=Draws(0), progress=False)
     grid = figures(found)
     assert grid.headings == ["task", "metric", "figure", "n"]
     assert [row[:3] for row in grid.rows] == [["T", metric, "50.00"] for metric in "abcd"]
@@ -114,7 +115,7 @@ def test_the_page_has_the_papers_rows_under_ones_own() -> None:
 
 
 def test_the_average_stands_where_all_tasks_do() -> None:
-    found = score(Named("mine", 0.5), [Hits("MultiNLI"), Hits("SNLI")], draws=Draws(0), quiet=True)
+    found = score(Named("mine", 0.5), [Hits("MultiNLI"), Hits("SNLI")], draws=Draws(0), progress=False)
     page = markdown("nli", found, "mine", draws=Draws(0))
     assert "| **mine** | 50.00 | 50.00 | 50.00 |" in page
     assert "bootstrap" not in page
@@ -133,9 +134,11 @@ def test_names_are_shown_as_they_are(
     name = "[/x]\x1b[31m"
     found = scored()
     monkeypatch.setenv("COLUMNS", "200")
-    show_scores("sts", found, name, "[/y]", subsets=False)
-    show_side_by_side({name: {"gis": {"[/z]": found["MR"]}}})
-    show_mteb({name: {"metric": "[/m]", "main_score": 0.5}})
+    one = Evaluation({name: {"sts": found}}, against="[/y]")
+    several = Evaluation({name: {"gis": {"[/z]": found["MR"]}}, "other": {"gis": {"[/z]": found["MR"]}}})
+    mteb = Evaluation({}, mteb={name: {"metric": "[/m]", "main_score": 0.5}})
+    for table in (*one.tables(), *several.tables(), *mteb.tables()):
+        out.print(table)
     shown = capsys.readouterr().out
     assert shown.count("[/x]\ufffd[31m") == 4  # a title, a heading and two cells
     assert all(word in shown for word in ("[/y]", "[/z]", "[/m]"))

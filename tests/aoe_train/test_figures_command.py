@@ -180,6 +180,26 @@ def test_an_odd_dimension_has_densities_but_no_halves(pairs: Path, tmp_path: Pat
     with pytest.raises(ConfigError, match="odd: its vectors have 9 numbers, an odd dimension"):
         aoe(*flags, "halves")
     aoe(*flags, "densities")
+    drawn = json.loads(aoe(*flags, "all", "--json"))
+    assert drawn["files"] == ["densities.png", "densities.svg"]
+    assert "an odd dimension" in drawn["left_out"]["halves of odd"]
+
+
+def test_of_all_figures_those_are_drawn_that_can_be(bert: Path, pairs: Path, tmp_path: Path) -> None:
+    trained, out = write_run(tmp_path / "trained"), tmp_path / "figures"
+    drawn = json.loads(aoe("--model", trained, "--out", out, "--json"))
+    assert drawn["files"] == ["curves.png", "curves.svg"]
+    assert drawn["left_out"] == {"densities and halves": "they need --data, pairs with gold scores"}
+    few = ("--above", "0.999", "--model", bert, "--data", pairs, "--out", out, "--json")
+    drawn = json.loads(aoe(*few))
+    assert "densities.png" in drawn["files"]
+    assert "t-SNE at perplexity 30 needs" in drawn["left_out"]["halves of bert"]
+    assert "no folder with a run.json" in drawn["left_out"]["curves of bert"]
+    with pytest.raises(DataError, match="t-SNE at perplexity"):
+        aoe(*few, "--kind", "halves")
+    with pytest.raises(ConfigError, match=r"nothing can be drawn: .*run\.json.*they need --data"):
+        aoe("--model", bert, "--out", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_without_matplotlib_it_says_what_to_install(

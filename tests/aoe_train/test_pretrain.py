@@ -54,7 +54,7 @@ def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
 
 
 def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
-    result = pretrain(settings(texts, bert, steps=100, log_steps=10, lr=3e-3), quiet=True)
+    result = pretrain(settings(texts, bert, steps=100, log_steps=10, lr=3e-3), progress=False)
     assert result["steps"] == 100
     assert result["loss_last"] < 0.6 * result["loss_first"]
     out = Path(result["out"])
@@ -71,7 +71,7 @@ def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
 @pytest.mark.slow
 def test_learns_which_word_belongs_where(texts: Path, bert: Path):
     learning = settings(texts, bert, steps=300, batch_size=16, lr=3e-3, warmup=20)
-    out = pretrain(learning, quiet=True)["out"]
+    out = pretrain(learning, progress=False)["out"]
     tokenizer, model = AutoTokenizer.from_pretrained(out), AutoModelForMaskedLM.from_pretrained(out).eval()
     text = "the large dog is [MASK] the large apple and the dog is running"
     batch = tokenizer([text], return_tensors="pt", return_token_type_ids=False)
@@ -80,7 +80,7 @@ def test_learns_which_word_belongs_where(texts: Path, bert: Path):
 
 
 def test_epochs_read_every_sequence(texts: Path, bert: Path):
-    result = pretrain(settings(texts, bert, steps=None, epochs=2.0, accumulation=2), quiet=True)
+    result = pretrain(settings(texts, bert, steps=None, epochs=2.0, accumulation=2), progress=False)
     run = json.loads((Path(result["out"]) / "run.json").read_text())
     tokenizer = AutoTokenizer.from_pretrained(bert)
     tokens = sum(len(tokenizer(line).input_ids) for line in texts.read_text().split("\n"))
@@ -112,7 +112,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     texts: Path, bert: Path, monkeypatch: pytest.MonkeyPatch, checkpointing: bool
 ):
     undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
-    expected = pretrain(undisturbed, quiet=True)
+    expected = pretrain(undisturbed, progress=False)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)
     step = Trainer.training_step
 
@@ -124,13 +124,13 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "training_step", killed_later)
         with pytest.raises(Killed):
-            pretrain(broken, quiet=True)
+            pretrain(broken, progress=False)
     assert not broken.out.exists()
     # The newest checkpoint was not whole yet.
     (texts.with_name("ran.work") / "checkpoint-4" / "trainer_state.json").unlink()
     with pytest.raises(ConfigError, match="other settings or texts"):
-        pretrain(broken.model_copy(update={"lr": 0.5}), quiet=True)
-    result = pretrain(broken, quiet=True)
+        pretrain(broken.model_copy(update={"lr": 0.5}), progress=False)
+    result = pretrain(broken, progress=False)
     names = ("steps", "tokens", "loss_first", "loss_last")
     assert [result[name] for name in names] == [expected[name] for name in names]
     weights = [load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)]
@@ -139,17 +139,17 @@ def test_a_killed_run_goes_on_to_the_same_weights(
 
 
 def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
-    pretrain(settings(texts, bert, steps=1), quiet=True)
+    pretrain(settings(texts, bert, steps=1), progress=False)
     with pytest.raises(ConfigError, match="already exists"):
-        pretrain(settings(texts, bert, steps=1), quiet=True)
-    assert pretrain(settings(texts, bert, steps=2, fresh=True), quiet=True)["steps"] == 2
+        pretrain(settings(texts, bert, steps=1), progress=False)
+    assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
 
 
 def test_a_damaged_record_of_a_run_says_how_to_go_on(texts: Path, bert: Path) -> None:
     (texts.with_name("ran.work")).mkdir()
     (texts.with_name("ran.work") / "run.json").write_text("{")
     with pytest.raises(DataError, match=r"run\.json: .*give `fresh` to begin anew"):
-        pretrain(settings(texts, bert), quiet=True)
+        pretrain(settings(texts, bert), progress=False)
 
 
 def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
@@ -157,18 +157,18 @@ def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
     begun = settings(
         texts, bert, tokenizer=None, init_from=bert, sizes=sizes, steps=1, lr=1e-9, weight_decay=0
     )
-    model = AutoModel.from_pretrained(pretrain(begun, quiet=True)["out"])
+    model = AutoModel.from_pretrained(pretrain(begun, progress=False)["out"])
     torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
 
 
 def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):
     (tmp_path / "blank.txt").write_text("\n \n")
     with pytest.raises(DataError, match="no such file"):
-        pretrain(settings(tmp_path / "missing.txt", bert), quiet=True)
+        pretrain(settings(tmp_path / "missing.txt", bert), progress=False)
     with pytest.raises(DataError, match="no text to train on"):
-        pretrain(settings(tmp_path / "blank.txt", bert, out=tmp_path / "other"), quiet=True)
+        pretrain(settings(tmp_path / "blank.txt", bert, out=tmp_path / "other"), progress=False)
     with pytest.raises(ConfigError, match="the loss is"):
-        pretrain(settings(texts, bert, lr=1e30, steps=30, log_steps=1, out=tmp_path / "nan"), quiet=True)
+        pretrain(settings(texts, bert, lr=1e30, steps=30, log_steps=1, out=tmp_path / "nan"), progress=False)
     with pytest.raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(texts,), out=tmp_path)
     with pytest.raises(ValidationError, match="more than all"):

@@ -209,7 +209,9 @@ def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: 
 
 def _bench(place: Path, recipe: Recipe) -> Bench:
     at, places = recipe.at("small"), Places(place / "data", place / "out" / "data")
-    return Bench(place / "out", at, places, read_scorings(at.evaluate, places), keep=False, say=print)
+    return Bench(
+        place / "out", at, places, read_scorings(at.evaluate, places), keep=False, say=print, show=print
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     place: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    found = reproduce(recipe, wanted(place), say=told.append, quiet=True)
+    found = reproduce(recipe, wanted(place), say=told.append, progress=False)
     assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
         ("none", 1),
         ("CoSENT", 2),
@@ -255,11 +257,11 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     assert "(81.50)" in text
     assert len(told) == 5
     # all rows stand in the table again, whichever are asked for
-    some = reproduce(recipe, wanted(place, only=("CoSENT",), seeds=(1,)), say=told.append, quiet=True)
+    some = reproduce(recipe, wanted(place, only=("CoSENT",), seeds=(1,)), say=told.append, progress=False)
     assert some["rows"] == found["rows"]
 
     monkeypatch.setattr(execute.training, "train", None)  # would fail if it were called
-    assert reproduce(recipe, wanted(place), say=told.append, quiet=True) == found
+    assert reproduce(recipe, wanted(place), say=told.append, progress=False) == found
     assert len(told) == 5
 
 
@@ -267,17 +269,17 @@ def test_what_is_not_trained_stands_in_the_table_whichever_seeds_are_asked_for(
     place: Path, recipe: Recipe
 ) -> None:
     some = wanted(place, only=("none",), seeds=(7,))
-    found = reproduce(recipe, some, say=lambda _: None, quiet=True)
+    found = reproduce(recipe, some, say=lambda _: None, progress=False)
     assert [row["row"] for row in found["rows"]] == ["none"]
 
 
 def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe) -> None:
     only = wanted(place, only=("CoSENT",), seeds=(1,), keep=True)
-    first = reproduce(recipe, only, say=lambda _: None, quiet=True)
+    first = reproduce(recipe, only, say=lambda _: None, progress=False)
     (record,) = (place / "out" / "runs").iterdir()
     held = json.loads(record.read_text())
     record.unlink()
-    assert reproduce(recipe, only, say=lambda _: None, quiet=True)["rows"] == first["rows"]
+    assert reproduce(recipe, only, say=lambda _: None, progress=False)["rows"] == first["rows"]
     assert json.loads(record.read_text())["scores"] == held["scores"]
 
 
@@ -285,7 +287,7 @@ def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe
     told: list[str] = []
     hot = wanted(place, seeds=(0,), assignments=("optim.lr=1e30",))
     with pytest.raises(DataError, match="of 3 runs failed, first CoSENT: "):
-        reproduce(recipe, hot, say=told.append, quiet=True)
+        reproduce(recipe, hot, say=told.append, progress=False)
     assert any(words.startswith("none, seed 0: held") for words in told)
     text = (place / "out" / "table.md").read_text()
     assert "| none |" in text
@@ -300,7 +302,7 @@ def test_a_row_without_its_backbone_is_left_out_with_the_reason(place: Path) -> 
         read_recipe(str(place / "ran.toml")),
         wanted(place, only=("none", "CoSENT")),
         say=told.append,
-        quiet=True,
+        progress=False,
     )
     assert [row["row"] for row in found["rows"]] == ["none"]
     assert told[0] == f"left out CoSENT: no backbone at {place / 'data' / 'ran'}"
@@ -308,14 +310,14 @@ def test_a_row_without_its_backbone_is_left_out_with_the_reason(place: Path) -> 
 
 def test_a_record_that_can_not_be_read_is_made_again(place: Path, recipe: Recipe) -> None:
     only = wanted(place, only=("none",))
-    first = reproduce(recipe, only, say=lambda _: None, quiet=True)
+    first = reproduce(recipe, only, say=lambda _: None, progress=False)
     (record,) = (place / "out" / "runs").iterdir()
     record.write_text("{")
     told: list[str] = []
-    assert reproduce(recipe, only, say=told.append, quiet=True)["rows"] == first["rows"]
+    assert reproduce(recipe, only, say=told.append, progress=False)["rows"] == first["rows"]
     assert "no record that can be read" in told[0]
     fresh = wanted(place, only=("none",), fresh=True)
-    assert reproduce(recipe, fresh, say=told.append, quiet=True)["rows"] == first["rows"]
+    assert reproduce(recipe, fresh, say=told.append, progress=False)["rows"] == first["rows"]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,7 @@ def test_a_record_that_can_not_be_read_is_made_again(place: Path, recipe: Recipe
 def test_bad_columns_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str) -> None:
     (place / "bad.toml").write_text(RECIPE.replace(old, new))
     with pytest.raises(ConfigError) as caught:
-        reproduce(read_recipe(str(place / "bad.toml")), wanted(place), say=print, quiet=True)
+        reproduce(read_recipe(str(place / "bad.toml")), wanted(place), say=print, progress=False)
     assert says in str(caught.value)
     assert not (place / "out" / "runs").exists()
 
@@ -429,7 +431,7 @@ name = "AUC"
     ]
     (place / "data" / "pairs" / "test.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
     found = reproduce(
-        read_recipe(str(place / "two.toml")), wanted(place, only=("none",)), say=print, quiet=True
+        read_recipe(str(place / "two.toml")), wanted(place, only=("none",)), say=print, progress=False
     )
     figures = found["rows"][0]["figures"]
     assert list(figures) == ["held", "AUC"]

@@ -18,6 +18,7 @@ from aoe_train._prompts import with_prompt
 from aoe_train._token_cache import default_cache_dir
 from aoe_train._tokens import TokenStore
 from pairkit.errors import ConfigError, DataError
+from pairkit.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
@@ -120,9 +121,12 @@ def test_bad_settings() -> None:
 
 def test_progress_and_more_than_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_AT_ONCE", 2)
-    seen: list[tuple[int, int]] = []
-    store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=lambda *done: seen.append(done))
-    assert seen == [(2, 5), (4, 5), (5, 5)]
+    seen: list[Progress] = []
+    store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=seen.append)
+    assert [(at.done, at.total, at.ended) for at in seen] == [
+        *((2, 5, False), (4, 5, False), (5, 5, False)),
+        (5, 5, True),
+    ]
     monkeypatch.undo()
     assert same(store, TokenStore.build(TEXTS, wordpiece(), max_length=8))
 

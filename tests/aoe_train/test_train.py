@@ -77,7 +77,7 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
         settings(**given),
         fresh=fresh,
         say=lambda _: None,
-        quiet=True,
+        progress=False,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
 from pairkit.errors import DataError
-from pairkit.terminal import progress, say
+from pairkit.progress import Display, Listener, Progress
+from pairkit.terminal import say
 
 _TEXTS, _CHARACTERS = 2048, 400_000  # encoded between two writings: seconds of work that a kill may cost
 _PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
@@ -23,16 +24,24 @@ class CachedEmbedder:
     vectors is used; those of another model by the same identity are forgotten.
     """
 
-    def __init__(self, embedder: Embedder, store: VectorStore | None, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: VectorStore | None,
+        *,
+        progress: bool | Listener = True,
+        say: Callable[[str], None] = say,
+    ) -> None:
         """Wrap it.
 
         Args:
             embedder: Makes the vectors.
             store: Keeps them; None repeats the work in each call.
-            quiet: No progress bar, no notes.
+            progress: Shown on stderr, or told to a function.
+            say: Told what is forgotten.
         """
         self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
-        self._embedder, self._store, self._quiet = embedder, store, quiet
+        self._embedder, self._store, self._progress, self._say = embedder, store, progress, say
         self._dim: int | None = None  # known once the model has been known again
 
     def encode(self, texts: list[str]) -> np.ndarray:
@@ -47,10 +56,9 @@ class CachedEmbedder:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         matrix, missing = self._known(rows)
-        with progress(quiet=self._quiet) as bar:
-            task = bar.add_task(
-                f"encode with {self.name}", total=len(rows), completed=len(rows) - len(missing), note=""
-            )
+        stage, done = f"encode with {self.name}", len(rows) - len(missing)
+        with Display(self._progress) as show:
+            show(Progress(stage, done, len(rows)))
             for batch in _batches(sorted(missing, key=len, reverse=True)):
                 vectors = self._embedder.encode(batch)
                 if matrix is None:
@@ -63,7 +71,9 @@ class CachedEmbedder:
                 if self._store is not None:
                     self._store.keep(batch, vectors)
                 matrix[[rows[text] for text in batch]] = vectors
-                bar.advance(task, len(batch))
+                done += len(batch)
+                show(Progress(stage, done, len(rows)))
+            show(Progress(stage, done, len(rows), ended=True))
         if matrix is None:  # for mypy: without a store all texts are missing
             return np.empty((0, 0), np.float32)
         return matrix if len(rows) == len(texts) else matrix[[rows[text] for text in texts]]
@@ -100,7 +110,7 @@ class CachedEmbedder:
         return len(now)
 
     def _forget(self, store: VectorStore, why: str) -> None:
-        say(f"{self.name}: {why}, which are forgotten", quiet=self._quiet)
+        self._say(f"{self.name}: {why}, which are forgotten")
         store.clear()
 
 

@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
+from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore, default_vector_dir
 from pairkit.errors import ConfigError
+from pairkit.progress import Listener
+from pairkit.terminal import say
 
 if TYPE_CHECKING:
+    from aoe_train._encoder import Encoder
     from aoe_train._settings import Precision
 
 
 def open_embedder(
-    model: str,
+    model: str | Encoder,
     *,
     endpoint: Endpoint | None = None,
     precision: Precision = "auto",
     cache: bool = True,
-    quiet: bool = False,
+    progress: bool | Listener = True,
+    say: Callable[[str], None] = say,
 ) -> Embedder:
     """A model to be judged, each of whose texts is encoded once.
 
     Args:
-        model: A folder of ours, of sentence-transformers or of transformers, a hub id, `minilm`, or a model's
-            name at the endpoint.
+        model: A folder of ours, of sentence-transformers or of transformers, a hub id, `minilm`, a model's
+            name at the endpoint, or an `Encoder`.
         endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
         cache: Keep vectors on disk, and take those that are there.
-        quiet: No progress bar.
+        progress: Shown on stderr, or told to a function.
+        say: Told what is forgotten of the kept vectors.
 
     Raises:
         ConfigError: No such model, no such address, or a precision for an endpoint.
         DataError: A damaged model.
         RemoteError: The hub could not be reached.
     """
-    if endpoint is not None:
+    if not isinstance(model, str):
+        embedder: Embedder = LocalEmbedder(model, "encoder")
+    elif endpoint is not None:
         embedder = _open_endpoint(model, endpoint, precision)
     else:
         embedder = _open_local(model, precision)
     store = VectorStore(default_vector_dir(), embedder.identity) if cache else None
-    return CachedEmbedder(embedder, store, quiet=quiet)
+    return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 
 def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embedder:
@@ -56,7 +65,6 @@ def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embe
 def _open_local(model: str, precision: Precision) -> Embedder:
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder
-    from aoe_train._evaluate.embedders.local import LocalEmbedder
     from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
 
     folder = find_folder(model)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.errors import ConfigError, DataError, RemoteError
-from pairkit.terminal import progress
+from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask
@@ -33,7 +33,7 @@ def run_mteb(
     *,
     data_dir: Path | None = None,
     cache: Path | None = None,
-    quiet: bool = False,
+    progress: bool | Listener = True,
 ) -> dict[str, dict[str, Any]]:
     """Run tasks of the mteb library and give what it says.
 
@@ -44,7 +44,7 @@ def run_mteb(
             those that do are read from there instead of the hub.
         cache: Where mteb keeps results; a task that stands there for the same model is not run again.
             See `default_mteb_dir`.
-        quiet: No progress.
+        progress: Shown on stderr, or told to a function.
 
     Returns:
         Task to `main_score`, `metric` (what the main score is) and `scores`: split to subset to all metrics,
@@ -68,16 +68,15 @@ def run_mteb(
     results = Results(cache or default_mteb_dir())
     model = MtebModel(embedder)
     found: dict[str, dict[str, Any]] = {}
-    with _datasets_bars(quiet=quiet), progress(quiet=quiet) as bar:
-        row = bar.add_task("mteb", total=len(tasks), note="")
-        for name, task in zip(names, tasks, strict=True):
-            bar.update(row, note=name)
+    with _no_other_bars(), Display(progress) as show:
+        for done, (name, task) in enumerate(zip(names, tasks, strict=True)):
+            show(Progress("mteb", done, len(tasks), name))
             if not _is_known(task, results, model.mteb_model_meta):
                 for part in getattr(task, "tasks", [task]):  # some tasks are means over others
                     _fetch(part)
             run = mteb.evaluate(model, task, cache=results, show_progress_bar=False, co2_tracker=False)
             found[name] = _figures(name, task, run.task_results[0])
-            bar.advance(row)
+        show(Progress("mteb", len(tasks), len(tasks), ended=True))
     return found
 
 
@@ -166,13 +165,12 @@ def _rounded(value: float) -> float | None:
 
 
 @contextmanager
-def _datasets_bars(*, quiet: bool) -> Iterator[None]:
-    """No progress of the library that fetches the data, if quiet."""
+def _no_other_bars() -> Iterator[None]:
+    """No progress of the library that fetches the data: two displays would write over one another."""
     import datasets
 
     shown = datasets.is_progress_bar_enabled()
-    if quiet:
-        datasets.disable_progress_bars()
+    datasets.disable_progress_bars()
     try:
         yield
     finally:

@@ -15,10 +15,11 @@ import polars as pl
 
 from aoe_train._evaluate.binary import Binary, Thresholds, binary
 from aoe_train._evaluate.lengths import length_buckets
-from aoe_train._evaluate.pairs import PairTask, pair_task
+from aoe_train._evaluate.pairs import PairTask, is_whole, pair_task, read_one_split, shown_name
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
+from pairkit.in_memory import Source, source_name
 from pairkit.reader import read_pairs, split_names
 from pairkit.tables import is_table
 
@@ -116,29 +117,16 @@ class Gis:
         return _task(folder.resolve().name, splits)
 
 
-def read_gis_task(source: str, split: Split | None = None) -> GisTask:
-    """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them.
-
-    Args:
-        source: A dataset's folder, a file or a hub name.
-        split: The part of a dataset to judge, `test` unless told; a single file is taken whole.
-
-    Raises:
-        ConfigError: No such source, or a split of a single file.
-        DataError: Not readable as pairs, or without such a split.
-        RemoteError: The hub could not be asked.
-    """
-    path = Path(source)
-    if path.is_file():
-        if split is not None:
-            raise ConfigError(f"{source}: is one file, which is taken whole; leave --split {split} out")
-        (frame,) = read_pairs(source).splits.values()
-        return _task(path.name, {"test": frame})
+def read_gis_task(source: Source, split: Split | None = None) -> GisTask:
+    """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
+    name = shown_name(source)
+    if is_whole(source):
+        return _task(name, {"test": read_one_split(source, split)})
     splits = read_pairs(source).splits
     wanted = _SPLITS[split or "test"]
     if wanted[0] not in splits:
-        raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source)
-    return _task(path.resolve().name, {name: splits[name] for name in wanted if name in splits})
+        raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
+    return _task(name, {name: splits[name] for name in wanted if name in splits})
 
 
 def _cosines(task: PairTask, vectors: Vectors) -> np.ndarray:

@@ -1,0 +1,126 @@
+"""Vectors of texts and files, as `aoe encode` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from aoe_train._encode import Encoded
+    from aoe_train._encoder import Encoder
+    from pairkit.progress import Listener
+
+
+@overload
+def encode(
+    texts: Iterable[str],
+    *,
+    model: str | Path | Encoder,
+    out: None = None,
+    normalize: bool | None = None,
+    precision: str | None = None,
+    batch_tokens: int | None = None,
+    progress: bool | Listener = True,
+) -> np.ndarray: ...
+
+
+@overload
+def encode(
+    texts: str | Path,
+    *,
+    model: str | Path | Encoder,
+    out: str | Path,
+    text_column: str | None = None,
+    normalize: bool | None = None,
+    precision: str | None = None,
+    batch_tokens: int | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Encoded: ...
+
+
+def encode(
+    texts: str | Path | Iterable[str],
+    *,
+    model: str | Path | Encoder,
+    out: str | Path | None = None,
+    text_column: str | None = None,
+    normalize: bool | None = None,
+    precision: str | None = None,
+    batch_tokens: int | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> np.ndarray | Encoded:
+    """The vector of each text, in order.
+
+    Texts give vectors. A file with `out` gives a file, of any size; the same call goes on with one that was
+    killed.
+
+    Args:
+        texts: Texts (a list, a column of a DataFrame); or, with `out`, a file: txt (a text a line), csv, tsv
+            or jsonl, each also as .gz, or parquet; `-` is standard input.
+        model: A model's folder, a hub id, `minilm`, or an `Encoder`.
+        out: `.npy` for the vectors alone, `.parquet` for the file's columns and `vector`.
+        text_column: A table's column; by default `text`, or the only one.
+        normalize: Vectors of length 1; by default as the model says.
+        precision: fp32, bf16, fp16 or auto.
+        batch_tokens: Tokens at once; less needs less memory.
+        fresh: Replace `out`, and drop what an earlier run began.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Returns:
+        float32 (text, dim); of a file, what was written.
+
+    Raises:
+        ConfigError: No such model; `out` can't be written, or was begun or made otherwise; a file without
+            `out`.
+        DataError: A damaged model, a row without a text, a file that can't be read.
+        RemoteError: The hub could not be reached.
+
+    Example:
+        >>> import aoe_train
+        >>> aoe_train.encode(["A plane is taking off."], model="model", progress=False).shape[0]
+        1
+        >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
+        4
+    """
+    from aoe_train._encode import encode_file
+    from aoe_train._encoder import Encoder
+    from aoe_train._precision import named_precision
+    from pairkit.errors import ConfigError
+    from pairkit.progress import Display, Progress
+
+    if isinstance(texts, Path) and out is None:
+        raise ConfigError(f"{texts}: a file of texts needs `out`, a file for its vectors")
+    if out is not None and not isinstance(texts, str | Path):
+        raise ConfigError(
+            f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
+        )
+    with Display(progress) as show:
+        if isinstance(model, str | Path):
+            show(Progress(f"load {model}"))
+            encoder = Encoder.load(model, precision=named_precision(precision))
+            show(Progress(f"load {model}", ended=True))
+        else:
+            encoder = model
+        make = partial(encoder.encode, normalize=normalize, batch_tokens=batch_tokens)
+        if out is None:
+            return make(texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)], progress=show)
+        return encode_file(
+            str(texts),
+            out,
+            make,
+            encoder.dim,
+            {
+                "model": encoder.identity(),
+                "normalize": encoder.settings.normalize if normalize is None else normalize,
+                "batch tokens": batch_tokens,
+            },
+            text_column=text_column,
+            fresh=fresh,
+            advance=lambda done, total: show(Progress("encode", done, total)),
+        )

@@ -1,0 +1,371 @@
+"""How good models are, as `aoe evaluate` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from aoe_train._encoder import Encoder
+    from aoe_train._evaluate import Chosen, Draws, Overlap, Result, Score, Split
+    from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
+    from aoe_train._evaluate.table import Grid
+    from pairkit.in_memory import Source
+    from pairkit.progress import Listener
+    from pairkit.result_table import ResultTable
+
+Scores = Mapping[str, Mapping[str, "Score"]]
+_MTEB = "mteb"
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Figures of one model or several.
+
+    Attributes:
+        scores: By model, suite and task; empty for the suite mteb.
+        missing: Tasks that were left out, with the reason.
+        mteb: What the mteb library says by task, where that suite was asked for.
+        against: The name of the model that it was compared with, if there is one.
+    """
+
+    scores: Mapping[str, Scores]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    mteb: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    against: str | None = None
+    _draws: Draws | None = None
+    _by_suite: bool = False
+
+    def tables(self, *, subsets: bool = False) -> list[ResultTable]:
+        """A table a suite, all figures times 100 with 95 % intervals in brackets, as in papers.
+
+        Args:
+            subsets: Show the parts of each task too.
+        """
+        from aoe_train._evaluate.table import comparisons, figures, mteb_figures, side_by_side
+
+        if self.mteb:
+            return [_table(mteb_figures(self.mteb), "mteb, times 100")]
+        if len(self.scores) > 1:
+            return [
+                _table(
+                    side_by_side({name: one[suite] for name, one in self.scores.items()}),
+                    f"{suite}, times 100",
+                )
+                for suite in next(iter(self.scores.values()))
+            ]
+        found: list[ResultTable] = []
+        for model, by_suite in self.scores.items():
+            for suite, scores in by_suite.items():
+                found.append(_table(figures(scores, subsets=subsets), f"{suite}, times 100"))
+                if (ahead := comparisons(scores, model, self.against or "")) is not None:
+                    found.append(_table(ahead, f"{suite}: {model} less {self.against}, times 100"))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `aoe evaluate --json`, each figure in its own range.
+
+        `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets`, and the other
+        model's figures under `against`; such an object for each suite with `suites="all"`, and for each of
+        several models.
+        """
+        if self.mteb:
+            return {name: dict(told) for name, told in self.mteb.items()}
+        told = {model: _told(scores, by_suite=self._by_suite) for model, scores in self.scores.items()}
+        return told if len(told) > 1 else next(iter(told.values()))
+
+    def to_polars(self) -> pl.DataFrame:
+        """A row a figure: model, suite, task, subset, metric, value, low and high (95 %), n."""
+        import polars as pl
+
+        schema = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
+        numbers = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+        return pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+
+    def to_markdown(self) -> str:
+        """One model's figures as a page of Markdown, beside what the papers report.
+
+        Raises:
+            ConfigError: There are several models, or figures of mteb.
+        """
+        from aoe_train._evaluate.table_markdown import markdown
+        from pairkit.errors import ConfigError
+
+        if len(self.scores) != 1 or self._draws is None:
+            raise ConfigError("a page of Markdown is of one model, in suites other than mteb")
+        ((model, by_suite),) = self.scores.items()
+        return "\n".join(
+            markdown(suite, scores, model, self.against, draws=self._draws)
+            for suite, scores in by_suite.items()
+        )
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self.tables()))
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables())
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for name, told in self.mteb.items():
+            yield "", _MTEB, name, None, told["metric"], told["main_score"], None, None, None
+        for model, by_suite in self.scores.items():
+            for suite, scores in by_suite.items():
+                for task, score in scores.items():
+                    for subset, result in ((None, score.result), *score.result.subsets.items()):
+                        for metric, value, low, high in _figures(result):
+                            yield model, suite, task, subset, metric, value, low, high, result.n
+
+
+def evaluate(
+    model: str | Path | Encoder | Sequence[str | Path],
+    *,
+    suites: str | Sequence[str] = "sts",
+    data_dir: str | Path | None = None,
+    tasks: Sequence[str] = (),
+    data: Source | None = None,
+    split: str | None = None,
+    against: str | Path | Encoder | None = None,
+    endpoint: str | None = None,
+    api_key_env: str | None = None,
+    against_endpoint: str | None = None,
+    against_api_key_env: str | None = None,
+    plain_http: bool = False,
+    precision: str | None = None,
+    draws: int = 1000,
+    seed: int = 42,
+    cache: bool = True,
+    progress: bool | Listener = True,
+) -> Evaluation:
+    """Judge a model on what the papers measured, or on pairs of your own.
+
+    Args:
+        model: A folder, a hub id, `minilm`, an `Encoder`, or a name at `endpoint`; several make one table.
+        suites: sts, transfer, nli, retrieval, gis; all of them as `all`; or mteb alone.
+        data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
+        tasks: Only these of one suite, such as `["STS-B"]`.
+        data: Pairs of your own instead of a suite's: a path, a hub id, or rows in memory.
+        split: test or dev.
+        against: Another model, to be tested against on the same examples.
+        endpoint: A server with OpenAI's /embeddings that has the model.
+        api_key_env: The environment variable with its key; OPENAI_API_KEY at OpenAI, else none.
+        against_endpoint: The same for `against`.
+        against_api_key_env: The same for `against`.
+        plain_http: Send keys to endpoints on other machines without encryption.
+        precision: fp32, bf16, fp16 or auto.
+        draws: Bootstrap resamples for intervals and tests; 0 for none.
+        seed: Decides which resamples are drawn.
+        cache: Keep vectors on disk, and use those that are there.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Raises:
+        ConfigError: No such model, suite or task, or a question that has no answer.
+        DataError: Data that are damaged or not there, or vectors that allow no figure.
+        RemoteError: A hub or an endpoint could not be asked.
+
+    Example:
+        >>> import aoe_train
+        >>> table = aoe_train.evaluate("model", data="pairs.tsv", draws=0, cache=False, progress=False)
+        >>> sorted(table.to_dict()["pairs.tsv"])
+        ['n', 'overlap', 'pearson', 'spearman']
+    """
+    from aoe_train._evaluate import ALL, Draws, score
+    from aoe_train._face.notes import notes
+    from aoe_train._precision import named_precision
+    from pairkit.errors import ConfigError
+    from pairkit.progress import Display, Progress
+
+    names = [suites] if isinstance(suites, str) else list(suites)
+    models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    sampled, say, numbers = Draws(draws, seed), notes(progress), named_precision(precision)
+    if against_endpoint is not None and against is None:
+        raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
+    here, there = (
+        _endpoint(endpoint, api_key_env, plain_http=plain_http),
+        _endpoint(against_endpoint, against_api_key_env, plain_http=plain_http),
+    )
+    with Display(progress) as show:
+
+        def opened(one: Any, at: Endpoint | None) -> Embedder:
+            from aoe_train._evaluate.embedders.open import open_embedder
+
+            stage = f"load {one}"
+            show(Progress(stage))
+            named = str(one) if isinstance(one, str | Path) else one
+            found = open_embedder(named, endpoint=at, precision=numbers, cache=cache, progress=show, say=say)
+            show(Progress(stage, ended=True))
+            return found
+
+        if _MTEB in names:
+            _refuse_for_mteb(names, {"--data": data, "--split": split, "--against": against}, models, tasks)
+            embedder = opened(models[0], here)
+            told = _mteb(embedder, tasks, data_dir, cache=cache, progress=show)
+            return Evaluation({}, mteb=told)
+        _check_models(models, against=against, here=endpoint is None)
+        chosen = _choose(names, data_dir, tasks, data, split)
+        for name, reason in chosen.missing.items():
+            say(f"left out {name}: {reason}")
+        rival = None
+        if against is not None:
+            rival = opened(against, there)
+            _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, say)
+        found: dict[str, Scores] = {}
+        for one in models:
+            embedder = opened(one, here)
+            trained = None if endpoint else _trained(one)
+            by_suite = {
+                suite: score(
+                    embedder, chosen_tasks, rival=rival, trained=trained, draws=sampled, progress=show
+                )
+                for suite, chosen_tasks in chosen.tasks.items()
+            }
+            for scores in by_suite.values():
+                _warn(embedder.name, {name: each.overlap for name, each in scores.items()}, say)
+            found[embedder.name if len(models) == 1 else str(one)] = by_suite
+        return Evaluation(
+            found,
+            chosen.missing,
+            against=None if rival is None else rival.name,
+            _draws=sampled,
+            _by_suite=ALL in names or len(names) > 1,
+        )
+
+
+def _endpoint(url: str | None, api_key_env: str | None, *, plain_http: bool) -> Endpoint | None:
+    from aoe_train._evaluate.embedders.embedder import Endpoint
+
+    return None if url is None else Endpoint(url, api_key_env, plain_http)
+
+
+def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
+    """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
+    from aoe_train._backbones.load import find_folder
+    from pairkit.errors import ConfigError
+
+    if len(models) == 1:
+        return
+    names = [str(one) for one in models]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--model: one is given twice among {', '.join(names)}")
+    if against is not None:
+        raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
+    for name in names if here else ():
+        find_folder(name)
+
+
+def _choose(
+    suites: Sequence[str],
+    data_dir: str | Path | None,
+    names: Sequence[str],
+    data: Source | None,
+    split: str | None,
+) -> Chosen:
+    from aoe_train._evaluate import Chosen, choose_pairs, choose_tasks
+    from pairkit.errors import ConfigError
+
+    if split not in (None, "test", "dev"):
+        raise ConfigError(f"--split {split}: expected test or dev")
+    part = cast("Split | None", split)
+    if data is not None:
+        if data_dir is not None or names:
+            raise ConfigError("--data stands instead of a suite's data; leave --data-dir and --task out")
+        return choose_pairs(suites[0], data, part)
+    if data_dir is None:
+        raise ConfigError("give --data-dir, the folder with the suite's data, or --data, pairs of your own")
+    if names and len(suites) > 1:
+        raise ConfigError("--task chooses among the tasks of one suite; give one --suite")
+    tasks: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for suite in suites:
+        found = choose_tasks(suite, Path(data_dir), names, part or "test")
+        tasks |= found.tasks
+        missing |= found.missing
+    return Chosen(tasks, missing)
+
+
+def _refuse_for_mteb(
+    suites: Sequence[str], given: Mapping[str, object], models: Sequence[object], tasks: Sequence[str]
+) -> None:
+    from pairkit.errors import ConfigError
+
+    refused = {
+        **given,
+        "a second --model": len(models) > 1 or None,
+        "a second --suite": len(suites) > 1 or None,
+    }
+    for flag, value in refused.items():
+        if value is not None:
+            raise ConfigError(
+                f"{flag}: not for --suite mteb, whose library judges in its own way; leave it out"
+            )
+    if not tasks:
+        raise ConfigError("--suite mteb has over a thousand tasks: give --task, such as --task STSBenchmark")
+
+
+def _mteb(
+    embedder: Embedder,
+    names: Sequence[str],
+    data_dir: str | Path | None,
+    *,
+    cache: bool,
+    progress: bool | Listener,
+) -> dict[str, dict[str, Any]]:
+    from tempfile import TemporaryDirectory
+
+    from aoe_train._evaluate.mteb_tasks import run_mteb
+
+    folder = None if data_dir is None else Path(data_dir)
+    if cache:
+        return run_mteb(embedder, names, data_dir=folder, progress=progress)
+    with TemporaryDirectory() as results:
+        return run_mteb(embedder, names, data_dir=folder, cache=Path(results), progress=progress)
+
+
+def _trained(model: object) -> np.ndarray | None:
+    from aoe_train._backbones.load import find_folder
+    from aoe_train._evaluate import read_digests
+
+    return read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+
+
+def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:
+    for name, found in overlaps.items():
+        if found is not None and found.texts:
+            say(f"warning: {name}: {model} was {found}")
+
+
+def _warn_of(model: str, trained: np.ndarray | None, chosen: Chosen, say: Callable[[str], None]) -> None:
+    """Say what a rival was trained on, which flatters it as it would the model."""
+    from aoe_train._evaluate import overlap
+
+    if trained is not None:
+        for tasks in chosen.tasks.values():
+            _warn(model, {task.name: overlap(task, trained) for task in tasks}, say)
+
+
+def _told(found: Scores, *, by_suite: bool) -> dict[str, Any]:
+    """As in the JSON: by suite and task, or by task where there is one suite."""
+    told = {suite: {name: one.to_dict() for name, one in scores.items()} for suite, scores in found.items()}
+    return told if by_suite else next(iter(told.values()))
+
+
+def _table(grid: Grid, title: str) -> ResultTable:
+    from pairkit.result_table import ResultTable
+
+    table = ResultTable(*grid.headings, title=title, left=("metric",))
+    for row in grid.rows:
+        table.add_row(*row)
+    return table
+
+
+def _figures(result: Result) -> Iterator[tuple[str, float | None, float | None, float | None]]:
+    from aoe_train._evaluate.tasks import defined
+
+    for metric, value in result.scores.items():
+        interval = result.intervals.get(metric)
+        low, high = (None, None) if interval is None else interval
+        yield metric, defined(value), low, high

@@ -1,0 +1,106 @@
+"""Models in other forms, as `aoe export` and `aoe convert` make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from aoe_train._export.export import Dtype, Exported, Format
+    from pairkit.progress import Listener
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A model folder made of a published checkpoint, for `train(backbone=...)`."""
+
+    out: Path
+    parameters: int
+    layers: int
+
+
+def export(
+    model: str | Path,
+    *,
+    out: str | Path,
+    format: str = "sentence-transformers",  # noqa: A002 - named as the flag
+    dtype: str = "fp32",
+    progress: bool | Listener = True,
+) -> Exported:
+    """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
+
+    Args:
+        model: A model's folder, a hub id, or `minilm`.
+        out: A folder that doesn't exist yet.
+        format: sentence-transformers, or onnx: `onnx/model.onnx` beside config and tokenizer, as
+            sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it.
+        dtype: Store weights as fp32, bf16 or fp16; onnx is always fp32.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Raises:
+        ConfigError: `out` exists, or the model can't be exported so.
+        DataError: The export's vectors are not the model's; nothing is written.
+        RemoteError: A hub could not be asked.
+
+    Example:
+        >>> import aoe_train
+        >>> aoe_train.export("model", out="small", dtype="bf16", progress=False).dtype
+        'bf16'
+    """
+    from aoe_train._backbones.load import find_folder
+    from aoe_train._encoder import Encoder
+    from aoe_train._export import export as use_case
+    from pairkit.progress import Display, Progress
+
+    use_case.check(Path(out), format, dtype)
+    with Display(progress) as show:
+        show(Progress(f"load {model}"))
+        encoder = Encoder.load(model, device="cpu", precision="fp32")
+        show(Progress(f"load {model}", ended=True))
+        show(Progress(f"write and check {out}"))
+        return use_case.export(
+            encoder, out, source=find_folder(model), form=cast("Format", format), dtype=cast("Dtype", dtype)
+        )
+
+
+def convert(
+    checkpoint: str | Path,
+    *,
+    vocab: str | Path,
+    out: str | Path,
+    heads: int | None = None,
+    cased: bool = False,
+) -> Converted:
+    """Turn a published RAN checkpoint of TensorFlow into a model folder.
+
+    Args:
+        checkpoint: Its folder or path.
+        vocab: Its vocab.txt, or a tokenizer's folder.
+        out: The model's folder, which doesn't exist yet.
+        heads: Attention heads; by default what its config.json says.
+        cased: The vocabulary tells cases apart.
+
+    Raises:
+        ConfigError: `out` exists, or the vocabulary is another checkpoint's.
+        DataError: A damaged checkpoint.
+    """
+    from aoe_train._backbones.ran.convert import convert_checkpoint
+    from aoe_train._backbones.ran.tokenizer import load_tokenizer
+    from pairkit.errors import ConfigError
+    from pairkit.files import whole_folder
+
+    out = Path(out)
+    if out.exists():
+        raise ConfigError(f"{out}: exists; give another folder or remove it")
+    tokenizer = load_tokenizer(Path(vocab), lowercase=not cased)
+    model = convert_checkpoint(Path(checkpoint), heads=heads)
+    if len(tokenizer) > model.config.vocab_size:
+        raise ConfigError(
+            f"{vocab}: {len(tokenizer)} tokens; the checkpoint has {model.config.vocab_size}: give its own"
+        )
+    with whole_folder(out) as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    return Converted(out, parameters, model.config.num_hidden_layers)

@@ -1,0 +1,413 @@
+"""Training from Python, as `aoe train` and `aoe pretrain` do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+if TYPE_CHECKING:
+    from aoe_train._encoder import Encoder
+    from aoe_train._objectives.own import OwnObjective
+    from aoe_train._preparation import Sources
+    from aoe_train._settings import TrainSettings
+    from pairkit.in_memory import Source
+    from pairkit.progress import Listener
+    from pairkit.result_table import ResultTable
+
+
+class TrainOptions(TypedDict, total=False):
+    """Keyword arguments that `train` and `dry_run` share; each is named after its flag."""
+
+    preset: str | None
+    dev_data: Source | None
+    columns: Mapping[str, str] | None
+    labels: Mapping[str, float] | None
+    epochs: float | None
+    batch_size: int | None
+    lr: float | None
+    max_length: int | None
+    pooling: str | None
+    prompt: str | None
+    lora: bool
+    precision: str | None
+    seed: int | None
+    revision: str | None
+    trust_remote_code: bool
+    objective: OwnObjective | None
+    config: str | Path | None
+    settings: Mapping[str, Any] | Sequence[str] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Trained:
+    """A finished run of `train`.
+
+    Attributes:
+        out: The model's folder.
+        record: What run.json holds: settings, hashes of what went in, history, versions.
+        is_main: Whether this process is the one that wrote the folder; under torchrun the others did not.
+    """
+
+    out: Path
+    record: Mapping[str, Any]
+    is_main: bool = True
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+        return int(self.record["result"]["steps"])
+
+    @property
+    def pairs(self) -> int:
+        """Rows that were trained on, repeats counted."""
+        return int(self.record["result"]["pairs"])
+
+    @property
+    def seconds(self) -> float:
+        """Time of the training steps alone."""
+        return float(self.record["result"]["seconds"])
+
+    @property
+    def dev(self) -> float | None:
+        """The best figure on held-out rows; None where there were none."""
+        found: float | None = self.record["result"]["dev"]
+        return found
+
+    @property
+    def dev_before(self) -> float | None:
+        """The same figure before training."""
+        found: float | None = self.record["result"]["dev_before"]
+        return found
+
+    @property
+    def dev_metric(self) -> str | None:
+        """What that figure is: `spearman`, `triplet_accuracy` or `mrr`."""
+        found: str | None = self.record["result"]["dev_metric"]
+        return found
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Log entries by step: `loss` and its parts, and `eval_dev` of each evaluation."""
+        entries = [*self.record["history"], *self.record["dev_history"]]
+        return sorted(entries, key=lambda entry: entry["step"])
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The trained model, loaded when it is first asked for."""
+        from aoe_train._encoder import Encoder
+
+        return Encoder.load(self.out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `aoe train --json`."""
+        names = ("out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb")
+        return {name: self.record["result"][name] for name in (*names, "dev", "dev_metric", "dev_before")}
+
+    def __repr__(self) -> str:
+        told = [
+            f"{str(self.out)!r}",
+            f"{self.steps:,} steps",
+            f"{self.pairs:,} rows",
+            f"{self.seconds:,.1f} s",
+        ]
+        if self.dev is not None:
+            told.append(f"{self.dev_metric} {self.dev:.4f} (before {self.dev_before:.4f})")
+        return f"Trained({', '.join(told)})"
+
+
+@dataclass(frozen=True, repr=False)
+class DryRun:
+    """What a run of `train` would take: counts, batches, memory and time.
+
+    Attributes:
+        plan: As in the JSON of `aoe train --dry-run --json`.
+    """
+
+    plan: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """How long the training steps would take, by a short probe."""
+        return float(self.plan["seconds"])
+
+    @property
+    def memory_mb(self) -> float:
+        """MiB of weights, gradients, optimiser and activations."""
+        return float(sum(self.plan["memory_mb"].values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan."""
+        return dict(self.plan)
+
+    def table(self) -> ResultTable:
+        """The plan for people."""
+        from aoe_train._dry_run import plan_table
+
+        return plan_table(self.plan)
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A finished run of `pretrain`.
+
+    Attributes:
+        out: The model's folder, for `train(backbone=...)`.
+        tokens: Read by the model, padding left out.
+        seconds: Of this process.
+        loss_first: Of the first step.
+        loss_last: Mean of the last log interval.
+        is_main: See `Trained`.
+    """
+
+    out: Path
+    steps: int
+    tokens: int
+    seconds: float
+    loss_first: float
+    loss_last: float
+    is_main: bool = field(default=True, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `aoe pretrain --json`."""
+        names = ("steps", "tokens", "seconds", "loss_first", "loss_last")
+        return {"out": str(self.out), **{name: getattr(self, name) for name in names}}
+
+
+def train(
+    data: Source,
+    *,
+    backbone: str | Path = "minilm",
+    out: str | Path,
+    preset: str | None = None,
+    dev_data: Source | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    epochs: float | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    max_length: int | None = None,
+    pooling: str | None = None,
+    prompt: str | None = None,
+    lora: bool = False,
+    precision: str | None = None,
+    seed: int | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    objective: OwnObjective | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Sequence[str] | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Trained:
+    """Train a text-embedding model on pairs; the same call goes on with a run that was killed.
+
+    Args:
+        data: Pairs, triplets or single texts: the folder of a dataset, a file, a hub id, a DataFrame, a
+            `Dataset`, a list of dicts, a list of texts or a `PairDataset`.
+        backbone: A model's folder, a hub id, or `minilm` (all-MiniLM-L6-v2 from the package index).
+        out: The model's folder.
+        preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
+        dev_data: Held-out rows to choose the best weights by; by default the validation split.
+        columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
+        labels: Words to numbers, for labels that are words.
+        epochs: Times that each row is seen.
+        batch_size: Rows a process.
+        lr: Highest learning rate.
+        max_length: Tokens of a text; by default the backbone's, at most 512.
+        pooling: cls, avg, max, last, cls-avg or first-last-avg.
+        prompt: Words around each text; {text} is where it goes.
+        lora: Train low-rank adapters only; see the settings `lora.*`.
+        precision: fp32, bf16, fp16 or auto.
+        seed: Decides every random choice.
+        revision: A commit of the backbone on the hub.
+        trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
+        objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
+            vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
+            module learns too.
+        config: A TOML file with settings that differ from the defaults.
+        settings: Dotted keys to values, such as `{"objective.tau.angle": 0.05}`; over the file, under what
+            is given by name.
+        fresh: Begin anew, and replace what another run left.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Returns:
+        The run: `.encoder`, `.dev`, `.history`, `.out`.
+
+    Raises:
+        ConfigError: Settings, data and backbone don't go together, memory is short, or another run is in the
+            way.
+        DataError: Rows that can't be used, or a loss that is not finite.
+        RemoteError: A hub could not be asked.
+
+    Example:
+        >>> import aoe_train
+        >>> run = aoe_train.train("pairs.tsv", backbone="model", out="trained", lr=1e-3, progress=False)
+        >>> run.encoder.encode(["A plane is taking off."]).shape == (1, run.encoder.dim)
+        True
+    """
+    options = TrainOptions(
+        preset=preset,
+        dev_data=dev_data,
+        columns=columns,
+        labels=labels,
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        max_length=max_length,
+        pooling=pooling,
+        prompt=prompt,
+        lora=lora,
+        precision=precision,
+        seed=seed,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        config=config,
+        settings=settings,
+    )
+    sources, merged = _sources(data, backbone, out, options), _settings(options)
+    from aoe_train import _train
+    from aoe_train._face.notes import notes
+    from aoe_train._trainer.gather import is_main, leave_group
+
+    record = _train.train(
+        sources,
+        merged,
+        objective=objective,
+        fresh=fresh,
+        say=notes(progress),
+        progress=progress,
+    )
+    run = Trained(sources.out, record, is_main())
+    leave_group()
+    return run
+
+
+def dry_run(
+    data: Source,
+    *,
+    backbone: str | Path = "minilm",
+    out: str | Path = "model",
+    progress: bool | Listener = True,
+    **options: Unpack[TrainOptions],
+) -> DryRun:
+    """Say what `train` would take, by a few steps on a model that is thrown away; nothing is written.
+
+    Args:
+        data: See `train`.
+        backbone: See `train`.
+        out: Nothing is written there; it is taken so that the arguments of `train` will do.
+        progress: See `train`.
+        **options: See `train`.
+
+    Raises:
+        ConfigError, DataError, RemoteError: See `train`.
+    """
+    sources, settings = _sources(data, backbone, out, options), _settings(options)
+    from aoe_train import _dry_run
+
+    return DryRun(_dry_run.dry_run(sources, settings, objective=options.get("objective"), progress=progress))
+
+
+def pretrain(
+    texts: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    tokenizer: str | Path | None = None,
+    init_from: str | Path | None = None,
+    epochs: float | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    precision: str | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Sequence[str] | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Pretrained:
+    """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM); the same call goes on.
+
+    Args:
+        texts: Files with a text a line, or tables with a text column.
+        out: The model's folder.
+        tokenizer: A tokenizer's folder, or a WordPiece vocab.txt.
+        init_from: An encoder's folder, to begin with its embeddings and tokenizer.
+        epochs: Times that each text is seen.
+        steps: Steps to train, instead of epochs.
+        batch_size: Sequences a process.
+        lr: Highest learning rate.
+        precision: fp32, bf16, fp16 or auto.
+        seed: Decides every random choice.
+        config: A TOML file.
+        settings: Dotted keys to values, over the file.
+        fresh: Begin anew, and replace what stands at `out`.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Raises:
+        ConfigError: Something stands at `out`, unusable settings, or a loss that is no number.
+        DataError: Unusable texts or vocabulary.
+    """
+    from aoe_train._flags import PRETRAIN
+    from aoe_train._pretrain_settings import PretrainSettings
+    from pairkit.config import merge
+
+    files = [texts] if isinstance(texts, str | Path) else list(texts)
+    given = {
+        "texts": files,
+        "out": out,
+        "tokenizer": tokenizer,
+        "init_from": init_from,
+        "epochs": epochs,
+        "steps": steps,
+        "batch_size": batch_size,
+        "lr": lr,
+        "precision": precision,
+        "seed": seed,
+        "fresh": fresh or None,
+    }
+    merged = merge(PretrainSettings, PRETRAIN, given, config=config, settings=settings)
+    from aoe_train import _pretrain
+    from aoe_train._trainer.gather import is_main, leave_group
+
+    result = _pretrain.pretrain(merged, progress=progress)
+    run = Pretrained(**{**result, "out": merged.out}, is_main=is_main())
+    leave_group()
+    return run
+
+
+def _sources(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:
+    from aoe_train._preparation import Sources
+
+    return Sources(
+        data,
+        str(backbone),
+        Path(out),
+        dev_data=options.get("dev_data"),
+        columns=options.get("columns"),
+        label_values=options.get("labels"),
+        revision=options.get("revision"),
+        trust_remote_code=options.get("trust_remote_code", False),
+    )
+
+
+def _settings(options: TrainOptions) -> TrainSettings:
+    from aoe_train._flags import TRAIN
+    from aoe_train._lora_settings import LoraSettings
+    from aoe_train._settings import TrainSettings
+    from pairkit.config import merge
+
+    settings = merge(
+        TrainSettings, TRAIN, options, config=options.get("config"), settings=options.get("settings")
+    )
+    if options.get("lora") and settings.lora is None:
+        return settings.model_copy(update={"lora": LoraSettings.model_validate({})})
+    return settings

@@ -1,0 +1,27 @@
+"""Flags of commands, which keyword arguments are named after, and the settings that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TRAIN: Mapping[str, str] = {
+    "preset": "preset",
+    "seed": "seed",
+    "epochs": "optim.epochs",
+    "batch_size": "optim.batch_size",
+    "lr": "optim.lr",
+    "max_length": "encoder.max_length",
+    "pooling": "encoder.pooling",
+    "prompt": "encoder.prompt",
+    "precision": "run.precision",
+}
+"""Of `train` and `dry_run`; keys of `TrainSettings`."""
+
+PRETRAIN: Mapping[str, str] = {
+    name: name
+    for name in (
+        *("texts", "out", "tokenizer", "init_from", "epochs", "steps", "batch_size"),
+        *("lr", "precision", "seed", "fresh"),
+    )
+}
+"""Of `pretrain`; keys of `PretrainSettings`."""

@@ -1,0 +1,57 @@
+"""A loss of one's own in place of the objective's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+OwnObjective = Callable[..., Tensor]
+"""`(vectors, labels) -> loss`: float32 (row, column, dim) of all rows of the batch, and (row,) or None."""
+
+
+class Own(nn.Module):
+    """Calls a function, or an `nn.Module` whose weights then learn too, as `Objective` computes its parts."""
+
+    def __init__(self, function: OwnObjective) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "row column dim"],
+        labels: Float[Tensor, " row"] | None,
+        texts: Int[Tensor, "row column"],  # noqa: ARG002 - as `Objective`
+    ) -> dict[str, Tensor]:
+        """The loss to minimise as "loss".
+
+        Raises:
+            ConfigError: The function gives no scalar that depends on the vectors.
+        """
+        with torch.autocast(vectors.device.type, enabled=False):
+            wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            loss = self.function(wide, labels)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            found = (
+                f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            )
+            raise ConfigError(f"objective {qualified_name(self.function)}: gave {found}; expected one number")
+        if torch.is_grad_enabled() and not loss.requires_grad:
+            raise ConfigError(
+                f"objective {qualified_name(self.function)}: its loss does not depend on the vectors; compute"
+                " it with torch, and without detach()"
+            )
+        return {"loss": loss.reshape(())}
+
+
+def qualified_name(function: OwnObjective) -> str:
+    """Module and name, by which a run's record tells one objective from another."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,0 +1,266 @@
+"""This package's objectives as losses of sentence-transformers' `SentenceTransformerTrainer`.
+
+Pairs with labels (0 and 1, or scores from 0 to 1, larger = more alike), or triplets: anchor, positive,
+negative. Contrastive losses also take positive pairs without labels. Rows are compared with those of the
+same batch in one process; `aoe_train.train` compares them over all processes.
+
+Example:
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from aoe_train.losses import AoELoss
+
+    model = SentenceTransformer("all-MiniLM-L6-v2")
+    SentenceTransformerTrainer(model=model, train_dataset=pairs, loss=AoELoss(model)).train()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["AngleLoss", "AoELoss", "ContrastiveLoss", "CosineLoss"]
+
+_POSITIVE_FROM = 0.8  # of labels from 0 to 1; of 0 and 1 it is 1
+_LONGEST = 1 << 16  # tokens whose places are told apart
+
+
+class _Loss(nn.Module):
+    """An objective over what a SentenceTransformer makes of a batch."""
+
+    def __init__(
+        self, model: SentenceTransformer, settings: ObjectiveSettings, config: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = Objective(
+            settings,
+            dim=int(model.get_embedding_dimension() or 0),
+            kind="graded",  # whatever it is: labels of 0 and 1 are graded ones, too
+            label_range=(0.0, 1.0),
+        )
+        self._config = config
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+        """The loss of a batch.
+
+        Args:
+            sentence_features: Features of each column's texts: two columns, or three of triplets.
+            labels: (row,), unless the columns are triplets or positive pairs.
+
+        Raises:
+            ConfigError: Another number of columns, or pairs without labels where rows are to be ranked.
+        """
+        features = list(sentence_features)
+        vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
+        return self.compute_loss_from_embeddings(vectors, labels, _numbers(features))
+
+    def compute_loss_from_embeddings(
+        self, vectors: Tensor, labels: Tensor | None, texts: Int[Tensor, "row column"] | None = None
+    ) -> Tensor:
+        """The loss of vectors (row, column, dim); equal numbers in `texts` are equal texts."""
+        rows, columns, _ = vectors.shape
+        ranks = self.objective.settings.weights.wanted.keys() & {"angle", "cosine"}
+        if columns not in (2, 3) or (columns == 2 and labels is None and ranks):
+            raise ConfigError(
+                f"{type(self).__name__}: found {columns} columns and {'no' if labels is None else 'a'} label;"
+                " expected two columns and a label, or anchor, positive and negative"
+            )
+        if texts is None:
+            texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
+        given = None if labels is None or columns == 3 else labels.view(-1).float()
+        loss: Tensor = self.objective(vectors, given, texts)["loss"]
+        return loss
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What it was made with, for the model card."""
+        return dict(self._config)
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX, for the model card."""
+        return _ANGLE
+
+
+class AoELoss(_Loss):
+    """Angle and contrastive loss together: AoE (ACL 2024), Eq. 5."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        angle_weight: float = 1.0,
+        contrastive_weight: float = 1.0,
+        angle_tau: float = 1.0,
+        contrastive_tau: float = 0.05,
+        form: Literal["reference", "phase"] = "reference",
+        hard_negatives: bool = True,
+        positive_from: float = _POSITIVE_FROM,
+    ) -> None:
+        """Mix them.
+
+        Args:
+            model: What is trained.
+            angle_weight: What the angle counts in the sum.
+            contrastive_weight: What the contrastive loss counts.
+            angle_tau: Temperature of the angle.
+            contrastive_tau: Temperature of the contrastive loss.
+            form: See `AngleLoss`.
+            hard_negatives: See `ContrastiveLoss`.
+            positive_from: See `ContrastiveLoss`.
+        """
+        config = {
+            "angle_weight": angle_weight,
+            "contrastive_weight": contrastive_weight,
+            "angle_tau": angle_tau,
+            "contrastive_tau": contrastive_tau,
+            "form": form,
+            "hard_negatives": hard_negatives,
+            "positive_from": positive_from,
+        }
+        settings = ObjectiveSettings(
+            weights=Weights(angle=angle_weight, contrastive=contrastive_weight),
+            tau=Taus(angle=angle_tau, contrastive=contrastive_tau),
+            angle_form=form,
+            hard_negatives=hard_negatives,
+            positive_from=positive_from,
+        )
+        super().__init__(model, settings, config)
+
+
+class AngleLoss(_Loss):
+    """Rank pairs by angles in complex space: AnglE (arXiv 2309.12871), Eq. 7."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        tau: float = 1.0,
+        form: Literal["reference", "phase"] = "reference",
+    ) -> None:
+        """Choose the measure.
+
+        Args:
+            model: What is trained; its vectors have an even size.
+            tau: Temperature.
+            form: `reference` is the measure behind the papers' tables, `phase` one that is an angle.
+        """
+        settings = ObjectiveSettings(weights=Weights(angle=1), tau=Taus(angle=tau), angle_form=form)
+        super().__init__(model, settings, {"tau": tau, "form": form})
+
+
+class CosineLoss(_Loss):
+    """Rank pairs by cosine: CoSENT, the first part of AnglE."""
+
+    def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
+        """Set the temperature.
+
+        Args:
+            model: What is trained.
+            tau: Temperature; sentence-transformers' `scale` is 1 / tau.
+            margin: By how much the cosines of a pair labelled 1 and of one labelled 0 shall differ.
+        """
+        settings = ObjectiveSettings(weights=Weights(cosine=1), tau=Taus(cosine=tau), margin=margin)
+        super().__init__(model, settings, {"tau": tau, "margin": margin})
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX."""
+        return _COSENT
+
+
+class ContrastiveLoss(_Loss):
+    """Supervised InfoNCE with in-batch negatives, of which equal texts are none: AoE, Eq. 4; SimCSE."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        tau: float = 0.05,
+        hard_negatives: bool = True,
+        symmetric: bool = False,
+        positive_from: float = _POSITIVE_FROM,
+    ) -> None:
+        """Say what is a negative.
+
+        Args:
+            model: What is trained.
+            tau: Temperature.
+            hard_negatives: The second texts of pairs below `positive_from`, and the negatives of triplets,
+                stand among the candidates.
+            symmetric: Also from the second text to the first.
+            positive_from: The lowest label of a pair whose texts belong together.
+        """
+        config = {"tau": tau, "hard_negatives": hard_negatives, "symmetric": symmetric}
+        settings = ObjectiveSettings(
+            weights=Weights(contrastive=1),
+            tau=Taus(contrastive=tau),
+            hard_negatives=hard_negatives,
+            symmetric=symmetric,
+            positive_from=positive_from,
+        )
+        super().__init__(model, settings, {**config, "positive_from": positive_from})
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX."""
+        return _SIMCSE
+
+
+def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
+    """Numbers of the texts, by a hash of their tokens; None where features are not padded tokens."""
+    if not all(_is_padded(column) for column in features):
+        return None
+    return torch.stack([_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1)
+
+
+def _is_padded(column: Mapping[str, Any]) -> bool:
+    ids, mask = column.get("input_ids"), column.get("attention_mask")
+    return isinstance(ids, Tensor) and isinstance(mask, Tensor) and ids.ndim == 2 and ids.shape == mask.shape
+
+
+def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
+    """A number a text, whatever its padding: tokens times fixed random numbers by place, modulo 2^64."""
+    factors = torch.randint(1, 2**62, (_LONGEST,), generator=torch.Generator().manual_seed(0)).to(ids.device)
+    places = (mask.cumsum(1) - 1).clamp(0, _LONGEST - 1)
+    return ((ids + 1) * mask * (2 * factors + 1)[places]).sum(1)
+
+
+_ANGLE = """
+@inproceedings{li-li-2024-aoe,
+    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
+    author = "Li, Xianming and Li, Jing",
+    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics",
+    year = "2024",
+    pages = "1825--1839",
+}
+"""
+_COSENT = """
+@article{10531646,
+    title = {CoSENT: Consistent Sentence Embedding via Similarity Ranking},
+    author = {Huang, Xiang and Peng, Hao and Zou, Dongcheng and Liu, Zhiwei and Li, Jianxin and Liu, Kay and
+    Wu, Jia
+        and Su, Jianlin and Yu, Philip S.},
+    journal = {IEEE/ACM Transactions on Audio, Speech, and Language Processing},
+    year = {2024},
+    doi = {10.1109/TASLP.2024.3402087},
+}
+"""
+_SIMCSE = """
+@inproceedings{gao-etal-2021-simcse,
+    title = "{S}im{CSE}: Simple Contrastive Learning of Sentence Embeddings",
+    author = "Gao, Tianyu and Yao, Xingcheng and Chen, Danqi",
+    booktitle = "Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing",
+    year = "2021",
+    pages = "6894--6910",
+}
+"""

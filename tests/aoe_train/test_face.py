@@ -1,0 +1,243 @@
+"""What `aoe_train` offers in Python: the same as its commands, from what is in memory too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+import aoe_train
+from aoe_train._objectives.own import qualified_name
+from pairkit.errors import ConfigError, DataError
+from pairkit.progress import Progress
+from tests.aoe_train.test_train import write_pairs
+
+HOW: dict[str, Any] = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 2}, "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
+
+
+@pytest.fixture(scope="module")
+def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pairs(tmp_path_factory.mktemp("face") / "train.tsv", 48, 1)
+
+
+@pytest.fixture(scope="module")
+def dev_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pairs(tmp_path_factory.mktemp("face") / "dev.tsv", 30, 2)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    frame = pl.read_csv(path, separator="\t", quote_char=None)
+    return frame.to_dicts()
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+    """A loss of one's own: cosines regressed on scores from 0 to 5."""
+    assert labels is not None
+    assert vectors.shape[1:] == (2, 32)
+    return ((torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5) ** 2).mean()
+
+
+class Scaled(nn.Module):
+    """A loss that learns, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return (
+            (self.scale * torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5).square().mean()
+        )
+
+
+def test_rows_in_memory_train_what_their_file_trains(
+    train_file: Path, dev_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    kept = aoe_train.train(train_file, backbone=bert, dev_data=dev_file, out=tmp_path / "file", **HOW)
+    run = aoe_train.train(
+        rows(train_file), backbone=bert, dev_data=pl.DataFrame(rows(dev_file)), out=tmp_path / "rows", **HOW
+    )
+    one, other = weights(kept.out), weights(run.out)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (run.steps, run.pairs, run.dev_metric) == (3, 48, "spearman")
+    assert run.dev == kept.dev
+    assert repr(run).startswith(f"Trained({str(run.out)!r}, 3 steps, 48 rows, ")
+    assert f"spearman {run.dev:.4f} (before {run.dev_before:.4f})" in repr(run)
+    assert [entry["step"] for entry in run.history if "loss" in entry] == [2, 3]
+    assert any("eval_dev" in entry for entry in run.history)
+    assert run.encoder is run.encoder
+    assert run.encoder.encode(["the man"]).shape == (1, run.encoder.dim)
+    record = json.loads((run.out / "run.json").read_text())
+    assert record["sources"]["data"] == "the list given"
+    assert record["files"]["data"] == {}
+    again = aoe_train.train(rows(train_file), backbone=bert, dev_data=dev_file, out=run.out, **HOW)
+    assert again.record == record  # finished already
+
+
+def test_progress_goes_to_a_function_with_a_loss_from_the_first_step_on(
+    train_file: Path,
+    dev_file: Path,
+    bert: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Progress] = []
+    how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
+    aoe_train.train(train_file, backbone=bert, dev_data=dev_file, out=tmp_path / "m", **how)
+    stages = list(dict.fromkeys(at.stage for at in seen))
+    assert stages == [
+        *(f"read {train_file}", f"load {bert}", "tokenise", "evaluate on dev data", "train"),
+    ]
+    steps = [at for at in seen if at.stage == "train" and not at.ended]
+    assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert all(at.note.startswith("loss ") for at in steps[1:])
+    assert {at.stage for at in seen if at.ended} == {*stages}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_keyword_arguments_are_over_settings_and_those_over_a_file(
+    train_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
+    run = aoe_train.train(
+        train_file,
+        backbone=bert,
+        out=tmp_path / "m",
+        lr=1e-3,
+        config=tmp_path / "c.toml",
+        settings={"optim.lr": 0.5, "optim.batch_size": 24},
+        progress=False,
+    )
+    optim = run.record["origin"]["settings"]["optim"]
+    assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
+    with pytest.raises(ConfigError, match=r"unknown setting 'optim\.speed'"):
+        aoe_train.dry_run(train_file, backbone=bert, settings={"optim.speed": 3})
+
+
+def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **HOW)
+    assert run.record["origin"]["objective"] == f"{__name__}.squared" == qualified_name(squared)
+    assert "cosine" not in run.record["history"][0]
+    moved = weights(run.out), weights(bert)
+    assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
+    with pytest.raises(ConfigError, match="differs in objective"):
+        aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
+    # One label for all rows ranks nothing, but one's own loss may well learn from it.
+    alike = [{**row, "score": 5.0} for row in rows(train_file)]
+    aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=squared, **HOW)
+
+
+def test_a_module_of_ones_own_learns_too(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    own = Scaled()
+    aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
+    assert float(own.scale.detach()) != 1
+    assert qualified_name(own) == f"{__name__}.Scaled"
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (lambda vectors, labels: 3.0, "gave float; expected one number"),
+        (lambda vectors, labels: vectors.sum(-1), "gave a tensor of shape"),
+        (lambda vectors, labels: vectors.sum().detach(), "does not depend on the vectors"),
+    ],
+)
+def test_what_is_no_loss_is_refused(
+    own: Any, said: str, train_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
+
+
+def test_a_dry_run_tells_and_writes_nothing(
+    train_file: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = aoe_train.dry_run(rows(train_file), backbone=bert, batch_size=8, progress=False)
+    assert plan.to_dict()["steps"] == 6
+    assert plan.memory_mb > 0
+    assert "batches an epoch" in repr(plan)
+    assert "<table>" in plan._repr_html_()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
+    encoder = aoe_train.Encoder.load(bert)
+    found = aoe_train.evaluate(encoder, data=rows(dev_file), draws=100, cache=False, progress=False)
+    told = found.to_dict()["the list given"]
+    frame = found.to_polars()
+    (row,) = frame.filter(metric="spearman").to_dicts()
+    assert row["value"] == told["spearman"]
+    assert [row["low"], row["high"]] == told["ci95"]["spearman"]
+    assert (row["model"], row["suite"], row["n"]) == ("encoder", "sts", 30)
+    assert f"{100 * told['spearman']:.2f} [" in repr(found)
+    assert "<table>" in found._repr_html_()
+    assert "# encoder on sts" in found.to_markdown()
+    both = aoe_train.evaluate(
+        [bert, write_model(tmp_path, bert)], data=dev_file, draws=0, cache=False, progress=False
+    )
+    assert list(both.to_dict()) == [str(bert), str(tmp_path / "copy")]
+    assert both.to_polars()["model"].unique().len() == 2
+    with pytest.raises(ConfigError, match="is of one model"):
+        both.to_markdown()
+
+
+def write_model(home: Path, bert: Path) -> Path:
+    aoe_train.Encoder.load(bert).save(home / "copy")
+    return home / "copy"
+
+
+def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path) -> None:
+    splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
+    how: dict[str, Any] = {"data": splits, "draws": 0, "cache": False, "progress": False}
+    assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
+    assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
+
+
+def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path) -> None:
+    texts = ["the cat", "a dog", "the man on the road"]
+    vectors = aoe_train.encode(texts, model=bert, progress=False)
+    column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(bert), progress=False)
+    assert (vectors == column).all()
+    (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
+    seen: list[Progress] = []
+    done = aoe_train.encode(tmp_path / "t.txt", model=bert, out=tmp_path / "v.npy", progress=seen.append)
+    assert (done.texts, done.dim) == vectors.shape
+    assert Progress("encode", 3, 3) in seen
+    with pytest.raises(ConfigError, match="needs `out`"):
+        aoe_train.encode(tmp_path / "t.txt", model=bert)  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match="are returned"):
+        aoe_train.encode(texts, model=bert, out=tmp_path / "w.npy")  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match="--precision half: expected auto"):
+        aoe_train.encode(texts, model=bert, precision="half")
+
+
+def test_recipes_tell_their_runs(tmp_path: Path) -> None:
+    assert "stsb" in aoe_train.recipes()
+    planned = aoe_train.runs("stsb", data_dir=tmp_path, seeds=[3], only=["AoE"], settings={"optim.lr": 1e-4})
+    assert [(run.row, run.seed, run.settings.optim.lr) for run in planned.runs] == [("AoE", 3, 1e-4)]
+    assert planned.to_dict()["runs"][0]["settings"]["optim"]["lr"] == 1e-4
+    with pytest.raises(ConfigError, match="expected smoke, small or full"):
+        aoe_train.runs("stsb", scale="tiny")
+
+
+def test_data_that_is_none_is_told_by_its_kind(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"the list given.* found the columns"):
+        aoe_train.train([{"a": "x", "b": "y"}], backbone=bert, out=tmp_path / "m", progress=False)

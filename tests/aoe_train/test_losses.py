@@ -1,0 +1,116 @@
+"""Our objectives as losses of sentence-transformers: the same values, and its Trainer trains with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from aoe_train import Encoder
+from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Weights
+from aoe_train.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
+from pairkit.errors import ConfigError
+
+st = pytest.importorskip("sentence_transformers")
+
+FIRST = ["the cat is running", "a dog", "the man on the road", "the cat is running"]
+SECOND = ["a cat runs", "the man", "a road", "a cat runs"]
+LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
+LOSSES: dict[type, ObjectiveSettings] = {
+    AoELoss: PRESETS["aoe"],
+    AngleLoss: ObjectiveSettings(weights=Weights(angle=1)),
+    CosineLoss: PRESETS["cosent"],
+    ContrastiveLoss: PRESETS["simcse"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT as a model that sentence-transformers loads."""
+    out = tmp_path_factory.mktemp("st") / "model"
+    Encoder.load(bert, pooling="avg", device="cpu").save(out)
+    return out
+
+
+@pytest.fixture
+def model(folder: Path) -> Any:
+    return st.SentenceTransformer(str(folder), device="cpu").eval()
+
+
+def vectors(model: Any, *columns: list[str]) -> torch.Tensor:
+    return torch.stack([model.encode(texts, convert_to_tensor=True) for texts in columns], dim=1)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_is_the_objective_of_the_same_vectors(kind: type, model: Any) -> None:
+    loss = kind(model)
+    found = loss([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
+    objective = Objective(LOSSES[kind], dim=32, kind="graded", label_range=(0.0, 1.0))
+    texts = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 1]])  # the last row is the first one once more
+    expected = objective(vectors(model, FIRST, SECOND), LABELS, texts)["loss"]
+    assert float(found) == pytest.approx(float(expected), abs=1e-5)
+    found.backward()
+    assert any(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
+
+
+def test_cosine_is_their_cosent(model: Any) -> None:
+    features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
+    theirs = st.sentence_transformer.losses.CoSENTLoss(model, scale=20)(features, LABELS)
+    assert float(CosineLoss(model)(features, LABELS)) == pytest.approx(float(theirs), abs=1e-5)
+
+
+def test_triplets_are_positives_and_negatives(model: Any) -> None:
+    negatives = ["a road", "a cat", "the dog", "the man"]
+    columns = (FIRST, SECOND, negatives)
+    found = AoELoss(model)([model.preprocess(texts) for texts in columns], None)
+    texts = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 2, 7], [0, 1, 4]])
+    expected = Objective(PRESETS["aoe"], dim=32, kind="triplet")(vectors(model, *columns), None, texts)[
+        "loss"
+    ]
+    assert float(found) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_equal_texts_have_equal_numbers_whatever_the_padding(model: Any) -> None:
+    long = [*FIRST[:3], "the cat is running on the road in the city"]
+    short, padded = (model.preprocess(texts) for texts in (FIRST, long))
+    assert short["input_ids"].shape != padded["input_ids"].shape
+    found = _numbers([short, padded])
+    assert found is not None
+    assert torch.equal(found[:3, 0], found[:3, 1])
+    assert found[3, 0] == found[0, 0] != found[3, 1]
+    assert len(found.unique()) == 4
+    assert _numbers([{"pixels": torch.zeros(2, 3)}]) is None
+
+
+@pytest.mark.parametrize("kind", [AngleLoss, CosineLoss, AoELoss])
+def test_pairs_without_labels_rank_nothing(kind: type, model: Any) -> None:
+    features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
+    with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
+        kind(model)(features, None)
+    assert float(ContrastiveLoss(model)(features, None)) > 0
+    with pytest.raises(ConfigError, match="found 4 columns"):
+        kind(model)(features * 2, LABELS)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_their_trainer_trains_with_it(kind: type, model: Any, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4})
+    args = st.SentenceTransformerTrainingArguments(
+        str(tmp_path / "out"),
+        max_steps=3,
+        per_device_train_batch_size=8,
+        learning_rate=1e-3,
+        report_to="none",
+    )
+    before = [weight.detach().clone() for weight in model.parameters()]
+    loss = kind(model)
+    trainer = st.SentenceTransformerTrainer(model=model, args=args, train_dataset=rows, loss=loss)
+    assert trainer.train().training_loss > 0
+    moved = [not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)]
+    assert any(moved)
+    assert loss.get_config_dict()
+    assert loss.citation.strip().startswith("@")
