@@ -20,26 +20,12 @@ def convert(
         typer.Argument(metavar="CHECKPOINT", help="The published TensorFlow checkpoint: folder or path."),
     ],
     *,
-    vocab: Annotated[
-        Path,
-        typer.Option(
-            "--vocab", metavar="PATH", help="Its vocab.txt, or a tokenizer's folder.", rich_help_panel=o.INPUT
-        ),
-    ],
+    vocab: Annotated[Path, o.INPUT("--vocab", "Its vocab.txt, or a tokenizer's folder.", "PATH")],
     out: o.Out,
     heads: Annotated[
-        int | None,
-        typer.Option(
-            "--heads",
-            metavar="N",
-            help="Attention heads. [default: what its config.json says]",
-            rich_help_panel=o.MODEL,
-        ),
+        int | None, o.MODEL("--heads", "Attention heads. [default: what its config.json says]", "N")
     ] = None,
-    cased: Annotated[
-        bool,
-        typer.Option("--cased", help="The vocabulary tells cases apart.", rich_help_panel=o.MODEL),
-    ] = False,
+    cased: Annotated[bool, o.MODEL("--cased", "The vocabulary tells cases apart.")] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -30,43 +30,18 @@ def encode(
     ],
     model: o.Model,
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help=".npy, or .parquet with the input's columns and `vector`.",
-            rich_help_panel=o.OUTPUT,
-        ),
+        Path, o.OUTPUT("--out -o", ".npy, or .parquet with the input's columns and `vector`.", "FILE")
     ],
     *,
     text_column: Annotated[
-        str | None,
-        typer.Option(
-            "--text-column",
-            metavar="NAME",
-            help="A table's column. [default: text, or the only one]",
-            rich_help_panel=o.INPUT,
-        ),
+        str | None, o.INPUT("--text-column", "A table's column. [default: text, or the only one]", "NAME")
     ] = None,
     normalize: Annotated[
-        bool | None,
-        typer.Option(
-            "--normalize/--no-normalize",
-            help="Vectors of length 1. [default: as the model says]",
-            rich_help_panel=o.RUN,
-        ),
+        bool | None, o.RUN("--normalize/--no-normalize", "Vectors of length 1. [default: as the model says]")
     ] = None,
     precision: o.Precision = None,
     batch_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-tokens",
-            metavar="N",
-            min=1,
-            help="Tokens at once; less needs less memory.",
-            rich_help_panel=o.RUN,
-        ),
+        int | None, o.RUN("--batch-tokens", "Tokens at once; less needs less memory.", "N", min=1)
     ] = None,
     fresh: o.Fresh = False,
     json: o.Json = False,

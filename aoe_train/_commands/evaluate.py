@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.errors import ConfigError
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
-COMPARE, ENDPOINT = "Comparison and intervals", "Models behind a server"
+COMPARE, ENDPOINT = o.Group("Comparison and intervals"), o.Group("Models behind a server")
 
 
 @app.command(
@@ -30,136 +28,53 @@ COMPARE, ENDPOINT = "Comparison and intervals", "Models behind a server"
 def evaluate(
     model: Annotated[
         list[str],
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="A folder, a hub id, minilm, or a name at --endpoint; repeatable.",
-            rich_help_panel=o.INPUT,
-        ),
+        o.INPUT("--model -m", "A folder, a hub id, minilm, or a name at --endpoint; repeatable.", "MODEL"),
     ],
     *,
     suite: Annotated[
-        str,
-        typer.Option(
-            "--suite",
-            metavar="NAME",
-            help="sts, transfer, nli, retrieval, gis, mteb, or all but mteb.",
-            rich_help_panel=o.INPUT,
-        ),
+        str, o.INPUT("--suite", "sts, transfer, nli, retrieval, gis, mteb, or all but mteb.", "NAME")
     ] = "sts",
     data_dir: Annotated[
         Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="FOLDER",
-            help="Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on; for gis, a dataset.",
-            rich_help_panel=o.INPUT,
+        o.INPUT(
+            "--data-dir", "Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on; for gis, a dataset.", "FOLDER"
         ),
     ] = None,
     task: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task",
-            metavar="NAME",
-            help="Only this task, such as STS-B; repeatable.",
-            rich_help_panel=o.INPUT,
-        ),
+        list[str] | None, o.INPUT("--task", "Only this task, such as STS-B; repeatable.", "NAME")
     ] = None,
     data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            "-d",
-            metavar="DATA",
-            help="Pairs of your own instead: a folder, a file or a hub id.",
-            rich_help_panel=o.INPUT,
-        ),
+        str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a hub id.", "DATA")
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", metavar="NAME", help="test or dev. [default: test]", rich_help_panel=o.INPUT),
-    ] = None,
+    split: Annotated[str | None, o.INPUT("--split", "test or dev. [default: test]", "NAME")] = None,
     against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="Another model, tested against on the same examples.",
-            rich_help_panel=COMPARE,
-        ),
+        str | None, COMPARE("--against", "Another model, tested against on the same examples.", "MODEL")
     ] = None,
     draws: Annotated[
-        int,
-        typer.Option(
-            "--draws",
-            metavar="N",
-            help="Bootstrap resamples for intervals and tests; 0: none.",
-            rich_help_panel=COMPARE,
-        ),
+        int, COMPARE("--draws", "Bootstrap resamples for intervals and tests; 0: none.", "N")
     ] = 1000,
     endpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--endpoint",
-            metavar="URL",
-            help="A server with OpenAI's /embeddings that has --model.",
-            rich_help_panel=ENDPOINT,
-        ),
+        str | None, ENDPOINT("--endpoint", "A server with OpenAI's /embeddings that has --model.", "URL")
     ] = None,
     api_key_env: Annotated[
         str | None,
-        typer.Option(
-            "--api-key-env",
-            metavar="NAME",
-            help="The variable with its key. [default: OPENAI_API_KEY at OpenAI]",
-            rich_help_panel=ENDPOINT,
-        ),
+        ENDPOINT("--api-key-env", "The variable with its key. [default: OPENAI_API_KEY at OpenAI]", "NAME"),
     ] = None,
     against_endpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--against-endpoint", metavar="URL", help="The same for --against.", rich_help_panel=ENDPOINT
-        ),
+        str | None, ENDPOINT("--against-endpoint", "The same for --against.", "URL")
     ] = None,
     against_api_key_env: Annotated[
-        str | None,
-        typer.Option(
-            "--against-api-key-env", metavar="NAME", help="The same for --against.", rich_help_panel=ENDPOINT
-        ),
+        str | None, ENDPOINT("--against-api-key-env", "The same for --against.", "NAME")
     ] = None,
-    plain_http: Annotated[
-        bool,
-        typer.Option(
-            "--plain-http", help="Send keys to other machines unencrypted.", rich_help_panel=ENDPOINT
-        ),
-    ] = False,
+    plain_http: Annotated[bool, ENDPOINT("--plain-http", "Send keys to other machines unencrypted.")] = False,
     precision: o.Precision = None,
     seed: o.Seed = None,
-    cache: Annotated[
-        bool,
-        typer.Option(
-            "--cache/--no-cache", help="Keep vectors on disk for the next run.", rich_help_panel=o.RUN
-        ),
-    ] = True,
-    subsets: Annotated[
-        bool, typer.Option("--subsets", help="Show the parts of each task too.", rich_help_panel=o.OUTPUT)
-    ] = False,
+    cache: Annotated[bool, o.RUN("--cache/--no-cache", "Keep vectors on disk for the next run.")] = True,
+    subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task too.")] = False,
     markdown: Annotated[
-        Path | None,
-        typer.Option(
-            "--markdown",
-            metavar="FILE",
-            help="The tables in Markdown, beside the papers' figures.",
-            rich_help_panel=o.OUTPUT,
-        ),
+        Path | None, o.OUTPUT("--markdown", "The tables in Markdown, beside the papers' figures.", "FILE")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The JSON object as a file.", rich_help_panel=o.OUTPUT
-        ),
-    ] = None,
+    out: Annotated[Path | None, o.OUTPUT("--out -o", "The JSON object as a file.", "FILE")] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.terminal import next_step, print_json, say
@@ -22,24 +20,11 @@ from pairkit.terminal import out as stdout
 def export(
     *,
     model: o.Model,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="A folder that doesn't exist yet.", rich_help_panel=o.OUTPUT
-        ),
-    ],
+    out: Annotated[Path, o.OUTPUT("--out -o", "A folder that doesn't exist yet.", "FOLDER")],
     form: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="NAME", help="sentence-transformers or onnx.", rich_help_panel=o.OUTPUT
-        ),
+        str, o.OUTPUT("--format", "sentence-transformers or onnx.", "NAME")
     ] = "sentence-transformers",
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype", metavar="NAME", help="Store weights as fp32, bf16 or fp16.", rich_help_panel=o.OUTPUT
-        ),
-    ] = "fp32",
+    dtype: Annotated[str, o.OUTPUT("--dtype", "Store weights as fp32, bf16 or fp16.", "NAME")] = "fp32",
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

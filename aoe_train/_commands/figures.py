@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
-HALVES = "Halves"
+HALVES = o.Group("Halves")
 
 
 @app.command(
@@ -24,92 +22,27 @@ HALVES = "Halves"
     )
 )
 def figures(
-    model: Annotated[
-        list[str],
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="A folder, a hub id, or minilm; repeatable.",
-            rich_help_panel=o.INPUT,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Of its own; figures that lie there are replaced.",
-            rich_help_panel=o.OUTPUT,
-        ),
-    ],
+    model: Annotated[list[str], o.INPUT("--model -m", "A folder, a hub id, or minilm; repeatable.", "MODEL")],
+    out: Annotated[Path, o.OUTPUT("--out -o", "Of its own; figures that lie there are replaced.", "FOLDER")],
     *,
     data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            "-d",
-            metavar="DATA",
-            help="Pairs with scores or labels: a folder, a file, a hub id.",
-            rich_help_panel=o.INPUT,
-        ),
+        str | None, o.INPUT("--data -d", "Pairs with scores or labels: a folder, a file, a hub id.", "DATA")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(
-            "--split",
-            metavar="NAME",
-            help="test or dev, of a dataset. [default: test]",
-            rich_help_panel=o.INPUT,
-        ),
+        str | None, o.INPUT("--split", "test or dev, of a dataset. [default: test]", "NAME")
     ] = None,
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind", metavar="KIND", help="densities, halves, curves or all.", rich_help_panel=o.OUTPUT
-        ),
-    ] = "all",
+    kind: Annotated[str, o.OUTPUT("--kind", "densities, halves, curves or all.", "KIND")] = "all",
     saturation: Annotated[
-        float,
-        typer.Option(
-            "--saturation",
-            metavar="X",
-            help="densities: |cosine| above which a pair is saturated.",
-            rich_help_panel=o.OUTPUT,
-        ),
+        float, o.OUTPUT("--saturation", "densities: |cosine| above which a pair is saturated.", "X")
     ] = 0.95,
     zone: Annotated[
-        str,
-        typer.Option(
-            "--zone",
-            metavar="ZONE",
-            help="Pairs by gold score (as in the paper), by cosine, or all.",
-            rich_help_panel=HALVES,
-        ),
+        str, HALVES("--zone", "Pairs by gold score (as in the paper), by cosine, or all.", "ZONE")
     ] = "gold",
     above: Annotated[
-        float,
-        typer.Option(
-            "--above",
-            metavar="X",
-            help="Where the zone begins, as a share of the highest.",
-            rich_help_panel=HALVES,
-        ),
+        float, HALVES("--above", "Where the zone begins, as a share of the highest.", "X")
     ] = 0.95,
-    most: Annotated[
-        int,
-        typer.Option(
-            "--most",
-            metavar="N",
-            min=5,
-            help="Pairs to draw; of more, a seeded choice.",
-            rich_help_panel=HALVES,
-        ),
-    ] = 2_000,
-    perplexity: Annotated[
-        float, typer.Option("--perplexity", metavar="X", help="Of t-SNE.", rich_help_panel=HALVES)
-    ] = 30.0,
+    most: Annotated[int, HALVES("--most", "Pairs to draw; of more, a seeded choice.", "N", min=5)] = 2_000,
+    perplexity: Annotated[float, HALVES("--perplexity", "Of t-SNE.", "X")] = 30.0,
     seed: o.Seed = None,
     json: o.Json = False,
     quiet: o.Quiet = False,

@@ -3,124 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pairkit.errors import ConfigError
 
-INPUT, MODEL, TRAINING, RUN, OUTPUT = "Input", "Model", "Training", "Run", "Output"
-"""The groups of options in help, in this order."""
 
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data", "-d", metavar="DATA", help="A dataset's folder, a file or a hub id.", rich_help_panel=INPUT
-    ),
-]
+class Group:
+    """A group of options in help."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def __call__(self, names: str, words: str, metavar: str | None = None, **more: Any) -> Any:
+        """An option of the group.
+
+        Args:
+            names: As in help, such as "--out -o".
+            words: What it is for.
+            metavar: What stands for its value; None for a switch.
+            **more: See `typer.Option`.
+        """
+        return typer.Option(*names.split(), help=words, metavar=metavar, rich_help_panel=self.title, **more)
+
+
+INPUT, MODEL, TRAINING, RUN, OUTPUT = map(Group, ("Input", "Model", "Training", "Run", "Output"))
+
+Data = Annotated[str, INPUT("--data -d", "A dataset's folder, a file or a hub id.", "DATA")]
 DevData = Annotated[
     str | None,
-    typer.Option(
-        "--dev-data",
-        metavar="DATA",
-        help="Held-out rows that choose the weights. [default: the validation split]",
-        rich_help_panel=INPUT,
-    ),
+    INPUT("--dev-data", "Held-out rows that choose the weights. [default: the validation split]", "DATA"),
 ]
 Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="MAP",
-        help="Such as text1=title,text2=body,label=same or anchor=q,positive=a.",
-        rich_help_panel=INPUT,
-    ),
+    str | None, INPUT("--columns", "Such as text1=title,text2=body,label=same or anchor=q,positive=a.", "MAP")
 ]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        "--labels",
-        metavar="MAP",
-        help="Numbers for words: entailment=1,contradiction=0.",
-        rich_help_panel=INPUT,
-    ),
-]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model", "-m", metavar="MODEL", help="A folder, a hub id, or minilm.", rich_help_panel=INPUT
-    ),
-]
-Backbone = Annotated[
-    str,
-    typer.Option(
-        "--backbone", "-b", metavar="MODEL", help="A folder, a hub id, or minilm.", rich_help_panel=MODEL
-    ),
-]
-Revision = Annotated[
-    str | None,
-    typer.Option("--revision", metavar="COMMIT", help="Of the backbone on the hub.", rich_help_panel=MODEL),
-]
-TrustRemoteCode = Annotated[
-    bool,
-    typer.Option(
-        "--trust-remote-code", help="Run the backbone's code; needs --revision.", rich_help_panel=MODEL
-    ),
-]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FOLDER", help="The model's folder.", rich_help_panel=OUTPUT)
-]
-Epochs = Annotated[
-    float | None,
-    typer.Option(
-        "--epochs", metavar="N", help="Times each row is seen. [default: 1]", rich_help_panel=TRAINING
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option("--batch-size", metavar="N", help="Rows a process. [default: 32]", rich_help_panel=TRAINING),
-]
-Lr = Annotated[
-    float | None, typer.Option("--lr", metavar="X", help="Highest learning rate.", rich_help_panel=TRAINING)
-]
+Labels = Annotated[str | None, INPUT("--labels", "Numbers for words: entailment=1,contradiction=0.", "MAP")]
+Model = Annotated[str, INPUT("--model -m", "A folder, a hub id, or minilm.", "MODEL")]
+Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a hub id, or minilm.", "MODEL")]
+Revision = Annotated[str | None, MODEL("--revision", "Of the backbone on the hub.", "COMMIT")]
+TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
+Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "FOLDER")]
+Epochs = Annotated[float | None, TRAINING("--epochs", "Times each row is seen. [default: 1]", "N")]
+BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows a process. [default: 32]", "N")]
+Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate.", "X")]
 Precision = Annotated[
     str | None,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        help="fp32, bf16, fp16 or auto: bf16 on a GPU that has it. [default: auto]",
-        rich_help_panel=RUN,
-    ),
+    RUN("--precision", "fp32, bf16, fp16 or auto: bf16 on a GPU that has it. [default: auto]", "NAME"),
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", metavar="N", help="Decides every random choice. [default: 42]", rich_help_panel=RUN
-    ),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings in TOML.", rich_help_panel=RUN),
-]
+Seed = Annotated[int | None, RUN("--seed", "Decides every random choice. [default: 42]", "N")]
+Config = Annotated[Path | None, RUN("--config -c", "Settings in TOML.", "FILE")]
 Sets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="One setting, such as objective.tau.angle=0.05; repeatable.",
-        rich_help_panel=RUN,
-    ),
+    list[str] | None, RUN("--set", "One setting, such as objective.tau.angle=0.05; repeatable.", "KEY=VALUE")
 ]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Begin anew; replace what another run left.", rich_help_panel=RUN)
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show counts, memory and time, and stop.", rich_help_panel=RUN)
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="End with one JSON object on stdout.", rich_help_panel=OUTPUT)
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr.", rich_help_panel=OUTPUT)]
+Fresh = Annotated[bool, RUN("--fresh", "Begin anew; replace what another run left.")]
+DryRun = Annotated[bool, RUN("--dry-run", "Show counts, memory and time, and stop.")]
+Json = Annotated[bool, OUTPUT("--json", "End with one JSON object on stdout.")]
+Quiet = Annotated[bool, OUTPUT("--quiet -q", "Nothing on stderr.")]
 
 
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.terminal import next_step, print_json, say
@@ -21,38 +19,19 @@ from pairkit.terminal import out as stdout
 )
 def pretrain(
     texts: Annotated[
-        list[Path],
-        typer.Option(
-            "--texts",
-            metavar="FILE",
-            help="A text a line, or a table with a text column; repeatable.",
-            rich_help_panel=o.INPUT,
-        ),
+        list[Path], o.INPUT("--texts", "A text a line, or a table with a text column; repeatable.", "FILE")
     ],
     out: o.Out,
     *,
     tokenizer: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokenizer", metavar="PATH", help="A folder, or a WordPiece vocab.txt.", rich_help_panel=o.MODEL
-        ),
+        Path | None, o.MODEL("--tokenizer", "A folder, or a WordPiece vocab.txt.", "PATH")
     ] = None,
     init_from: Annotated[
         Path | None,
-        typer.Option(
-            "--init-from",
-            metavar="FOLDER",
-            help="An encoder, to begin with its embeddings and tokenizer.",
-            rich_help_panel=o.MODEL,
-        ),
+        o.MODEL("--init-from", "An encoder, to begin with its embeddings and tokenizer.", "FOLDER"),
     ] = None,
     epochs: o.Epochs = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            "--steps", metavar="N", help="Steps to train, instead of epochs.", rich_help_panel=o.TRAINING
-        ),
-    ] = None,
+    steps: Annotated[int | None, o.TRAINING("--steps", "Steps to train, instead of epochs.", "N")] = None,
     batch_size: o.BatchSize = None,
     lr: o.Lr = None,
     precision: o.Precision = None,

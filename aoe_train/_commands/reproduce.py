@@ -36,56 +36,22 @@ def reproduce(
     *,
     scale: Annotated[
         str,
-        typer.Option(
-            "--scale",
-            metavar="NAME",
-            help="small: two cores; full: a GPU and network; smoke: 128 rows, one seed.",
-            rich_help_panel=o.INPUT,
-        ),
+        o.INPUT("--scale", "small: two cores; full: a GPU and network; smoke: 128 rows, one seed.", "NAME"),
     ] = "small",
     data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="FOLDER",
-            help="Holds stsb/, sts/, sick/, nli/ …, or what is needed.",
-            rich_help_panel=o.INPUT,
-        ),
+        Path | None, o.INPUT("--data-dir", "Holds stsb/, sts/, sick/, nli/ …, or what is needed.", "FOLDER")
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="ROW", help="Only this row; repeatable.", rich_help_panel=o.INPUT),
-    ] = None,
+    only: Annotated[list[str] | None, o.INPUT("--only", "Only this row; repeatable.", "ROW")] = None,
     seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds",
-            metavar="LIST",
-            help="Such as 0,1,2. [default: the recipe's five]",
-            rich_help_panel=o.INPUT,
-        ),
+        str | None, o.INPUT("--seeds", "Such as 0,1,2. [default: the recipe's five]", "LIST")
     ] = None,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List the recipes and stop.", rich_help_panel=o.RUN)
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs and settings, and stop.", rich_help_panel=o.RUN)
-    ] = False,
-    yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Run what a file's recipe asks for, unasked.", rich_help_panel=o.RUN),
-    ] = False,
+    show_list: Annotated[bool, o.RUN("--list", "List the recipes and stop.")] = False,
+    dry_run: Annotated[bool, o.RUN("--dry-run", "List the runs and settings, and stop.")] = False,
+    yes: Annotated[bool, o.RUN("--yes", "Run what a file's recipe asks for, unasked.")] = False,
     sets: o.Sets = None,
     fresh: o.Fresh = False,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="For records and table.", rich_help_panel=o.OUTPUT
-        ),
-    ] = Path("results"),
-    keep_models: Annotated[
-        bool, typer.Option("--keep-models", help="Keep the trained models.", rich_help_panel=o.OUTPUT)
-    ] = False,
+    out: Annotated[Path, o.OUTPUT("--out -o", "For records and table.", "FOLDER")] = Path("results"),
+    keep_models: Annotated[bool, o.OUTPUT("--keep-models", "Keep the trained models.")] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

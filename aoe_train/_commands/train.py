@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.terminal import next_step, print_json, say
@@ -33,48 +31,21 @@ def train(
     columns: o.Columns = None,
     labels: o.Labels = None,
     max_length: Annotated[
-        int | None,
-        typer.Option(
-            "--max-length",
-            metavar="N",
-            help="Tokens of a text. [default: the backbone's, at most 512]",
-            rich_help_panel=o.MODEL,
-        ),
+        int | None, o.MODEL("--max-length", "Tokens of a text. [default: the backbone's, at most 512]", "N")
     ] = None,
     pooling: Annotated[
-        str | None,
-        typer.Option(
-            "--pooling",
-            metavar="NAME",
-            help="cls, avg, max, last, cls-avg or first-last-avg.",
-            rich_help_panel=o.MODEL,
-        ),
+        str | None, o.MODEL("--pooling", "cls, avg, max, last, cls-avg or first-last-avg.", "NAME")
     ] = None,
     prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--prompt",
-            metavar="TEXT",
-            help="Words around each text; {text} is where it goes.",
-            rich_help_panel=o.MODEL,
-        ),
+        str | None, o.MODEL("--prompt", "Words around each text; {text} is where it goes.", "TEXT")
     ] = None,
     lora: Annotated[
-        bool,
-        typer.Option(
-            "--lora", help="Train low-rank adapters only; see the settings lora.*.", rich_help_panel=o.MODEL
-        ),
+        bool, o.MODEL("--lora", "Train low-rank adapters only; see the settings lora.*.")
     ] = False,
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            metavar="NAME",
-            help="angle [default], aoe, cosent, sbert or simcse.",
-            rich_help_panel=o.TRAINING,
-        ),
+        str | None, o.TRAINING("--preset", "angle [default], aoe, cosent, sbert or simcse.", "NAME")
     ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,

@@ -1,7 +1,8 @@
 """What training minimises: pure losses on vectors, and the `Objective` that mixes them.
 
 ```
-mix ──► kinds ──► settings          what is wanted, and whether the data can give it (no torch)
- └────► ranking, similarity, contrastive, sbert, pairs          the losses
+mix ──► kinds ──► settings ──► parts     what is wanted, and whether the data can give it (no torch)
+ └────► ranking, contrastive, sbert ──► similarity, pairs      the losses, by the table in parts
+own                                      a loss of a user's own instead
 ```
 """

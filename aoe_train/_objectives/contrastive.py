@@ -9,7 +9,28 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from aoe_train._objectives.parts import Given, Loss
 from aoe_train._objectives.similarity import unit
+
+
+def ibn_part(given: Given) -> Loss:
+    """The part `ibn`."""
+    tau, positive_from = given.tau("ibn"), given.positive_from
+    return lambda pairs: ibn_loss(pairs.first, pairs.second, pairs.texts, pairs.labels >= positive_from, tau)
+
+
+def contrastive_part(given: Given) -> Loss:
+    """The part `contrastive`."""
+    settings = given.settings
+    return lambda pairs: contrastive_loss(
+        pairs.first,
+        pairs.second,
+        pairs.texts,
+        pairs.labels >= given.positive_from,
+        given.tau("contrastive"),
+        hard_negatives=settings.hard_negatives,
+        symmetric=settings.symmetric,
+    )
 
 
 def ibn_loss(

@@ -17,13 +17,12 @@ so a command can refuse before it loads a model.
 
 from __future__ import annotations
 
-from aoe_train._objectives.settings import ObjectiveSettings, Part
+from aoe_train._objectives.parts import IN_BATCH, RANKED
+from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 from pairkit.errors import ConfigError
 
 POSITIVE_SHARE = 0.8
-RANKED = frozenset[Part]({"cosine", "angle", "sbert"})
-IN_BATCH = frozenset[Part]({"ibn", "contrastive"})
 LabelRange = tuple[float, float]
 
 

@@ -9,13 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train._objectives.kinds import IN_BATCH, LabelRange, check_objective, positive_threshold
-from aoe_train._objectives.pairs import Pairs, as_pairs
-from aoe_train._objectives.ranking import ranking_loss
-from aoe_train._objectives.sbert import regression_loss, softmax_loss
-from aoe_train._objectives.settings import ObjectiveSettings, Part
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train._objectives.kinds import LabelRange, check_objective, positive_threshold
+from aoe_train._objectives.pairs import as_pairs
+from aoe_train._objectives.parts import IN_BATCH, PARTS, Given
+from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 
 
@@ -49,14 +46,20 @@ class Objective(nn.Module):
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
         self.settings = settings
         wanted = settings.weights.wanted
-        self.label_range = (label_range if kind == "graded" else None) or (0.0, 1.0)
-        low, high = self.label_range
-        self.margin = settings.margin and settings.margin / (high - low)  # for each unit of the labels
-        self.positive_from = 0.0
-        if IN_BATCH & wanted.keys():
-            self.positive_from = positive_threshold(settings, kind, label_range)
-        classifies = "sbert" in wanted and kind != "graded"
-        self.head = nn.Linear(3 * dim, 2) if classifies else None
+        low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
+        in_batch = bool(IN_BATCH & wanted.keys())
+        self.given = Given(
+            settings,
+            dim,
+            kind,
+            scale,
+            margin=settings.margin and settings.margin / (high - low),
+            positive_from=positive_threshold(settings, kind, label_range) if in_batch else 0.0,
+        )
+        self.parts = {part: PARTS[part].make(self.given) for part in wanted}
+        for part, loss in self.parts.items():
+            if isinstance(loss, nn.Module):
+                self.add_module(part, loss)
 
     def forward(
         self,
@@ -76,36 +79,6 @@ class Objective(nn.Module):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
             pairs = as_pairs(wide, labels, texts)
             weights = self.settings.weights.wanted
-            parts = {part: self._part(part, pairs) for part in weights}
+            parts = {part: loss(pairs) for part, loss in self.parts.items()}
             loss = torch.stack([weights[part] * value for part, value in parts.items()]).sum()
         return {"loss": loss, **{part: value.detach() for part, value in parts.items()}}
-
-    def _part(self, part: Part, pairs: Pairs) -> Float[Tensor, ""]:
-        tau, settings = self.settings.tau, self.settings
-        first, second, labels, texts = pairs
-        match part:
-            case "cosine":
-                return ranking_loss(cosine(first, second), labels, 1 / tau.cosine, self.margin)
-            case "angle":
-                measure = angle_phase if settings.angle_form == "phase" else angle_reference
-                return ranking_loss(measure(first, second), labels, 1 / tau.angle)
-            case "ibn":
-                return ibn_loss(first, second, texts, labels >= self.positive_from, tau.ibn)
-            case "contrastive":
-                return contrastive_loss(
-                    first,
-                    second,
-                    texts,
-                    labels >= self.positive_from,
-                    tau.contrastive,
-                    hard_negatives=settings.hard_negatives,
-                    symmetric=settings.symmetric,
-                )
-            case "sbert":
-                return self._sbert(pairs)
-
-    def _sbert(self, pairs: Pairs) -> Float[Tensor, ""]:
-        if self.head is not None:
-            return softmax_loss(pairs.first, pairs.second, pairs.labels, self.head.weight, self.head.bias)
-        low, high = self.label_range
-        return regression_loss(pairs.first, pairs.second, (pairs.labels - low) / (high - low))

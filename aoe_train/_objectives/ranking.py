@@ -7,6 +7,23 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Float
 from torch import Tensor
 
+from aoe_train._objectives.parts import Given, Loss
+from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+
+
+def cosine_part(given: Given) -> Loss:
+    """The part `cosine`: CoSENT."""
+    scale = 1 / given.tau("cosine")
+    return lambda pairs: ranking_loss(cosine(pairs.first, pairs.second), pairs.labels, scale, given.margin)
+
+
+def angle_part(given: Given) -> Loss:
+    """The part `angle`."""
+    measure = angle_phase if given.settings.angle_form == "phase" else angle_reference
+    return lambda pairs: ranking_loss(
+        measure(pairs.first, pairs.second), pairs.labels, 1 / given.tau("angle")
+    )
+
 
 def ranking_loss(
     scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"], scale: float, margin: float = 0.0

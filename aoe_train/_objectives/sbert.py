@@ -5,9 +5,31 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from aoe_train._objectives.pairs import Pairs
+from aoe_train._objectives.parts import Given, Loss
 from aoe_train._objectives.similarity import cosine
+
+
+def sbert_part(given: Given) -> Loss:
+    """The part `sbert`: graded labels are regressed on, others are classes."""
+    low, high = given.label_range
+    if given.kind != "graded":
+        return Classifier(given.dim)
+    return lambda pairs: regression_loss(pairs.first, pairs.second, (pairs.labels - low) / (high - low))
+
+
+class Classifier(nn.Module):
+    """A linear head over two classes, which learns with the model."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(3 * dim, 2)
+
+    def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
+        """The loss of the pairs."""
+        return softmax_loss(pairs.first, pairs.second, pairs.labels, self.head.weight, self.head.bias)
 
 
 def softmax_loss(

@@ -2,51 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
+from aoe_train._objectives.parts import PARTS
 from pairkit.config import Settings
 
-Part = Literal["cosine", "ibn", "angle", "contrastive", "sbert"]
 
-
-class Weights(Settings):
+class _Weights(Settings):
     """What each part counts in the sum; a part of weight 0 is not computed."""
 
-    cosine: float = Field(default=0.0, ge=0)  # ranking of all pairs by cosine (CoSENT)
-    ibn: float = Field(default=0.0, ge=0)  # in-batch negatives
-    angle: float = Field(default=0.0, ge=0)  # ranking of all pairs by angle
-    contrastive: float = Field(default=0.0, ge=0)  # contrastive, with hard negatives
-    sbert: float = Field(default=0.0, ge=0)  # SBERT's softmax or regression
-
     @model_validator(mode="after")
-    def _any(self) -> Weights:
+    def _any(self) -> _Weights:
         if not self.wanted:
             raise ValueError("all weights are 0; at least one part must have a weight above 0")
         return self
 
     @property
-    def wanted(self) -> dict[Part, float]:
+    def wanted(self) -> dict[str, float]:
         """The parts of weight above 0."""
-        every: dict[Part, float] = {
-            "cosine": self.cosine,
-            "ibn": self.ibn,
-            "angle": self.angle,
-            "contrastive": self.contrastive,
-            "sbert": self.sbert,
-        }
-        return {part: weight for part, weight in every.items() if weight > 0}
+        return {part: weight for part in PARTS if (weight := getattr(self, part)) > 0}
 
 
-class Taus(Settings):
+class _Taus(Settings):
     """Each part's own temperature: similarities are divided by it. The defaults are the papers'."""
 
-    cosine: float = Field(default=0.05, gt=0)  # temperature of the cosine ranking
-    ibn: float = Field(default=0.05, gt=0)  # temperature of the in-batch negatives
-    # temperature of the angle; the reference library moved to 0.05 in 2024
-    angle: float = Field(default=1.0, gt=0)
-    contrastive: float = Field(default=0.05, gt=0)  # temperature of the contrastive loss
+
+if TYPE_CHECKING:
+
+    class Weights(_Weights):
+        """A weight for each part; see `PARTS`."""
+
+        def __init__(self, **weights: float) -> None: ...
+
+    class Taus(_Taus):
+        """A temperature for each part that has one; see `PARTS`."""
+
+        def __init__(self, **taus: float) -> None: ...
+
+else:
+    _weight = (float, Field(default=0.0, ge=0))
+    Weights = create_model("Weights", __base__=_Weights, **dict.fromkeys(PARTS, _weight))
+    _taus = {name: part.tau for name, part in PARTS.items() if part.tau is not None}
+    Taus = create_model(
+        "Taus", __base__=_Taus, **{name: (float, Field(default=tau, gt=0)) for name, tau in _taus.items()}
+    )
 
 
 class ObjectiveSettings(Settings):

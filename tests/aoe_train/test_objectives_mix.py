@@ -115,7 +115,7 @@ def test_triplets_are_pairs_labelled_one_and_zero(preset):
 def test_sbert_regresses_on_scaled_grades_and_classifies_the_rest():
     vectors, _, texts = draw(4, "graded", rows=2)
     regressor = objective("sbert", "graded")
-    assert regressor.head is None
+    assert not list(regressor.parameters())
     first, second = vectors.unbind(1)
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
     torch.testing.assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
@@ -212,7 +212,7 @@ def test_labels_that_do_not_begin_at_zero():
         kind="graded",
         label_range=(1.0, 5.0),
     )
-    assert cosent.margin == pytest.approx(0.2)
+    assert cosent.given.margin == pytest.approx(0.2)
     sbert = Objective(PRESETS["sbert"], dim=2, kind="graded", label_range=(1.0, 5.0))
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
@@ -222,12 +222,11 @@ def test_labels_that_do_not_begin_at_zero():
 def test_without_in_batch_parts_no_label_need_be_a_positive():
     alone = ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0))
     found = Objective(alone, dim=2, kind="graded", label_range=None)
-    assert (found.positive_from, found.head) == (0.0, None)
+    assert (found.given.positive_from, [*found.parameters()]) == (0.0, [])
 
 
 def test_two_classes_are_told_apart():
-    head = objective("sbert", "binary").head
-    assert head is not None
+    head = objective("sbert", "binary").sbert.head
     assert (head.in_features, head.out_features) == (18, 2)
 
 
@@ -239,3 +238,21 @@ def test_the_reference_angle_is_of_the_first_text_to_the_second():
     back = ranking_loss(angle_reference(vectors[:, 1], vectors[:, 0]), labels, 2)
     torch.testing.assert_close(found, there)
     assert abs(found - back) > 1e-3
+
+
+def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As whoever adds one does it: its weight and temperature come with the line."""
+    from aoe_train._objectives import mix, parts, ranking
+
+    def halved(given: parts.Given) -> parts.Loss:
+        return lambda pairs: ranking_loss(
+            cosine(pairs.first, pairs.second), pairs.labels, given.tau("cosine")
+        )
+
+    monkeypatch.setattr(ranking, "halved", halved, raising=False)
+    line = parts.Part("ranking.halved", ranks=True, tau=0.5)
+    monkeypatch.setattr(mix, "PARTS", {**parts.PARTS, "cosine": line})
+    vectors, labels, texts = draw(5, "graded")
+    found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
+    expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)
+    torch.testing.assert_close(found["cosine"], expected)
