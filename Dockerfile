@@ -5,12 +5,6 @@
 # Training too: docker build --build-arg EXTRAS=label,train,minilm --tag aoe-toolkit .
 FROM python:3.12-slim
 
-# WordNet's files, for `label generate --llm wordnet`. Debian keeps no old versions, so none is pinned.
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends wordnet-base \
-    && rm -rf /var/lib/apt/lists/*
-
 ARG EXTRAS=label
 WORKDIR /app
 COPY . .

@@ -7,7 +7,6 @@ DEMO ?= demo
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
-WORDNET_DIR ?= /usr/share/wordnet
 GENTLY := --backbone minilm --lr 3e-6 --max-length 128
 MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
@@ -15,13 +14,13 @@ JOBS ?= auto
 LOWEST := .venv-lowest
 NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
 
-.PHONY: demo domain-demo wordnet test check lowest slow docs notebooks clean
+.PHONY: demo domain-demo test check lowest slow docs notebooks clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
 
 # Sentences without labels -> pairs -> a model, beside the model it began as and unsupervised SimCSE.
-domain-demo: wordnet $(VENV)/.domain
+domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
 	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
 	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --out $(DOMAIN)/pairs
@@ -29,9 +28,6 @@ domain-demo: wordnet $(VENV)/.domain
 	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse $(GENTLY)
 	$(BIN)/aoe evaluate $(MODELS) --data $(DOMAIN)/pairs
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
-
-wordnet:
-	@test -d $(WORDNET_DIR) || { echo "no WordNet in $(WORDNET_DIR): apt-get install wordnet-base"; exit 2; }
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n $(JOBS)

@@ -89,8 +89,6 @@ class LlmSettings(Settings):
     trust_remote_code: bool = False  # local: run the model's own code; needs a revision
     load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
     batch_size: int = Field(default=8, ge=1)  # local: questions at a time
-    # wordnet: the folder with data.noun …; unset: where Debian's wordnet-base puts it
-    path: Path | None = None
 
     @field_validator("kind", mode="before")
     @classmethod

@@ -11,7 +11,6 @@ import pytest
 
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import ROOT, Done
-from tests.llm_labeler.wordnet_files import write_wordnet
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
 SENTENCES = [
@@ -24,10 +23,9 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with sentences, a WordNet of our own and a tiny backbone."""
+    """A folder with sentences and a tiny backbone."""
     folder = tmp_path_factory.mktemp("domain")
     save_bert(folder / "bert")
-    write_wordnet(folder / "wordnet")
     (folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
     return folder
 
@@ -35,7 +33,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(place: Path, package: str, *arguments: str) -> Done:
     environ = {
         **os.environ,
-        "WORDNET_DIR": str(place / "wordnet"),
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
         "AOE_CACHE": "cache",

@@ -14,7 +14,6 @@ from llm_labeler._emulator import Faults, Options, serve
 from pairkit.reader import read_pairs
 from tests.contract.label_command import llms_file, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back
-from tests.llm_labeler.wordnet_files import write_wordnet
 
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
 
@@ -219,48 +218,35 @@ def test_a_limit_in_dollars_needs_a_price(source: Path, tmp_path: Path) -> None:
     assert "price of llama is unknown; set price_in and price_out" in done.error
 
 
-@pytest.fixture
-def wordnet(tmp_path: Path) -> dict[str, str]:
-    return {"WORDNET_DIR": str(write_wordnet(tmp_path / "wordnet"))}
-
-
-def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path, wordnet: dict[str, str]) -> None:
+def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None:
     common = ("--llm", "wordnet")
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "thesis.tex").write_text("years of work")
-    done = generate(source, taken, *common, keys=wordnet)
+    done = generate(source, taken, *common)
     assert done.code == 2
     assert "no dataset of `label`" in done.error
-    assert generate(source, tmp_path / "out", *common, keys=wordnet).code == 0
-    other = generate(source, tmp_path / "out", *common, "--size", "2", keys=wordnet)
+    assert generate(source, tmp_path / "out", *common).code == 0
+    other = generate(source, tmp_path / "out", *common, "--size", "2")
     assert other.code == 2
     assert "--fresh" in other.error
-    assert generate(source, tmp_path / "out", *common, "--size", "2", "--fresh", keys=wordnet).code == 0
-    inside = generate(source, tmp_path / "out", *common, "--work", str(tmp_path / "out" / "w"), keys=wordnet)
+    assert generate(source, tmp_path / "out", *common, "--size", "2", "--fresh").code == 0
+    inside = generate(source, tmp_path / "out", *common, "--work", str(tmp_path / "out" / "w"))
     assert inside.code == 2
     assert "would replace the working folder" in inside.error
 
 
-def test_no_wordnet_says_how_to_get_it(source: Path, tmp_path: Path) -> None:
-    done = generate(
-        source, tmp_path / "out", "--llm", "wordnet", keys={"WORDNET_DIR": str(tmp_path / "none")}
-    )
-    assert done.code == 2
-    assert "wordnet-base" in done.error
-
-
-def test_stores_of_another_version_or_damaged(source: Path, tmp_path: Path, wordnet: dict[str, str]) -> None:
-    assert generate(source, tmp_path / "out", "--llm", "wordnet", keys=wordnet).code == 0
+def test_stores_of_another_version_or_damaged(source: Path, tmp_path: Path) -> None:
+    assert generate(source, tmp_path / "out", "--llm", "wordnet").code == 0
     store = tmp_path / "out.work" / "answers.sqlite"
     with sqlite3.connect(store) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    newer = generate(source, tmp_path / "out", "--llm", "wordnet", keys=wordnet)
+    newer = generate(source, tmp_path / "out", "--llm", "wordnet")
     assert newer.code == 3, newer.err
     assert "newer version" in newer.error
     store.write_bytes(b"not a database at all" * 100)
-    damaged = generate(source, tmp_path / "out", "--llm", "wordnet", keys=wordnet)
+    damaged = generate(source, tmp_path / "out", "--llm", "wordnet")
     assert damaged.code == 3, damaged.err
     assert "move it away and run again" in damaged.error
 
@@ -297,8 +283,8 @@ def test_folders_that_are_none(tmp_path: Path, command: str) -> None:
     assert "not a working folder" in done.error
 
 
-def test_sentences_that_are_not_there(source: Path, tmp_path: Path, wordnet: dict[str, str]) -> None:
-    assert generate(source, tmp_path / "out", "--llm", "wordnet", keys=wordnet).code == 0
+def test_sentences_that_are_not_there(source: Path, tmp_path: Path) -> None:
+    assert generate(source, tmp_path / "out", "--llm", "wordnet").code == 0
     done = run_label("show", "zzz", "--work", str(tmp_path / "out.work"))
     assert done.code == 3
     assert "no sentence 'zzz' among 6" in done.error

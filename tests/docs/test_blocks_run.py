@@ -16,7 +16,6 @@ import pytest
 from tests.docs.blocks import ROOT, RUN, to_run
 from tests.test_documentation import lay_out
 
-WORDNET = Path("/usr/share/wordnet")
 FAST = {
     ("repositories.md", "python"),
     ("domain.md", "python"),
@@ -41,8 +40,6 @@ def _cases() -> list[object]:
 @pytest.mark.parametrize(("page", "language"), _cases())
 def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
-    if "wordnet" in text and not WORDNET.is_dir():
-        pytest.skip("WordNet's files are not here: apt-get install wordnet-base")
     _skip_without_faces(text)
     run(text.replace("8000", str(_free_port())), language, tmp_path)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llm_labeler._providers.wordnet.files import WordNet
-from llm_labeler._providers.wordnet.grammar import has_later_verb, is_narrowed, main_start, main_verb
-from llm_labeler._providers.wordnet.lexicon import opposes
+from llm_labeler._providers.wordnet.grammar import has_later_verb, main_start, main_verb
+from llm_labeler._providers.wordnet.lexicon import is_prefixed
 from llm_labeler._providers.wordnet.morphology import lemmas
-from llm_labeler._providers.wordnet.patterns import Change
-from llm_labeler._providers.wordnet.sentence import Edit, Sentence
-from llm_labeler._providers.wordnet.words import word_set
+from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence, word_set
 
 # A subject that these begin is not denied by denying its verb.
 _QUANTIFIED = word_set(
@@ -19,6 +16,8 @@ _QUANTIFIED = word_set(
 )
 # What some do, and what others don't, may both be true.
 PARTIAL = word_set("some many several sometimes occasionally rarely certain other others another")
+# After a verb they limit it, so that `not` would mean something else: is only, are all.
+_NARROWING = word_set("only just even all both either merely")
 # Adverbs that don't bear `not` before them; those that say `as well` are left out instead.
 _UNDENIABLE = word_set(
     """
@@ -30,39 +29,36 @@ _UNDENIABLE = word_set(
 _AS_WELL = word_set("also too")
 # What `no` takes the place of.
 _NUMEROUS = word_set("a an some many several various multiple different numerous other")
+_NO_ORDER = word_set("let thank see welcome please")
 
 
-def denials(wordnet: WordNet, sentence: Sentence) -> Iterator[Change]:
+def denials(sentence: Sentence) -> Iterator[Change]:
     """Candidates that deny the main clause of a sentence that denies nothing."""
     verb, start = main_verb(sentence), main_start(sentence)
-    if verb is None or start is None or is_narrowed(sentence, verb):
+    if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
         return
     if verb == start:
         yield from _forbidden(sentence, verb)
-        return
-    if sentence.low[start] in _QUANTIFIED or not set(sentence.codes[start:verb]) & set("nsPE"):
-        return
-    yes = _without_prefix(wordnet, sentence, verb)
-    if yes:  # not incorrect says less than correct
-        yield Change(0.95, (yes,))
-        return
-    edits = _denied(wordnet, sentence, verb)
-    if edits:
-        yield Change(_denial_confidence(sentence, verb), edits)
+    elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
+        yes = _without_prefix(sentence, verb)
+        if yes:  # not incorrect says less than correct
+            yield Change(0.95, (yes,))
+        elif edits := _denied(sentence, verb):
+            yield Change(_confidence(sentence, verb), edits)
 
 
 def _forbidden(sentence: Sentence, verb: int) -> Iterator[Change]:
     follows = sentence.codes[verb + 1 : verb + 2]
-    if sentence.low[verb] in ("let", "thank", "see", "welcome", "please") or not follows:
+    if not follows or sentence.low[verb] in _NO_ORDER or sentence.low[verb + 1] == "of":
         return
-    if sentence.low[verb + 1] == "of" or has_later_verb(sentence.codes[verb + 1 :]):
+    if has_later_verb(sentence.codes[verb + 1 :]):
         return  # a heading that begins with a noun
     if follows in "DPI" or (follows in "nsJgTR#" and sentence.codes[verb] == "b"):
         word = sentence.words[verb]
         yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
 
 
-def _without_prefix(wordnet: WordNet, sentence: Sentence, verb: int) -> Edit | None:
+def _without_prefix(sentence: Sentence, verb: int) -> Edit | None:
     """`is incorrect` becomes `is correct`."""
     place = verb + 1
     while sentence.codes[place : place + 1] == "R":
@@ -70,48 +66,48 @@ def _without_prefix(wordnet: WordNet, sentence: Sentence, verb: int) -> Edit | N
     if sentence.codes[verb] != "B" or sentence.codes[place : place + 1] not in ("J", "e"):
         return None
     word = sentence.low[place]
-    known = word.startswith(("un", "in", "im", "ir")) and opposes(wordnet, word, word[2:], "a")
-    return Edit(place, place + 1, word[2:]) if known else None
+    return Edit(place, place + 1, word[2:]) if is_prefixed(word) else None
 
 
-def _denied(wordnet: WordNet, sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+def _denied(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     code, word = sentence.codes[verb], sentence.low[verb]
+    after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
         return _there_is_no(sentence, verb)
-    if code in "MB" or (code == "H" and _is_perfect(sentence, verb)):
+    if code in "MB" or (code == "H" and sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")):
         return _with_not(sentence, verb, "cannot" if word == "can" else f"{word} not")
-    if code == "O" or (code == "d" and sentence.codes[verb + 1 : verb + 2] not in tuple("DPITnsRJ#")):
+    if code == "O" or (code == "d" and after not in tuple("DPITnsRJ#")):
         return ()
     if code == "v" and sentence.codes[-1] not in ".,":
         return ()  # a heading, where nouns are easily taken for verbs
-    return _with_do(wordnet, sentence, verb)
+    return _with_do(sentence, verb)
 
 
 def _with_not(sentence: Sentence, verb: int, text: str) -> tuple[Edit, ...]:
-    after = sentence.low[verb + 1 : verb + 2]
+    after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
         return ()  # you always will not …
-    if after and after[0] in _UNDENIABLE:
+    if after in _UNDENIABLE:
         return ()
-    end = verb + 2 if after and after[0] in _AS_WELL else verb + 1
+    end = verb + 2 if after in _AS_WELL else verb + 1
     return (Edit(verb, end, text), *_some_to_any(sentence, end))
 
 
-def _with_do(wordnet: WordNet, sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     code, word = sentence.codes[verb], sentence.low[verb]
     if code == "H":
         code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
     else:
-        known = lemmas(wordnet, word, "v")
+        known = lemmas(word, "v")
         # The form may be a lemma itself (found, lay); then the shorter history is the other one.
-        base = word if code == "v" else next((lemma for lemma in known if lemma != word), "")
+        base = word if code == "v" else next((lemma for lemma in known if lemma != word), "".join(known))
     if not base or base == "be" or sentence.codes[verb + 1 : verb + 2] == "C":
         return ()
     first = verb
     while first > 0 and sentence.codes[first - 1] == "R":
         first -= 1
     adverbs = sentence.low[first:verb]
-    if any(adverb in _UNDENIABLE for adverb in adverbs):
+    if _UNDENIABLE & set(adverbs):
         return ()
     auxiliary = {"z": "does", "v": "do", "d": "did"}[code]
     words = [auxiliary, "not", *(adverb for adverb in adverbs if adverb not in _AS_WELL), base]
@@ -134,11 +130,7 @@ def _some_to_any(sentence: Sentence, place: int) -> tuple[Edit, ...]:
     return (Edit(place, place + 1, "any"),) if sentence.low[place : place + 1] == ("some",) else ()
 
 
-def _is_perfect(sentence: Sentence, verb: int) -> bool:
-    return sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")
-
-
-def _denial_confidence(sentence: Sentence, verb: int) -> float:
+def _confidence(sentence: Sentence, verb: int) -> float:
     sure = 0.95
     if sentence.low[verb] in ("may", "might", "could"):
         sure -= 0.05  # what may be also may not be

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
-from llm_labeler._providers.wordnet.files import WordNet
-from llm_labeler._providers.wordnet.morphology import lemmas
-from llm_labeler._providers.wordnet.sentence import Sentence
-from llm_labeler._providers.wordnet.words import CLOSED, SUBORDINATORS, word_set
+from llm_labeler._providers.wordnet.sentence import Sentence, word_set
 
-FINITE = "MBHOzd"
 NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
 WITH_PHRASES = rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
+_FINITE = "MBHOzd"
+_SUBORDINATORS = word_set("if because although though unless while when whenever whereas since until")
 _PLURAL_SUBJECTS = word_set("we you they i these those who people")
-_PUT_OFF = word_set("only just even all both either merely")
+_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 
 def main_verb(sentence: Sentence) -> int | None:
@@ -28,10 +26,8 @@ def main_verb(sentence: Sentence) -> int | None:
     place = start
     while place < len(codes):
         code = codes[place]
-        if code in "W" and place > start:
-            owed += 1
-        elif code == "S" and place > start:
-            if owed == 0 and sentence.low[place] != "that":
+        if code in "WS" and place > start:
+            if code == "S" and owed == 0 and sentence.low[place] != "that":
                 return None
             owed += 1
         elif code in ".x" or sentence.words[place] in ":;-":
@@ -42,7 +38,8 @@ def main_verb(sentence: Sentence) -> int | None:
             if not owed:
                 return place
             owed -= 1
-            place = _end_of_group(codes, place)
+            group = _GROUP.match(codes, place)  # may not have been seen
+            place = group.end() - 1 if group else place
         place += 1
     return None
 
@@ -52,15 +49,12 @@ def main_start(sentence: Sentence) -> int | None:
     codes, low = sentence.codes, sentence.low
     if not codes:
         return None
-    if low[0] in SUBORDINATORS or codes[0] == "S":
-        for place in range(1, len(low) - 1):
-            if (
-                low[place] == ","
-                and codes[place + 1] in "DPnsJEv#R"
-                and re.search("[MBHOzdv]", codes[:place])
-            ):
-                return place + 1
-        return None
+    if low[0] in _SUBORDINATORS or codes[0] == "S":
+        commas = (place for place in range(1, len(low) - 1) if low[place] == ",")
+        ends = (
+            at + 1 for at in commas if codes[at + 1] in "DPnsJEv#R" and re.search("[MBHOzdv]", codes[:at])
+        )
+        return next(ends, None)
     if codes[0] in "RICT":
         comma = low.index(",") if "," in low else None
         if comma is not None and comma < 14 and not re.search("[MBHOz]", codes[:comma]):
@@ -69,60 +63,10 @@ def main_start(sentence: Sentence) -> int | None:
     return 0
 
 
-def is_plural_subject(sentence: Sentence, place: int) -> bool | None:
-    """Whether the word before a verb makes it plural; None where that word is no subject."""
-    while place > 0 and sentence.codes[place - 1] == "R":
-        place -= 1
-    if place == 0:
-        return None
-    code, word = sentence.codes[place - 1], sentence.low[place - 1]
-    if code in "Pns":
-        return code == "s" or word in _PLURAL_SUBJECTS
-    return None
-
-
-def is_narrowed(sentence: Sentence, verb: int) -> bool:
-    """Whether what follows a verb limits it, so that `not` would mean something else: is only, are all."""
-    return any(word in _PUT_OFF for word in sentence.low[verb + 1 : verb + 3])
-
-
-def uncapitalised(wordnet: WordNet, sentence: Sentence, end: int) -> str:
-    """The text before token `end`, fit to stand within a sentence."""
-    word = sentence.words[0]
-    low = word.lower()
-    known = low in CLOSED and low != "i"
-    if not known and word[1:].islower():
-        known = any(
-            any(name == lemma for name in wordnet.synset(pos, wordnet.senses(lemma, pos)[0].offset).words)
-            for pos in ("n", "v", "a", "r")
-            for lemma in lemmas(wordnet, low, pos)
-            if wordnet.knows(lemma, pos)
-        )
-    text = sentence.slice(0, end)
-    return text[:1].lower() + text[1:] if known else text
-
-
-def _is_finite(sentence: Sentence, place: int, start: int, owed: int) -> bool:
-    codes, code = sentence.codes, sentence.codes[place]
-    before = codes[start:place].rstrip("RN")[-1:]
-    if code in "HO" and before in ("M", "T"):
-        return False
-    if code == "d":
-        return before in ("n", "s", "P", "W") and not (
-            # a shortened relative clause: the protein produced from this gene is …
-            sentence.low[place + 1 : place + 2] == ("by",)
-            or (not owed and has_later_verb(codes[place + 1 :]))
-        )
-    if code == "v":
-        if before == "P" and codes[:place].rstrip("RN")[-2:-1] in ("v", "z", "d", "g"):
-            return False  # help you relax
-        if not owed and has_later_verb(codes[place + 1 :]):
-            return False  # a noun after all
-        plural = before == "s" or (
-            before in ("P", "W") and (is_plural_subject(sentence, place) or before == "W")
-        )
-        return bool(plural)
-    return code in FINITE
+def is_plural(sentence: Sentence, start: int, end: int) -> bool:
+    """Whether a noun phrase is: its head is the last noun before any preposition."""
+    codes = sentence.codes[start:end].split("I", 1)[0]
+    return "C" in codes or codes.endswith("s")
 
 
 def has_later_verb(rest: str) -> bool:
@@ -130,7 +74,26 @@ def has_later_verb(rest: str) -> bool:
     return bool(re.match(r"[^CSW,.PE]*[MBHOz]", rest))
 
 
-def _end_of_group(codes: str, place: int) -> int:
-    """The last token of a group of verbs: may not have been seen."""
-    match = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*").match(codes, place)
-    return match.end() - 1 if match else place
+def _is_finite(sentence: Sentence, place: int, start: int, owed: int) -> bool:
+    codes, code = sentence.codes, sentence.codes[place]
+    before = codes[start:place].rstrip("RN")[-1:]
+    is_noun = not owed and has_later_verb(codes[place + 1 :])
+    if code in "HO" and before in ("M", "T"):
+        return False
+    if code == "d":
+        # or a shortened relative clause: the protein produced from this gene is …
+        return (
+            before in ("n", "s", "P", "W") and not is_noun and sentence.low[place + 1 : place + 2] != ("by",)
+        )
+    if code == "v":
+        if is_noun or (before == "P" and codes[:place].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
+            return False  # help you relax
+        return before in ("s", "W") or (before == "P" and _is_plural_subject(sentence, place))
+    return code in _FINITE
+
+
+def _is_plural_subject(sentence: Sentence, place: int) -> bool:
+    """Whether the pronoun before a verb makes it plural."""
+    while place > 0 and sentence.codes[place - 1] in "RN":
+        place -= 1
+    return place > 0 and sentence.low[place - 1] in _PLURAL_SUBJECTS

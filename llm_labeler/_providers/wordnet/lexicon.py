@@ -1,105 +1,52 @@
-"""What WordNet says of words, as far as it can be trusted without knowing which sense is meant.
+"""Words that say the same or the opposite, and compounds: what WordNet can say whatever sense is meant.
 
-A word counts only in its dominant sense: its only one, or the one that most of its occurrences in hand-tagged
-text have.
+`lexicon.tsv` was derived from WordNet 3.0 (its head says how). A word is in it only for its dominant sense:
+its only one, or the one that at least three quarters of its occurrences in hand-tagged text have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from functools import cache
+from importlib import resources
 
-from llm_labeler._providers.wordnet.files import Pos, Synset, WordNet
-from llm_labeler._providers.wordnet.words import word_set
-
-DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined
-
-# In WordNet the same in their main sense, and yet not said for one another.
-_UNLIKE = word_set(
-    """
-    accident accordingly adolescent advocate afterward again aid also apothecary apportion approve
-    arbitrarily as assist assistance attempt attribute authorities babe bar beget beloved building bulk
-    buy cease centrifuge certainly cheery class close clothing concisely construct cow creature data day
-    dear dearly decent decidedly decree desire dictate diminutive earnestly easy edifice effect envisage
-    expound feasible fiscal fleet free fresh fright gasp goddam government handicapped happening help
-    hence hour hunch ill imitation impute incline incur invariably kind lass lately lessening loose
-    merely merit metropolis might mortal motivate music near new night nighttime normally nothing
-    percent percentage perish person phone plainly presently pressing pretty prompt real reasonably
-    recurrent regain remainder remarkably repeated rest retrieve routine sanction sanctioned scheme
-    septic sis slumber smart sock soiled solace some someone soon sort speedily sporadically state
-    student sunny sure systematically telephone thing thrice thwart tike twelvemonth unusually up upshot
-    vast want ways wholly workout wound
-    """
-)
-# Opposites of another sense than the one that is usually meant.
-_NOT_OPPOSITE = word_set(
-    """
-    amphoteric antecedent black brunet continual continued costive down equal first fractional
-    frequently gaseous general greater hearing heavy immoderate induced infrequently intense
-    irresponsible last left lesser like mild moderate naive natural often pro random rarely responsible
-    rested right round sparse specific sporadic square unlike unready up vascular white whole
-    """
-)
+from llm_labeler._providers.wordnet.morphology import Pos
 
 
-def main_sense(wordnet: WordNet, lemma: str, pos: Pos) -> Synset | None:
-    """The synset of the dominant sense; None if the lemma has none, or is unknown."""
-    senses = wordnet.senses(lemma, pos)
-    if not senses:
-        return None
-    total = sum(sense.count for sense in senses)
-    if len(senses) > 1 and senses[0].count / (total + 1) < DOMINANT:
-        return None
-    return wordnet.synset(pos, senses[0].offset)
-
-
-def synonyms(wordnet: WordNet, lemma: str, pos: Pos) -> Iterator[str]:
+def synonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
     """Words of the same dominant sense that are in use, the most frequent first."""
-    synset = main_sense(wordnet, lemma, pos)
-    if synset is None or lemma in _UNLIKE:
-        return
-    usual = sorted(set(synset.words) - _UNLIKE - {lemma}, key=lambda word: (-wordnet.count(word, pos), word))
-    for word in usual:
-        in_use = len(word) > 2 and _is_word(word) and wordnet.count(word, pos) > 1
-        if in_use and not _alike(lemma, word) and main_sense(wordnet, word, pos) == synset:
-            yield word
+    return _rows()["synonym", pos].get(lemma, ())
 
 
-def antonyms(wordnet: WordNet, lemma: str, pos: Pos) -> Iterator[str]:
+def antonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
     """Words that are the direct opposite in the dominant sense of both."""
-    synset = main_sense(wordnet, lemma, pos)
-    if synset is None or lemma in _NOT_OPPOSITE:
-        return
-    for pointer in synset.pointers:
-        if pointer.symbol != "!" or synset.words[pointer.source - 1].lower() != lemma:
-            continue
-        other = wordnet.synset(pointer.pos, pointer.offset)
-        word = other.words[pointer.target - 1].split("(")[0]
-        in_use = _is_word(word) and word not in _NOT_OPPOSITE and wordnet.count(word, pos) > 0
-        if in_use and main_sense(wordnet, word, pos) == other:
-            yield word
+    return _rows()["antonym", pos].get(lemma, ())
 
 
-def opposes(wordnet: WordNet, one: str, other: str, pos: Pos) -> bool:
-    """Whether the second is the direct opposite of the first in any sense."""
-    for sense in wordnet.senses(one, pos):
-        for pointer in wordnet.synset(pos, sense.offset).pointers:
-            if pointer.symbol == "!":
-                words = wordnet.synset(pointer.pos, pointer.offset).words
-                if words[pointer.target - 1].split("(")[0] == other:
-                    return True
-    return False
+def is_prefixed(adjective: str) -> bool:
+    """Whether it is the opposite of what stands after its first two letters: unknown, incorrect."""
+    return adjective in _rows()["prefixed", "a"]
 
 
-def is_compound(wordnet: WordNet, words: tuple[str, ...]) -> bool:
-    """Whether words, in small letters, are one entry: `white blood cell`."""
-    return wordnet.knows(" ".join(words), "n")
+def is_compound(words: tuple[str, ...]) -> bool:
+    """Whether words, in small letters, are one entry of several: `white blood cell`."""
+    return words[0] in _compounds() and " ".join(words) in _compounds()[words[0]]
 
 
-def _is_word(word: str) -> bool:
-    return word.isalpha() and word.islower()
+@cache
+def _rows() -> dict[tuple[str, str], dict[str, tuple[str, ...]]]:
+    found: dict[tuple[str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
+    text = (resources.files(__package__) / "lexicon.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            kind, pos, lemma, *words = line.split("\t")
+            found[kind, pos][lemma] = tuple(words)
+    return found
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two words are one in two spellings, or one of the other's derivations."""
-    short = min(len(one), len(other)) * 2 // 3
-    return one[: max(short, 4)] == other[: max(short, 4)] or one[1:] == other[1:]
+@cache
+def _compounds() -> dict[str, frozenset[str]]:
+    by_first: dict[str, set[str]] = defaultdict(set)
+    for compound in _rows()["compound", "n"]:
+        by_first[compound.split(" ", 1)[0]].add(compound)
+    return {first: frozenset(compounds) for first, compounds in by_first.items()}

@@ -1,149 +1,98 @@
-"""What part each word plays: the cheapest sequence of codes (see `words`) by Viterbi's algorithm.
+"""What part each word plays, as HanTa's model of the British National Corpus says, in one letter a token.
 
-A word's codes cost by how rarely WordNet's hand-tagged texts had it as that part of speech; a step from one
-code to the next costs by a table written by hand. That is right often enough for rules that look twice.
+| code | stands for | as in | BNC's tags |
+|---|---|---|---|
+| `D` | determiner, possessive, quantifier before a noun | the, its, many | AT0 DPS DT0 |
+| `P` | pronoun | it, they, someone | PNP PNI PNX, DT0 with no noun after it |
+| `E` | there, that something is | there are | EX0 |
+| `I` | preposition | of, during | PRP PRF |
+| `C` | coordination | and, or, but | CJC |
+| `S` | subordination | if, because | CJS CJT |
+| `W` | relative or question word | who, which | PNQ AVQ DTQ |
+| `T` | to, before a verb | to prevent | TO0 |
+| `M` | modal | may, cannot | VM0 |
+| `B` `H` `O` | to be, to have, to do; finite | is, has, does | VBB VBZ VBD, VH., VDB VDZ VDD |
+| `b` | to be; not finite | be, been | VBI VBN VBG |
+| `N` | not | not | XX0 |
+| `R` | adverb | often | AV0 AVP |
+| `J` | adjective | severe | AJ0 AJC AJS |
+| `n` `s` | noun, singular and plural | cell, cells | NN0 NN1 NP0, NN2 |
+| `#` | number | 12, three | CRD ORD |
+| `v` `z` | verb, base form and third person | cause, causes | VVB VVI, VVZ |
+| `d` `e` `g` | verb, past, participle in -ed, in -ing | began, begun, beginning | VVD, VVN, VVG |
+| `,` `.` | lesser break, end | ; ( - | |
+| `x` | what is no word | an address | |
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from math import log
+from functools import cache, lru_cache
 
-from llm_labeler._providers.wordnet.files import Pos, WordNet
+from HanTa.HanoverTagger import HanoverTagger
+
 from llm_labeler._providers.wordnet.morphology import lemmas
-from llm_labeler._providers.wordnet.words import CLOSED, HALF_OPEN
 
-# Steps that are usual, and steps that hardly occur; all others lie between.
-_STEPS = {
-    "^": ("DPJnsCSWRIvEg#O,MB", "zde"),
-    "D": ("Jnseg#R", "vzdMBHOPDITCSWEb"),
-    "P": ("MBHOvzdRN", "JnDPb"),
-    "E": ("BMHOR", "nsJvzdegDPI"),
-    "I": ("DPJns#gW", "vzdMBHOSTbE"),
-    "C": ("nsJDPRvzdegI#SMTEB", ""),
-    "S": ("DPnsJEgR#", "vz"),
-    "W": ("MBHOvzdPDnsRT", "IC."),
-    "T": ("vbRHO", "nsJDPIMBzde#CEW"),
-    "M": ("vbRNHPDO", "nsJzdgeBI#"),
-    "B": ("NReJDgIbn#WTPS", "vzdMBHO"),
-    "H": ("DebRNJns#TPg", "vzMBO"),
-    "O": ("NvRPDns", "zdegMBb"),
-    "N": ("vebJRgDITHPS", "zdsn"),
-    "R": ("JevzdgR,IDMBHOb.#SC", ""),
-    "J": ("nsJ,C.ITgS", "vzdDPMWHO"),
-    "n": ("nsIC,.zdMBHOWRSTe", "vDPJbE"),
-    "s": ("IC,.vdMBHOWRSTeg", "zDPJnbE"),
-    "#": ("nsJ,.I#Cg", "vzPb"),
-    "v": ("DPJnsIRTSWeg#,.C", "vzdMBHO"),
-    "z": ("DPJnsIRTSWeg#,.C", "vzdMBHO"),
-    "d": ("DPJnsIRTSWeg#,.C", "vzdMBHO"),
-    "e": ("I,.CRTSnsJg", "vzdPOE"),
-    "g": ("DPJnsIR,.CTSW", "vdE"),
-    "b": ("eJDRgIn#TPS", "vzdMBHOs"),
-    ",": ("CDPJnsRWSIge,.vzdMBHT#E", ""),
-    ".": ("DPJns,.I", ""),
-    "x": ("nsI,.C", ""),
-}
-_STEP_COST = {
-    (one, two): 0.0 if two in usual else 4.0 if two in rare else 1.5
-    for one, (usual, rare) in _STEPS.items()
-    for two in "DPEICSWTMBHObNRJns#vzdeg,.x"
-}
+_TAGS = {
+    "D": "AT0 DPS DT0", "P": "PNP PNI PNX", "E": "EX0", "I": "PRP PRF", "C": "CJC", "S": "CJS CJT",
+    "W": "PNQ AVQ DTQ", "T": "TO0", "M": "VM0", "B": "VBB VBZ VBD", "b": "VBI VBN VBG",
+    "H": "VHB VHZ VHD VHI VHN VHG", "O": "VDB VDZ VDD", "N": "XX0", "R": "AV0 AVP", "J": "AJ0 AJC AJS ORD",
+    "#": "CRD", "s": "NN2", "v": "VVB VVI VDI", "z": "VVZ", "d": "VVD", "e": "VVN VDN", "g": "VVG VDG",
+}  # fmt: skip
+_CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
 _NUMBER = re.compile(r"[\d.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
-_SUFFIX_CODES = (
-    (re.compile(r".*ly"), {"R": 0.0}),
-    (re.compile(r".*ing"), {"g": 0.3, "n": 1.0}),
-    (re.compile(r".*ed"), {"e": 0.3, "d": 0.7, "J": 1.0}),
-    (re.compile(r".*(?:ous|al|ive|ic|able|ible|less|ful|ary|ish|oid)"), {"J": 0.2, "n": 1.5}),
-    (re.compile(r".*(?:[^s]s)"), {"s": 0.0}),
-)
+_WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
+_COLLECTIVE = frozenset(("people", "police", "data"))
 
 
-class Tagger:
-    """Gives every token of a sentence its code."""
-
-    def __init__(self, wordnet: WordNet) -> None:
-        self._wordnet = wordnet
-        self._codes = lru_cache(maxsize=20_000)(self._codes_of)
-
-    def codes(self, words: tuple[str, ...]) -> str:
-        """One letter a token."""
-        best = {"^": (0.0, "")}
-        for place, word in enumerate(words):
-            reached: dict[str, tuple[float, str]] = {}
-            for code, own in self._codes(word, place == 0):
-                cost, path = min((cost + _STEP_COST[last, code], path) for last, (cost, path) in best.items())
-                reached[code] = (cost + own, path + code)
-            best = reached
-        return min(best.values())[1]
-
-    def _codes_of(self, word: str, is_first: bool) -> tuple[tuple[str, float], ...]:
-        low = word.lower()
-        if not any(map(str.isalnum, word)) and word not in "%&":
-            return ((".", 0.0),) if word in ".!?" else ((",", 0.0),)
-        if low in CLOSED and low not in HALF_OPEN:
-            return tuple((code, 0.0) for code in CLOSED[low])
-        if _NUMBER.fullmatch(low):
-            return (("#", 0.0),)
-        if _FOREIGN.fullmatch(low):
-            return (("x", 0.0),)
-        costs = self._open_codes(low)
-        for code in CLOSED.get(low, ""):
-            costs[code] = 0.0
-        if not costs or (word[0].isupper() and not is_first and low not in CLOSED):
-            guessed = next((codes for shape, codes in _SUFFIX_CODES if shape.fullmatch(low)), {"n": 0.0})
-            costs = {**guessed, **costs}
-        if word[0].isupper() and not is_first:
-            costs["n"] = min(costs.get("n", 9.0), 0.5)
-        return tuple(sorted(costs.items()))
-
-    def _open_codes(self, low: str) -> dict[str, float]:
-        seen: dict[Pos, float] = {}
-        bases: dict[Pos, tuple[str, ...]] = {}
-        for pos in ("n", "v", "a", "r"):
-            bases[pos] = lemmas(self._wordnet, low, pos)
-            if bases[pos]:
-                seen[pos] = max(self._wordnet.count(lemma, pos) for lemma in bases[pos]) + 0.5
-        total = sum(seen.values())
-        costs: dict[str, float] = {}
-        for pos, count in seen.items():
-            for code, extra in _forms(low, pos, bases[pos]):
-                costs[code] = min(costs.get(code, 99.0), min(log(total / count), 4.0) + extra)
-        return costs
+def codes(words: tuple[str, ...]) -> str:
+    """One letter a token."""
+    found: list[str] = []
+    tags = _tags(words)
+    for word, tag in zip(words, tags, strict=True):
+        found.append(_code(word, tag, found[-1] if found else "^"))
+    for place, tag in enumerate(tags):
+        if tag == "DT0" and "".join(found[place + 1 : place + 2]) not in tuple("JnsDgeR#"):
+            found[place] = "P"
+    return "".join(found)
 
 
-def _forms(low: str, pos: Pos, bases: tuple[str, ...]) -> list[tuple[str, float]]:
-    if pos == "a":
-        return [("J", 0.0)]
-    if pos == "r":
-        return [("R", 0.0)]
-    is_base = low in bases
-    if pos == "n":
-        return ([("n", 0.0)] if is_base else []) + (
-            [("s", 0.1)] if low not in bases[:1] or len(bases) > 1 else []
-        )
-    found = [("v", 0.5)] if is_base else []
-    others = [base for base in bases if base != low]
-    if others and low.endswith("ing"):
-        return [*found, ("g", 0.2)]
-    if others and low.endswith("s"):
-        return [*found, ("z", 0.5)]
-    if others:
-        found += [("d", 0.6), ("e", 0.3)]
-    elif is_base and low in (
-        "put",
-        "cut",
-        "let",
-        "hit",
-        "hurt",
-        "set",
-        "spread",
-        "read",
-        "shut",
-        "cost",
-        "split",
-    ):
-        found += [("d", 1.5), ("e", 1.0)]
-    return found
+def is_name(words: tuple[str, ...], place: int) -> bool:
+    """Whether a token is a proper name, also at the beginning, where all words have capitals."""
+    return _tags(words)[place] == "NP0"
+
+
+@lru_cache(maxsize=64)
+def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_tagger().tag_sent([_spoken(word) for word in words], taglevel=0))
+
+
+def _spoken(word: str) -> str:
+    """The part of a word that the model knows: `do` of `don't`, `body` of `body's`."""
+    plain = word.replace("’", "'")
+    if plain.lower() in _WHOLE:
+        return _WHOLE[plain.lower()]
+    return plain.removesuffix("n't").partition("'")[0] or plain
+
+
+def _code(word: str, tag: str, before: str) -> str:
+    low = word.lower()
+    if not any(map(str.isalnum, word)) and word not in "%&":
+        return "." if word in ".!?" else ","
+    if _NUMBER.fullmatch(low):
+        return "#"
+    if _FOREIGN.fullmatch(low):
+        return "x"
+    code = _CODES.get(tag, "n")
+    # Where the form of the word says otherwise:
+    if code == "s" and not low.endswith("s") and lemmas(low, "n")[:1] == (low,):
+        return "n"
+    if code == "J" and low.endswith("ing") and before in "BbR" and lemmas(low, "v"):
+        return "g"
+    return "s" if low in _COLLECTIVE else code
+
+
+@cache
+def _tagger() -> HanoverTagger:
+    return HanoverTagger("morphmodel_en.pgz")

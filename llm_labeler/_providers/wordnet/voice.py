@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from llm_labeler._providers.wordnet.files import WordNet
-from llm_labeler._providers.wordnet.grammar import NOUN_PHRASE, WITH_PHRASES, uncapitalised
+from llm_labeler._providers.wordnet.grammar import NOUN_PHRASE, WITH_PHRASES, is_plural
 from llm_labeler._providers.wordnet.morphology import inflected_verb, lemmas
-from llm_labeler._providers.wordnet.sentence import Sentence
-from llm_labeler._providers.wordnet.words import word_set
+from llm_labeler._providers.wordnet.sentence import Sentence, capital, word_set
 
 _PASSIVE = re.compile(rf"({WITH_PHRASES})(MR?b|B)(R?)(e)I({WITH_PHRASES})\.")
 _ACTIVE = re.compile(rf"({WITH_PHRASES})(M?)(R?)([vz])({NOUN_PHRASE}(?:C{NOUN_PHRASE})?)\.")
@@ -25,77 +23,57 @@ _TRANSITIVE = word_set(
 _MEANS = word_set("accident hand mouth itself age day year law")
 
 
-def to_active(wordnet: WordNet, sentence: Sentence) -> str | None:
+def to_active(sentence: Sentence) -> str | None:
     """The text as `B causes A.` where it is `A is caused by B.`; else None."""
     match = _PASSIVE.fullmatch(sentence.codes)
     if not match:
         return None
     auxiliary, verb, agent = match.start(2), match.start(4), match.start(5)
     low, last = sentence.low, len(sentence.words) - 1
-    if (
-        low[verb + 1] != "by"
-        or sentence.codes[agent] == "#"
-        or _MEANS & set(low[agent:last])
-        or low[0] == "there"
-    ):
+    if low[verb + 1] != "by" or sentence.codes[agent] == "#" or _MEANS & set(low[agent:last]):
         return None
-    lemma = next((each for each in lemmas(wordnet, low[verb], "v") if each != low[verb]), None)
-    if not lemma or (low[auxiliary] not in ("is", "are") and sentence.codes[auxiliary] != "M"):
+    lemma = next((each for each in lemmas(low[verb], "v") if each != low[verb]), None)
+    if not lemma or low[0] == "there":
         return None
     if sentence.codes[auxiliary] == "M":
-        words = [low[auxiliary], *low[auxiliary + 1 : verb - 1], lemma]
-        words = [word for word in words if word != "be"]
+        words = [word for word in (*low[auxiliary:verb], lemma) if word != "be"]
+    elif low[auxiliary] in ("is", "are"):
+        code = "v" if is_plural(sentence, agent, last) else "z"
+        words = [*low[auxiliary + 1 : verb], inflected_verb(lemma, code)]
     else:
-        code = "v" if _is_plural(sentence, agent, last) else "z"
-        words = [*low[auxiliary + 1 : verb], inflected_verb(wordnet, lemma, code) or ""]
-    subject = uncapitalised(wordnet, sentence, auxiliary)
-    text = f"{sentence.slice(agent, last)} {' '.join(words)} {subject}."
-    return text[:1].upper() + text[1:]
+        return None
+    return capital(f"{sentence.slice(agent, last)} {' '.join(words)} {sentence.opening(auxiliary)}.")
 
 
-def to_passive(wordnet: WordNet, sentence: Sentence) -> str | None:
+def to_passive(sentence: Sentence) -> str | None:
     """The text as `A is affected by B.` where it is `B affects A.`; else None."""
     match = _ACTIVE.fullmatch(sentence.codes)
     if not match:
         return None
     verb, thing, last = match.start(4), match.start(5), len(sentence.words) - 1
-    if sentence.codes[verb] == "v" and not match[2] and not _is_plural(sentence, 0, verb - len(match[3])):
+    modal, adverb = (sentence.words[slice(*match.span(group))] for group in (2, 3))
+    if sentence.codes[verb] == "v" and not modal and not is_plural(sentence, 0, verb - len(adverb)):
         return None
-    lemma = next((each for each in lemmas(wordnet, sentence.low[verb], "v") if each in _TRANSITIVE), None)
-    participle = inflected_verb(wordnet, lemma, "e") if lemma else None
-    if participle is None:
+    lemma = next((each for each in lemmas(sentence.low[verb], "v") if each in _TRANSITIVE), None)
+    if lemma is None:
         return None
-    be = "be" if match[2] else "are" if _is_plural(sentence, thing, last) else "is"
-    modal, adverb = (
-        sentence.words[match.start(2) : match.end(2)],
-        sentence.words[match.start(3) : match.end(3)],
-    )
-    words = [*modal, *adverb, be] if modal else [be, *adverb]
-    subject = uncapitalised(wordnet, sentence, match.end(1))
-    text = f"{sentence.slice(thing, last)} {' '.join(words)} {participle} by {subject}."
-    return text[:1].upper() + text[1:]
+    be = "are" if is_plural(sentence, thing, last) else "is"
+    words = [*modal, *adverb, "be"] if modal else [be, *adverb]
+    passive = f"{' '.join(words)} {inflected_verb(lemma, 'e')} by {sentence.opening(match.end(1))}."
+    return capital(f"{sentence.slice(thing, last)} {passive}")
 
 
-def progressive_to_passive(wordnet: WordNet, sentence: Sentence) -> str | None:
+def progressive_to_passive(sentence: Sentence) -> str | None:
     """The text as `A is being written by B.` where it is `B is writing A.`; else None."""
     match = _PROGRESSIVE.fullmatch(sentence.codes)
     if not match:
         return None
     verb, thing, place = match.start(2), match.start(3), match.start(4)
-    bases = [base for base in lemmas(wordnet, sentence.low[verb], "v") if base != sentence.low[verb]]
+    bases = [base for base in lemmas(sentence.low[verb], "v") if base != sentence.low[verb]]
     if len(bases) != 1 or bases[0] in _NO_PASSIVE or sentence.low[verb - 1] not in ("is", "are"):
         return None
-    participle = inflected_verb(wordnet, bases[0], "e")
-    if participle is None or "by" in sentence.low[place:]:
+    if "by" in sentence.low[place:]:
         return None
-    be = "are" if _is_plural(sentence, thing, place) else "is"
-    subject = uncapitalised(wordnet, sentence, verb - 1)
-    rest = sentence.text[sentence.spans[place - 1][1] :]
-    text = f"{sentence.slice(thing, place)} {be} being {participle} by {subject}{rest}"
-    return text[:1].upper() + text[1:]
-
-
-def _is_plural(sentence: Sentence, start: int, end: int) -> bool:
-    """Whether a noun phrase is: its head is the last noun before any preposition."""
-    codes = sentence.codes[start:end].split("I", 1)[0]
-    return "C" in codes or codes.endswith("s")
+    be = "are" if is_plural(sentence, thing, place) else "is"
+    passive = f"{be} being {inflected_verb(bases[0], 'e')} by {sentence.opening(verb - 1)}"
+    return capital(f"{sentence.slice(thing, place)} {passive}{sentence.text[sentence.spans[place - 1][1] :]}")
