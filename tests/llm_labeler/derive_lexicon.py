@@ -1,8 +1,8 @@
 """How the rules' `lexicon.tsv` was made of WordNet 3.0's files, as Debian's `wordnet-base` has them.
 
 `python -m tests.llm_labeler.derive_lexicon > llm_labeler/_providers/wordnet/lexicon.tsv` makes it again.
-A word counts only in its dominant sense: its only one, or the one that most of its occurrences in hand-tagged text
-have. See `wndb(5WN)` and `cntlist(5WN)` for the formats.
+A word counts only in its dominant sense: its only one, or the one that most of its occurrences in hand-tagged
+text have. See `wndb(5WN)` and `cntlist(5WN)` for the formats.
 """
 
 from __future__ import annotations
