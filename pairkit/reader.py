@@ -10,10 +10,12 @@ import polars as pl
 
 from pairkit.columns import find_roles, to_pairs, to_rows
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.extras import needed_for
 from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
 from pairkit.records import SPLITS, LabelKind, PairDataset
+from pairkit.saved_dataset import saved_files
 from pairkit.tables import first_row, is_table, read_table
 
 _SPLIT_NAME = re.compile(
@@ -34,9 +36,9 @@ def read_pairs(
     """Read pairs as text1, text2, label and whatever else the source has.
 
     Args:
-        source: A dataset folder, a file (`.parquet .jsonl .json .csv .tsv`, also `.gz`), a folder of files
-            named after their splits, a hub name (`owner/name`, `owner/name:config`), or what is in memory
-            already: see `pairkit.in_memory.Source`.
+        source: A dataset folder, be it ours or one of `Dataset.save_to_disk`; a file (`.parquet .jsonl .json
+            .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits; a hub name
+            (`owner/name`, `owner/name:config`); or what is in memory: see `pairkit.in_memory.Source`.
         columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
             default recognised. Triplets become a positive and a negative row, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
@@ -165,7 +167,8 @@ def _tables(source: Source) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
         return {name: [(source_name(source), held[name])] for name in _in_order(held)}
     path = _place(source)
     if path.is_dir():
-        files = _data_files(path)
+        saved = saved_files(path)
+        files = _data_files(path) if saved is None else _joined_splits(saved)
     elif path.exists() or is_table(path):
         files = {_split_of(path): [path]}
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
@@ -173,6 +176,14 @@ def _tables(source: Source) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
     else:
         raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
     return {split: [(str(file), file) for file in files[split]] for split in _in_order(files)}
+
+
+def _joined_splits(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
+    """The same under the usual names of splits."""
+    found: dict[str, list[Path]] = {}
+    for name, paths in files.items():
+        found.setdefault(_split_name(name), []).extend(paths)
+    return found
 
 
 def _data_files(folder: Path) -> dict[str, list[Path]]:
@@ -209,16 +220,14 @@ def _in_order(splits: Mapping[str, object]) -> list[str]:
 
 
 def _hub_tables(name: str) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
-    try:
+    with needed_for(f"{name}: reading from a hub"):
         from datasets import load_dataset  # heavy, and only hub names need it
-    except ImportError as error:
-        raise ConfigError(f"{name}: reading from a hub needs `pip install aoe-toolkit[hub]`") from error
     dataset, _, config = name.partition(":")
     try:
         found = load_dataset(dataset, config or None)
     except (OSError, ValueError) as error:
         raise RemoteError(
-            f"{name}: not loaded from the hub ({str(error)[:200]}); check name and network"
+            f"{name}: not loaded from the hub ({one_line(str(error), 200)}); check name and network"
         ) from error
     return {_split_name(s): [(f"{name}/{s}", found[s].with_format("polars")[:])] for s in _in_order(found)}
 

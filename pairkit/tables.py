@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
+from pairkit.arrow_stream import check_arrow_stream
 from pairkit.errors import ConfigError, DataError
 from pairkit.lines import FREE_BYTES, MAX_RATIO, check_lines, is_gzipped, read_whole, read_whole_lines
 from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
 from pairkit.printable import one_line
 
-SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+
+
+_CHECKS: dict[str, Callable[[IO[bytes], Path], object]] = {
+    ".parquet": check_parquet,
+    ".arrow": check_arrow_stream,
+}
+"""What a file holds, by its headers, before a library takes their word for it."""
 
 
 def is_table(path: Path) -> bool:
@@ -26,7 +36,7 @@ def first_row(path: Path) -> int:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read Parquet, JSON lines, a JSON array of objects, CSV or TSV, each also as `.gz`.
+    """Read Parquet, JSON lines, a JSON array of objects, CSV, TSV or an Arrow stream, each also as `.gz`.
 
     CSV follows the usual quoting. TSV has one header line and no quoting: a quotation mark is a character.
     Every column of both is text.
@@ -49,7 +59,7 @@ def read_table(path: Path) -> pl.DataFrame:
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
-    if suffix == ".parquet":
+    if suffix in (".parquet", ".arrow"):
         _check_lengths(table, path.stat().st_size, path)
     return table
 
@@ -65,8 +75,8 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     """What polars is to read: the file itself, or its bytes, after its lines were seen to have an end."""
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
-    if suffix == ".parquet":
-        return _checked_parquet(path)
+    if suffix in _CHECKS:
+        return _checked(path, _CHECKS[suffix])
     if suffix in (".csv", ".tsv") and not is_gzipped(path):
         check_lines(path)
         return path
@@ -76,14 +86,14 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     return io.BytesIO(lines)
 
 
-def _checked_parquet(path: Path) -> Path | io.BytesIO:
+def _checked(path: Path, check: Callable[[IO[bytes], Path], object]) -> Path | io.BytesIO:
     if is_gzipped(path):
         whole = io.BytesIO(read_whole(path, remedy="unpack it"))
-        check_parquet(whole, path)
+        check(whole, path)
         whole.seek(0)
         return whole
     with path.open("rb") as file:
-        check_parquet(file, path)
+        check(file, path)
     return path
 
 
@@ -106,8 +116,12 @@ def _fields(dtype: object) -> int:
 
 def _check_lengths(table: pl.DataFrame, size: int, path: Path) -> None:
     """Refuse one long text in ever so many rows: the file holds it once, whoever reads the texts does not."""
-    texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
-    bytes_ = sum(table.select(pl.col(texts).str.len_bytes().cast(pl.Int64).sum()).row(0)) if texts else 0
+    texts = [name for name, dtype in table.schema.items() if dtype in (pl.String, pl.Categorical)]
+    bytes_ = (
+        sum(table.select(pl.col(texts).cast(pl.String).str.len_bytes().cast(pl.Int64).sum()).row(0))
+        if texts
+        else 0
+    )
     if bytes_ > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(
             f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop repeats",
@@ -119,6 +133,8 @@ def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
     # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
+    if suffix == ".arrow":
+        return pl.read_ipc_stream(source)
     if suffix in (".csv", ".tsv"):
         return pl.read_csv(
             source,

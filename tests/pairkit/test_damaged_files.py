@@ -30,8 +30,15 @@ def _parquet() -> bytes:
     return file.getvalue()
 
 
+def _arrow() -> bytes:
+    file = io.BytesIO()
+    FRAME.write_ipc_stream(file)
+    return file.getvalue()
+
+
 FILES = {
     "a.parquet": _parquet(),
+    "a.arrow": _arrow(),
     "a.jsonl": FRAME.write_ndjson().encode(),
     "a.json": FRAME.write_json().encode(),
     "a.csv": FLAT,
