@@ -12,6 +12,7 @@ from pairkit.records import PairDataset
 
 if TYPE_CHECKING:
     from pairkit._audit import AuditReport
+    from pairkit._push import Pushed
     from pairkit._report import Report
     from pairkit._show import ShownPair
     from pairkit.progress import Listener
@@ -202,3 +203,31 @@ def export(
 
     pairs = read(source, columns=columns, labels=labels)
     return export_pairs(pairs, Path(out), cast("FileFormat", file_format), raw=raw)
+
+
+def push(
+    folder: str | Path, repo: str, *, public: bool = False, revision: str | None = None, dry_run: bool = False
+) -> Pushed:
+    """Send a dataset's folder, as `gis`, `label` or `pairs` wrote it, to the Hugging Face hub in one commit.
+
+    The token is that of the environment variable HF_TOKEN.
+
+    Args:
+        folder: The dataset, with its card.
+        repo: `owner/name`; created unless it exists.
+        public: Let everybody see it. Else a repository that is created is private, and a public one refused.
+        revision: Branch to commit to, created unless it exists; the main one if None.
+        dry_run: Send nothing; say what would be sent.
+
+    Returns:
+        What was sent, and the commit's address.
+
+    Raises:
+        ConfigError: `repo` is no repository's name, or is public.
+        DataError: `folder` is no such dataset, or holds a link.
+        AuthError: There is no token, or it lacks the right to write there.
+        RemoteError: The hub can't be reached or failed; nothing was changed, so call it again.
+    """
+    from pairkit._push import push_dataset
+
+    return push_dataset(Path(folder), repo, public=public, revision=revision, dry_run=dry_run)

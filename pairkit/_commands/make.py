@@ -1,7 +1,8 @@
-"""Commands of `pairs` that make something of datasets: export."""
+"""Commands of `pairs` that make something of datasets: export, push."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 
@@ -40,3 +42,42 @@ def export(
     names, numbers = o.column_names(columns), o.label_numbers(labels)
     for path in pairkit.export(dataset, out, file_format=file_format, raw=raw, columns=names, labels=numbers):
         stdout.print(str(path), markup=False)
+
+
+@app.command(
+    epilog=examples(
+        "pairs push gis-dataset --repo you/gis --dry-run", "HF_TOKEN=… pairs push gis-dataset --repo you/gis"
+    )
+)
+def push(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", show_default=False, help="A dataset of gis, label or pairs.")
+    ],
+    *,
+    repo: Annotated[
+        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the hub; created unless it exists.")
+    ],
+    public: Annotated[
+        bool, typer.Option("--public", help="Let everybody see it. [default: you alone]")
+    ] = False,
+    revision: Annotated[
+        str | None, typer.Option("--revision", metavar="NAME", help="Branch to commit to. [default: main]")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be sent, and send nothing.")
+    ] = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Send a dataset with its card to the Hugging Face hub, in one commit, as HF_TOKEN allows."""
+    pushed = pairkit.push(folder, repo, public=public, revision=revision, dry_run=dry_run)
+    if json:
+        print_json(
+            {"repo": repo, "url": pushed.url, "files": pushed.files, "bytes": sum(pushed.files.values())}
+        )
+    elif pushed.url is None:
+        stdout.print(pushed.table())
+    else:
+        stdout.print(pushed.url, markup=False)
+    if pushed.url is not None:
+        next_step("look at it from anywhere", ["pairs", "audit", repo], quiet=quiet)

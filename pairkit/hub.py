@@ -1,0 +1,138 @@
+"""A folder of ours sent to the Hugging Face hub, in one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pairkit.address import read_address
+from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.extras import needed_for
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+_TOKEN = "HF_TOKEN"  # noqa: S105 - where the token is
+
+
+def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int]:
+    """What would be sent: each file's path in the repository and its bytes. Hidden files stay here.
+
+    Args:
+        folder: The folder.
+        required: Files that it must have, as they say what it is.
+        what: What it should be, such as "a folder that `aoe train` wrote".
+
+    Raises:
+        DataError: A required file is missing, or a file is a link: what it leads to may be no part of it.
+    """
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        if path.is_symlink():
+            raise DataError("is a link, and what it leads to would be sent; put the file there", path=path)
+        if path.is_file():
+            files[name.as_posix()] = path.stat().st_size
+    if missing := [name for name in required if name not in files]:
+        raise DataError(f"there is no {' and no '.join(missing)} in it; expected {what}", path=folder)
+    return files
+
+
+def send(
+    folder: Path,
+    repo: str,
+    files: Collection[str],
+    *,
+    kind: Literal["model", "dataset"],
+    private: bool,
+    message: str,
+    revision: str | None = None,
+    endpoint: str | None = None,
+) -> str:
+    """Send files in one commit; the repository is created unless it exists.
+
+    The token is that of the environment variable HF_TOKEN. It goes to `endpoint` alone, and is never shown.
+
+    Args:
+        folder: Where the files are.
+        repo: `owner/name`.
+        files: Paths below `folder`, see `listing`.
+        kind: What the repository is.
+        private: Whether nobody else may see it; one that exists and is public is refused then.
+        message: Of the commit.
+        revision: Branch to commit to, created unless it exists; the main one if None.
+        endpoint: The hub's address; the public hub, or that of HF_ENDPOINT, if None.
+
+    Returns:
+        The commit's address.
+
+    Raises:
+        ConfigError: `repo` is no repository's name, or is public; or a package is missing.
+        AuthError: There is no token, or it lacks the right to write there.
+        RemoteError: The hub can't be reached or failed.
+    """
+    with needed_for("sending to the hub", "hub"):
+        api, token = _api(endpoint)
+    with _remote_errors(repo, token):
+        api.create_repo(repo, repo_type=kind, private=private or None, exist_ok=True)
+        if private and not api.repo_info(repo, repo_type=kind).private:
+            raise ConfigError(f"{repo} exists and everybody can see it; ask for that, or choose another name")
+        if revision is not None:
+            api.create_branch(repo, repo_type=kind, branch=revision, exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=repo,
+            repo_type=kind,
+            folder_path=folder,
+            revision=revision,
+            allow_patterns=[*files],
+            commit_message=message,
+        )
+    return str(commit.commit_url)
+
+
+def _api(endpoint: str | None) -> tuple[HfApi, str]:
+    from huggingface_hub import HfApi, constants
+
+    token = os.environ.get(_TOKEN, "").strip()
+    if not token:
+        raise AuthError(f"no Hugging Face token found; set {_TOKEN} to one with the right to write")
+    address = read_address(endpoint or constants.ENDPOINT, "the hub's address", "https://huggingface.co")
+    address.guard("the token", "choose another HF_ENDPOINT")
+    return HfApi(endpoint=address.url, token=token, library_name="aoe-toolkit"), token
+
+
+@contextmanager
+def _remote_errors(repo: str, token: str) -> Iterator[None]:
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    def said(error: Exception) -> str:
+        return one_line(str(error).replace(token, "…"))
+
+    try:
+        yield
+    except HFValidationError as error:
+        raise ConfigError(f"--repo {repo}: {said(error)}; expected owner/name") from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            raise AuthError(
+                f"{repo}: the hub refused the token ({status}); use one with the right to write there"
+            ) from error
+        raise RemoteError(f"{repo}: the hub answered {said(error)}; run the same command again") from error
+    except _transport_errors() as error:
+        raise RemoteError(
+            f"{repo}: the hub can't be reached ({said(error)}); run the same command again"
+        ) from error
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Errors of huggingface_hub's HTTP library, whichever it is, and the system's, such as offline mode."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return tuple(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception))
