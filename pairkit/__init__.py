@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from pairkit._audit import AuditReport as AuditReport
     from pairkit._face import audit as audit
     from pairkit._face import export as export
+    from pairkit._face import merge as merge
     from pairkit._face import push as push
     from pairkit._face import read as read
     from pairkit._face import report as report
     from pairkit._face import show as show
+    from pairkit._face import split as split
+    from pairkit._face import write as write
+    from pairkit._made import MadeDataset as MadeDataset
     from pairkit._push import Pushed as Pushed
     from pairkit._report import Report as Report
     from pairkit._show import ShownPair as ShownPair
@@ -36,8 +40,11 @@ if TYPE_CHECKING:
     from pairkit.version import __version__ as __version__
 
 _PLACES = {
-    **dict.fromkeys(("audit", "export", "push", "read", "report", "show"), "pairkit._face"),
+    **dict.fromkeys(
+        ("audit", "export", "merge", "push", "read", "report", "show", "split", "write"), "pairkit._face"
+    ),
     "AuditReport": "pairkit._audit",
+    "MadeDataset": "pairkit._made",
     "Pushed": "pairkit._push",
     "Report": "pairkit._report",
     "ShownPair": "pairkit._show",

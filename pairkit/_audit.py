@@ -1,6 +1,6 @@
 """Look for what makes a pair dataset untrustworthy, first of all for leaks between its splits.
 
-Works on any dataset that `pairkit.reader` reads. Issues are told apart by their pages where the dataset has
+Works on any dataset that `pairkit.reader` reads. Issues are told apart by their pages where a row has
 them, else by their exact texts.
 """
 
@@ -120,7 +120,7 @@ def audit_pairs(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> A
     """
     dataset = with_provenance(dataset)
     by_page = dataset.has("url1", "url2")
-    keys = ("url1", "url2") if by_page else ("text1", "text2")
+    known = [_page(side) if by_page else pl.lit(None, pl.String) for side in (1, 2)]
     everything = pl.concat(
         [
             frame.select(
@@ -128,8 +128,10 @@ def audit_pairs(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> A
                 pl.col("text1").fill_null(""),
                 pl.col("text2").fill_null(""),
                 pl.col("label").cast(pl.Float64),
-                pl.col(keys[0]).fill_null("").alias("key1"),
-                pl.col(keys[1]).fill_null("").alias("key2"),
+                *(
+                    pl.coalesce(page, pl.col(f"text{side}").fill_null("")).alias(f"key{side}")
+                    for side, page in enumerate(known, 1)
+                ),
                 (pl.col("cluster") if dataset.has("cluster") else pl.lit(None, pl.String)).alias("cluster"),
             )
             for split, frame in dataset.splits.items()
@@ -149,6 +151,12 @@ def audit_pairs(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> A
         issues_by="page" if by_page else "text",
         label_kind=dataset.label_kind,
     )
+
+
+def _page(side: int) -> pl.Expr:
+    """The page of an issue, null where a row tells none: in a merged dataset only some rows may."""
+    page = pl.col(f"url{side}")
+    return pl.when(page.str.strip_chars() != "").then(page)
 
 
 def _split_report(frame: pl.DataFrame) -> SplitReport:

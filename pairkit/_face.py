@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pairkit.in_memory import Source
 from pairkit.reader import read_pairs
@@ -12,6 +12,7 @@ from pairkit.records import PairDataset
 
 if TYPE_CHECKING:
     from pairkit._audit import AuditReport
+    from pairkit._made import MadeDataset
     from pairkit._push import Pushed
     from pairkit._report import Report
     from pairkit._show import ShownPair
@@ -203,6 +204,170 @@ def export(
 
     pairs = read(source, columns=columns, labels=labels)
     return export_pairs(pairs, Path(out), cast("FileFormat", file_format), raw=raw)
+
+
+def write(
+    source: Source,
+    out: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Write pairs as a dataset's folder with a card, which `datasets.load_dataset` and the Hub take as it is.
+
+    Args:
+        source: As for `read`; its splits are kept.
+        out: The folder.
+        columns: As for `read`.
+        labels: As for `read`.
+        fresh: Replace a dataset of `pairs` that was made otherwise.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ConfigError: As `read`; or `out` holds something else or can't be written.
+        DataError: As `read`; or there are no pairs.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> made = pairkit.write([{"text1": "a", "text2": "b", "label": 1}], "mine")
+        >>> pairkit.read("mine")
+        PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
+    """
+    from pairkit._make import make_written
+
+    pairs = read(source, columns=columns, labels=labels)
+    return make_written(pairs, source, Path(out), fresh=fresh)
+
+
+def merge(
+    sources: Sequence[Source] | Mapping[str, Source],
+    out: str | Path | None = None,
+    *,
+    conflicts: str = "error",
+    split: Sequence[float] | None = None,
+    cut_negatives: bool = False,
+    seed: int = 42,
+    threshold: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Join datasets into one, in which each pair stands once and no text, issue or cluster in two splits.
+
+    A row keeps the split that it has. Where splits of different datasets share something, the stronger one
+    keeps it (test, then validation, then train) and rows of the weaker one are left out, each with a reason.
+
+    Args:
+        sources: Datasets, each as for `read`; a mapping names them, else paths do. The column `source` tells
+            which a row is from; the other columns are kept.
+        out: The dataset's folder; None writes nothing.
+        conflicts: What to do where two rows of the same texts have different labels: `error`, `drop` both, or
+            believe the `first` dataset.
+        split: Shares of train, validation and test: make the splits anew, as `pairkit.split` does.
+        cut_negatives: With `split`: see `pairkit.split`.
+        seed: With `split`: decides what goes where.
+        threshold: Jaccard similarity of word triples, in (0, 1], from which texts are near-identical; by
+            default 0.8.
+        columns: As for `read`, for all datasets.
+        labels: As for `read`, for all datasets.
+        fresh: Replace a dataset of `pairs` that was made otherwise.
+
+    Returns:
+        The dataset, with what was left out.
+
+    Raises:
+        ConfigError: As `read`; a bad setting; or `out` holds something else or can't be written.
+        DataError: As `read`; conflicting labels; labels joined with scores; or no pair is left.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> made = pairkit.merge(["pairs.tsv", "pairs.tsv"], "both")
+        >>> made.statistics["dropped_pairs"], len(made.pairs)
+        ({'repeated': 8}, 8)
+    """
+    from pairkit._make import make_merged, named
+
+    given = named(sources)
+    pairs = {name: read(source, columns=columns, labels=labels) for name, source in given.items()}
+    return make_merged(
+        pairs,
+        given,
+        None if out is None else Path(out),
+        settings=_settings(conflicts, split, cut_negatives, seed, threshold),
+        fresh=fresh,
+    )
+
+
+def split(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    split: Sequence[float] = (0.8, 0.1, 0.1),
+    cut_negatives: bool = False,
+    seed: int = 42,
+    threshold: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, float] | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Divide a dataset into train, validation and test anew, so that they share no text, issue or cluster.
+
+    Rows that have a text in common, directly or through others, go to one split. So do near-identical texts.
+
+    Args:
+        source: As for `read`; the splits that it has are forgotten.
+        out: The dataset's folder; None writes nothing.
+        split: Shares of train, validation and test, in proportion.
+        cut_negatives: Let positives alone tie texts, and leave out the negatives that would then reach over
+            splits. It is for datasets whose negatives join everything to everything.
+        seed: Decides what goes where.
+        threshold: As for `merge`.
+        columns: As for `read`.
+        labels: As for `read`.
+        fresh: As for `merge`.
+
+    Returns:
+        The dataset, with what was left out.
+
+    Raises:
+        ConfigError: As `merge`.
+        DataError: As `read`; or too much hangs together for such shares.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> made = pairkit.split("pairs.tsv", split=(0.5, 0.25, 0.25))
+        >>> {name: rows.height for name, rows in made.pairs.splits.items()}
+        {'train': 4, 'validation': 2, 'test': 2}
+    """
+    from pairkit._make import make_split
+
+    return make_split(
+        read(source, columns=columns, labels=labels),
+        source,
+        None if out is None else Path(out),
+        settings=_settings("error", split, cut_negatives, seed, threshold),
+        fresh=fresh,
+    )
+
+
+def _settings(
+    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int, threshold: float | None
+) -> dict[str, Any]:
+    from pairkit.similar import DEFAULT_THRESHOLD
+
+    return {
+        "conflicts": conflicts,
+        "split": None if split is None else [*split],
+        "cut_negatives": cut_negatives,
+        "seed": seed,
+        "threshold": DEFAULT_THRESHOLD if threshold is None else threshold,
+    }
 
 
 def push(

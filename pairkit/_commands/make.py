@@ -1,4 +1,4 @@
-"""Commands of `pairs` that make something of datasets: export, push."""
+"""Commands of `pairs` that make something of datasets: export, merge, split, push."""
 
 from __future__ import annotations
 
@@ -42,6 +42,97 @@ def export(
     names, numbers = o.column_names(columns), o.label_numbers(labels)
     for path in pairkit.export(dataset, out, file_format=file_format, raw=raw, columns=names, labels=numbers):
         stdout.print(str(path), markup=False)
+
+
+@app.command(
+    epilog=examples(
+        "pairs merge gis labelled.tsv --out both",
+        "pairs merge mine.csv yours.csv --conflicts drop --split 0.8,0.1,0.1 --out ours",
+    )
+)
+def merge(
+    datasets: Annotated[
+        list[str], typer.Argument(metavar="DATASETS", show_default=False, help="Folders, files or hub ids.")
+    ],
+    *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
+    conflicts: Annotated[
+        str,
+        typer.Option(
+            "--conflicts",
+            metavar="NAME",
+            help="error, drop (the pair) or first (dataset): where labels of a pair differ.",
+        ),
+    ] = "error",
+    split: o.Split = None,
+    cut_negatives: o.CutNegatives = False,
+    seed: o.Seed = 42,
+    out: o.Out,
+    dropped: o.Dropped = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Join datasets: each pair once, and no text, issue or cluster in two splits.
+
+    Rows keep their splits. What two splits share stays in test, else in validation; the other rows go.
+    """
+    made = pairkit.merge(
+        datasets,
+        out,
+        conflicts=conflicts,
+        split=o.shares(split),
+        cut_negatives=cut_negatives,
+        seed=seed,
+        columns=o.column_names(columns),
+        labels=o.label_numbers(labels),
+        fresh=fresh,
+    )
+    _show(made, dropped, json=json, quiet=quiet)
+
+
+@app.command(
+    epilog=examples(
+        "pairs split pairs.tsv --out divided", "pairs split gis --split 0.9,0,0.1 --cut-negatives --out anew"
+    )
+)
+def split(
+    dataset: o.Dataset,
+    *,
+    columns: o.Columns = None,
+    labels: o.Labels = None,
+    split: o.Split = "0.8,0.1,0.1",
+    cut_negatives: o.CutNegatives = False,
+    seed: o.Seed = 42,
+    out: o.Out,
+    dropped: o.Dropped = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Divide a dataset into train, validation and test that share no text, issue or cluster."""
+    made = pairkit.split(
+        dataset,
+        out,
+        split=o.shares(split) or (),
+        cut_negatives=cut_negatives,
+        seed=seed,
+        columns=o.column_names(columns),
+        labels=o.label_numbers(labels),
+        fresh=fresh,
+    )
+    _show(made, dropped, json=json, quiet=quiet)
+
+
+def _show(made: pairkit.MadeDataset, dropped: Path | None, *, json: bool, quiet: bool) -> None:
+    if dropped is not None:
+        made.save_dropped(dropped)
+    if json:
+        print_json({"out": str(made.out), **made.statistics})
+    else:
+        stdout.print(made.table())
+    next_step("train on it", ["aoe", "train", "--data", made.out or "", "--out", "model"], quiet=quiet)
 
 
 @app.command(

@@ -48,6 +48,23 @@ Json = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", rich_help_panel="Output", help="No progress and no notes on stderr.")
 ]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", metavar="A,B,C", help="Make splits anew: shares of train, validation and test."),
+]
+CutNegatives = Annotated[
+    bool,
+    typer.Option("--cut-negatives", help="New splits: drop negatives between them, instead of tying texts."),
+]
+Dropped = Annotated[
+    Path | None,
+    typer.Option(
+        "--dropped",
+        metavar="FILE",
+        rich_help_panel="Output",
+        help="Write what was left out here, as Parquet.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every random choice.")]
 
 
@@ -70,6 +87,20 @@ def label_numbers(text: str | None) -> dict[str, float] | None:
         return {word: float(number) for word, number in _mapping("--labels", text).items()} or None
     except ValueError:
         raise ConfigError(f"--labels {text}: expected word=number, such as entailment=1") from None
+
+
+def shares(text: str | None) -> list[float] | None:
+    """What `--split` says.
+
+    Raises:
+        ConfigError: It is no list of numbers.
+    """
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--split {text}: expected three numbers, such as 0.8,0.1,0.1") from None
 
 
 def _mapping(flag: str, text: str | None) -> dict[str, str]:

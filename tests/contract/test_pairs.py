@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.conftest import Done, run_pairs
 
-COMMANDS = ("audit", "report", "show", "export", "push")
+COMMANDS = ("audit", "report", "show", "export", "merge", "split", "push")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

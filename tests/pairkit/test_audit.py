@@ -93,6 +93,21 @@ def test_repeated_and_contradictory_pairs() -> None:
     assert report.leaks == []
 
 
+def test_rows_without_a_page_are_told_apart_by_their_texts() -> None:
+    frame = pl.DataFrame(
+        {
+            "text1": ["a", "b", "b"],
+            "text2": ["c", "d", "d"],
+            "label": [1, 1, 0],
+            "url1": [None, " ", ""],
+            "url2": "u",
+        }
+    )
+    report = audit(PairDataset({"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x"))
+    assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 1)
+    assert report.shared_issues.examples == ("a  in train, test",)
+
+
 def test_long_texts_are_counted() -> None:
     report = audit(dataset(train=[("word " * 600, "word", 1)]))
     assert report.splits["train"].long_share == pytest.approx(0.5)

@@ -1,0 +1,139 @@
+"""Several datasets as one: each pair once, and what the datasets say differently about it named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from pairkit._divide import DROPPED
+from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
+from pairkit.records import PairDataset
+
+Conflicts = Literal["error", "drop", "first"]
+
+REPEATED, CONFLICT = "repeated", "conflicting_labels"
+_NAMED = 3  # conflicts that a message names
+ROW = "row"  # a column: which row of its dataset's split it was, from 1
+_LOW, _HIGH, _PLACE, _RANK = "low text", "high text", "place", "rank of the split"
+_FIRST = ("split", "source", ROW, "text1", "text2", "label")
+
+
+def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
+    """The rows of all datasets, in their order; `source` says which each is from.
+
+    Where columns of one name have types that don't go together they become texts, nested ones JSON.
+
+    Raises:
+        DataError: Some labels are 0 and 1, and others are scores.
+    """
+    kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
+    if len({*kinds.values()}) > 1:
+        told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise DataError(f"labels of 0 and 1 can't be joined with scores ({one_line(told)}); make them alike")
+    frames = [
+        _named(frame, name, split)
+        for name, pairs in datasets.items()
+        for split, frame in pairs.splits.items()
+    ]
+    try:
+        together = pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        odd = _odd_columns(frames)
+        together = pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
+    return together.select(*_FIRST, pl.exclude(_FIRST))
+
+
+def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
+    """Mark the rows that say again what another says: the same two texts, whichever comes first.
+
+    Of such rows the one in the strongest split stays (test, then validation), of several the first.
+
+    Args:
+        rows: As `joined` makes them.
+        conflicts: What to do where their labels differ: raise an error, drop them all, or believe the first
+            dataset.
+
+    Returns:
+        The rows with a reason (`repeated`, `conflicting_labels`) where one is left out.
+
+    Raises:
+        ConfigError: Another word for conflicts.
+        DataError: Labels differ and that is to be an error; names the first rows.
+    """
+    if conflicts not in get_args(Conflicts):
+        raise ConfigError(f"--conflicts {conflicts}: expected error, drop or first")
+    low, high = pl.min_horizontal("text1", "text2"), pl.max_horizontal("text1", "text2")
+    strength = pl.col("split").replace_strict({"test": 0, "validation": 1, "train": 3}, default=2)
+    keyed = rows.with_row_index(_PLACE).with_columns(
+        low.alias(_LOW), high.alias(_HIGH), strength.alias(_RANK)
+    )
+    pair = (_LOW, _HIGH)
+    differ = pl.col("label").n_unique().over(pair) > 1
+    first_label = pl.col("label").sort_by(_PLACE).first().over(pair)
+    if conflicts == "error":
+        _refuse(keyed.filter(differ))
+    is_lost = differ if conflicts == "drop" else pl.col("label") != first_label
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(pair)
+    marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
+    alive = marked.filter(pl.col(DROPPED).is_null()).with_columns(
+        pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED)).alias(DROPPED)
+    )
+    return (
+        pl.concat([alive, marked.filter(pl.col(DROPPED).is_not_null())])
+        .sort(_PLACE)
+        .select(*rows.columns, DROPPED)
+    )
+
+
+def _refuse(differing: pl.DataFrame) -> None:
+    if not differing.height:
+        return
+    groups = differing.partition_by(_LOW, _HIGH, maintain_order=True)
+    told = []
+    for group in groups[:_NAMED]:
+        places = [
+            f"{row['source']}, {row['split']}, row {row[ROW]:,}: label {row['label']:g}"
+            for row in group.iter_rows(named=True)
+        ]
+        told.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
+    more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+    raise DataError(
+        f"{len(groups):,} pairs have different labels: {', '.join(told)}{more}; give --conflicts drop to"
+        " leave them out, or --conflicts first to believe the dataset that comes first"
+    )
+
+
+def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
+    """A split's rows with where they are from; what an earlier merge said of it is kept behind the name."""
+    source = pl.lit(name)
+    if frame.schema.get("source") == pl.String:
+        inner = pl.col("source")
+        source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
+    numbered = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
+    return numbered.with_columns(pl.lit(split).alias("split"), source.alias("source"))
+
+
+def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:
+    """Columns that are not of one type, or of types of numbers, in all frames."""
+    found: dict[str, set[Any]] = {}
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if dtype != pl.Null:
+                found.setdefault(name, set()).add("number" if dtype.is_numeric() else dtype)
+    return {name for name, dtypes in found.items() if len(dtypes) > 1}
+
+
+def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
+    here = [name for name in frame.columns if name in names]
+    nested = [name for name in here if frame.schema[name].is_nested()]
+    plain = [pl.col(name).cast(pl.String, strict=False) for name in here if name not in nested]
+    told = [pl.Series(name, [_json(value) for value in frame[name].to_list()], pl.String) for name in nested]
+    return frame.with_columns(*plain, *told)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
