@@ -259,7 +259,7 @@ def _filters() -> Parser:
 
 def _judge() -> Parser:
     """A judge's answer, in `label`."""
-    from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
+    from llm_labeler._judge import judge_asks, judge_batches, read_votes
     from llm_labeler._records import Candidate, Text
     from llm_labeler._settings import JudgeSettings
 
@@ -267,7 +267,7 @@ def _judge() -> Parser:
     candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]
     (ask,) = judge_asks(source, candidates, "bob", "", settings, 1)
     (batch,) = judge_batches(candidates, "bob", settings, 1)
-    return lambda text: read_verdicts(ask, batch, text, "stop")
+    return lambda text: read_votes(ask, batch, text, "stop")
 
 
 def units(count: int, seed: int) -> list[str]:

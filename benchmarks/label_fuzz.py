@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from llm_labeler._filters import REASONS as FILTER_REASONS
 from llm_labeler._filters import screen
-from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
+from llm_labeler._judge import judge_asks, judge_batches, read_votes
 from llm_labeler._parse import REASONS, parse_answer
 from llm_labeler._records import AskKey, Candidate, Text
 from llm_labeler._settings import FilterSettings, JudgeSettings
@@ -163,7 +163,7 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
     batches = judge_batches(candidates, "judge", JudgeSettings(), 1)
     asks = judge_asks(source, candidates, "judge", "", JudgeSettings(), 1)
     for ask, batch in zip(asks, batches, strict=True):
-        if len(read_verdicts(ask, batch, raw, finish)) != len(batch):
+        if len(read_votes(ask, batch, raw, finish)) != len(batch):
             raise AssertionError("a candidate without a judgement")
     return len(screened.candidates)
 

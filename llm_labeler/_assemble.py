@@ -22,7 +22,7 @@ from llm_labeler._tasks import task_of
 from llm_labeler._workplace import CANDIDATES_FILE, RunRecord, write_private
 from pairkit.progress import Listener, Progress
 
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
 _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "text_id": pl.String,
     "text": pl.String,
@@ -57,7 +57,7 @@ class _Candidates:
     def add(self, text: Text, pairs: list[Pair]) -> None:
         for pair in pairs:
             candidate = pair.candidate
-            votes = [{"judge": vote.judge, "verdict": vote.verdict} for vote in pair.votes]
+            votes = [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
             self.rows.append(
                 (
                     text.text_id,

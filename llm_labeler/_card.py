@@ -34,7 +34,7 @@ Configuration `default`:
 | polarity | string | `positive` or `negative` |
 | llms | list of string | who proposed text2 |
 | prompt_hashes | list of string | of the prompts that it answers |
-| votes | list of (judge, verdict) | what judges said, not knowing the polarity; empty where nobody judged |
+| votes | list of (judge, vote) | what judges said, not knowing the polarity; empty where nobody judged |
 | strategy | string | how proposals became labels, see below |
 
 Configuration `positive`: `anchor` (the source sentence) and `positive`. Configuration `triplet`: `anchor`,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from llm_labeler._ensemble import Judges, fit_judges
-from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
+from llm_labeler._judge import judge_asks, judge_batches, read_votes
 from llm_labeler._records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
@@ -63,7 +63,7 @@ def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterat
                 if answer is None:
                     about.unjudged += 1
                     continue
-                for vote in read_verdicts(ask, batch, answer.reply.raw, answer.reply.finish):
+                for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish):
                     about.votes.setdefault(vote.candidate_id, []).append(vote)
         yield about
 

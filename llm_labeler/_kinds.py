@@ -59,7 +59,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "weighted": Strategy(
         "strategies:weighted",
-        "proposals that judges confirmed, each judging blind and none its own, verdicts weighed by the"
+        "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
         " judges' estimated accuracy; the label follows from the probabilities that result",
         is_judged=True,
         is_graded=True,

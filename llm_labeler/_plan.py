@@ -184,7 +184,7 @@ def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_sh
     if not candidates:
         return Usage(0, 0)
     calls = -(-candidates // settings.judge.candidates_per_call)
-    instructions, verdict = 250, 6  # tokens of a judge's prompt without its sentences; of a verdict
+    instructions, vote = 250, 6  # tokens of a judge's prompt without its sentences; of a vote
     characters = sum(len(text.text) for text in texts)
     prompt = calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_A_TOKEN
-    return Usage(round(prompt * missing_share), round(candidates * verdict * len(texts) * missing_share))
+    return Usage(round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share))

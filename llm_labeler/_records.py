@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
-Verdict = Literal["same", "opposite", "unrelated", "unsure"]
-VERDICTS: tuple[Verdict, ...] = ("same", "opposite", "unrelated", "unsure")
+Vote = Literal["same", "opposite", "unrelated", "unsure"]
+VOTES: tuple[Vote, ...] = ("same", "opposite", "unrelated", "unsure")
 POLARITIES: tuple[Polarity, ...] = ("positive", "negative")
 
 
@@ -160,7 +160,7 @@ class Judgement:
 
     candidate_id: str
     judge: str
-    verdict: Verdict
+    vote: Vote
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pairkit.records import SPLITS
 Frames = dict[str, dict[str, pl.DataFrame]]  # configuration to split to rows
 
 _NAMES = pl.List(pl.String)
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String}))
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
 
 V = TypeVar("V", bound=Hashable)
 
@@ -73,7 +73,7 @@ class DatasetRows:
             self._labels.append(pair.label)
             self._llms.append(candidate.llms)
             self._prompts.append(candidate.prompt_hashes)
-            self._votes.append(tuple((vote.judge, vote.verdict) for vote in pair.votes))
+            self._votes.append(tuple((vote.judge, vote.vote) for vote in pair.votes))
 
     def frames(self, split_of: Mapping[str, str], *, graded: bool) -> Frames:
         """Configuration to split to rows; a configuration without any row is left out.
@@ -103,7 +103,7 @@ class DatasetRows:
         labels = np.array(self._labels, dtype=np.float64)
         graded = graded or bool(((labels != 0) & (labels != 1)).any())
         ids = self._texts.column([text.text_id for text in texts], pl.String)
-        votes = [[{"judge": j, "verdict": v} for j, v in votes] for votes in self._votes.values]
+        votes = [[{"judge": j, "vote": v} for j, v in votes] for votes in self._votes.values]
         rows = pl.DataFrame(
             {
                 "text1": self._texts.column([text.text for text in texts], pl.String),

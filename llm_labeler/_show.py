@@ -63,7 +63,7 @@ class Shown:
 
 
 def _line(pair: Pair) -> str:
-    votes = ", ".join(f"{vote.judge}: {vote.verdict}" for vote in pair.votes)
+    votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
     mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
     return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
 

@@ -27,13 +27,13 @@ def text_of(messages: Messages) -> str:
 
 
 def answer(model: str, messages: Messages, schema: Any = None) -> str:
-    """The answer to a chat: a numbered list, lines of verdicts, or JSON that fits the schema."""
+    """The answer to a chat: a numbered list, lines of votes, or JSON that fits the schema."""
     prompt = text_of(messages[-1:])
     asked = text_of(messages)
     if "## Negative" in asked:  # distilabel's GenerateSentencePair
         return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
     if "unrelated" in asked:
-        items = _verdicts(prompt)
+        items = _votes(prompt)
     else:
         items = _candidates(model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))))
     if isinstance(schema, dict):
@@ -66,7 +66,7 @@ def _candidates(model: str, prompt: str, *, is_negative: bool) -> list[str]:
     return found
 
 
-def _verdicts(prompt: str) -> list[str]:
+def _votes(prompt: str) -> list[str]:
     """A word for each sentence of a judge's question: those of `_candidates` are known by how they begin."""
     try:
         sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]

@@ -1,8 +1,8 @@
 """All judgements of a run as small arrays.
 
-Verdicts are so few that most candidates were judged alike: equal ballots are kept once, with how often they
-occur. What is computed from them then costs by kinds of ballots, not by candidates, and can't depend on the
-order of the judgements.
+A vote is one of four words, so that most candidates were judged alike: equal ballots are kept once, with how
+often they occur. What is computed from them then costs by kinds of ballots, not by candidates, and can't
+depend on the order of the judgements.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler._records import VERDICTS, Judgement, Verdict
+from llm_labeler._records import VOTES, Judgement, Vote
 
-CLASSES: tuple[Verdict, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
+CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
 ABSTAINS = -1
 
-_BITS: Mapping[Verdict, int] = {verdict: 1 << place for place, verdict in enumerate(VERDICTS)}
+_BITS: Mapping[Vote, int] = {vote: 1 << place for place, vote in enumerate(VOTES)}
 # From the bits of all that one judge said of one candidate to its class: contradictions abstain as well.
-_CLASS = np.full(1 << len(VERDICTS), ABSTAINS, np.int8)
-_CLASS[[_BITS[verdict] for verdict in CLASSES]] = range(len(CLASSES))
+_CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
+_CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def collect(judgements: Iterable[Judgement]) -> Ballots:
     for judgement in judgements:
         rows.append(items.setdefault(judgement.candidate_id, len(items)))
         columns.append(judges.setdefault(judgement.judge, len(judges)))
-        bits.append(_BITS[judgement.verdict])
+        bits.append(_BITS[judgement.vote])
     said = np.zeros((len(items), len(judges)), np.uint8)
     if items:
         np.bitwise_or.at(said, tuple(np.frombuffer(a, np.int64) for a in (rows, columns)), np.array(bits))
@@ -73,12 +73,12 @@ def collect(judgements: Iterable[Judgement]) -> Ballots:
     return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
 
 
-def verdicts(votes: Iterable[Judgement]) -> dict[str, Verdict]:
+def cast_votes(votes: Iterable[Judgement]) -> dict[str, Vote]:
     """What each judge says of one candidate, in order of their names; those that abstain are left out."""
-    said: dict[str, set[Verdict]] = {}
+    said: dict[str, set[Vote]] = {}
     for vote in votes:
-        said.setdefault(vote.judge, set()).add(vote.verdict)
-    return {judge: verdict for judge in sorted(said) for verdict in CLASSES if said[judge] == {verdict}}
+        said.setdefault(vote.judge, set()).add(vote.vote)
+    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
 
 
 def _distinct(said: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from llm_labeler._ensemble.agreement import krippendorff_alpha, pairwise
 from llm_labeler._ensemble.ballots import CLASSES, Ballots, collect
 from llm_labeler._ensemble.dawid_skene import classes_given, fit, gain
 from llm_labeler._ensemble.majority import agreement_with_others, share_of_classes, share_of_votes
-from llm_labeler._records import Judgement, Verdict
+from llm_labeler._records import Judgement, Vote
 from llm_labeler._settings import EnsembleSettings
 
 Method = Literal["dawid-skene", "majority"]
@@ -45,25 +45,25 @@ class Judges:
     """All judges of a run, and how their votes are to be weighed."""
 
     by_name: Mapping[str, Judge]
-    prior: Mapping[Verdict, float]  # shares of same, opposite and unrelated, before any vote
+    prior: Mapping[Vote, float]  # shares of same, opposite and unrelated, before any vote
     agreements: tuple[Agreement, ...]
     alpha: float | None  # Krippendorff's, over all judges; None where it is undefined
     compared: int  # candidates on which two judges or more voted
     method: Method
     reason: str | None  # why not dawid-skene
 
-    def belief(self, verdicts: Mapping[str, Verdict]) -> tuple[float, float, float]:
+    def belief(self, votes: Mapping[str, Vote]) -> tuple[float, float, float]:
         """How likely a candidate is same, opposite, unrelated, given its votes (no `unsure` among them).
 
         By `majority` the shares of the votes.
         """
         if self.method == "majority":
-            return share_of_votes(verdicts)
+            return share_of_votes(votes)
         scores = np.log([self.prior[name] for name in CLASSES])
-        for judge in sorted(verdicts):
+        for judge in sorted(votes):
             known = self.by_name.get(judge)
             accuracy = np.array(known.accuracy if known else _STRANGER)
-            scores[CLASSES.index(verdicts[judge])] += gain(accuracy, len(CLASSES))
+            scores[CLASSES.index(votes[judge])] += gain(accuracy, len(CLASSES))
         same, opposite, unrelated = classes_given(scores).tolist()
         return same, opposite, unrelated
 

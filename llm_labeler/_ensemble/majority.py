@@ -8,12 +8,12 @@ import numpy as np
 
 from llm_labeler._ensemble.ballots import ABSTAINS, CLASSES, Ballots
 from llm_labeler._ensemble.dawid_skene import SMOOTHING, Floats, accuracy_of
-from llm_labeler._records import Verdict
+from llm_labeler._records import Vote
 
 
-def share_of_votes(verdicts: Mapping[str, Verdict]) -> tuple[float, float, float]:
+def share_of_votes(cast: Mapping[str, Vote]) -> tuple[float, float, float]:
     """Shares of same, opposite and unrelated among votes; a third each where there are none."""
-    votes = list(verdicts.values())
+    votes = list(cast.values())
     same, opposite, unrelated = (votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES)
     return same, opposite, unrelated
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from llm_labeler._ensemble.judges import Judges
 from llm_labeler._ensemble.strategies import Decide, Decision
-from llm_labeler._records import Candidate, Polarity, Verdict
+from llm_labeler._records import Candidate, Polarity, Vote
 from llm_labeler._settings import EnsembleSettings
 from pairkit.errors import DataError
 
@@ -29,7 +29,7 @@ class Proposed:
     candidate: str
     polarity: Polarity
     llms: tuple[str, ...]
-    votes: Mapping[str, Verdict]
+    votes: Mapping[str, Vote]
 
 
 StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
@@ -40,7 +40,7 @@ def own_strategy(function: StrategyFunction, text: str) -> Decide:
     """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
 
     def decide(
-        candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
+        candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
     ) -> Decision:
         said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
         usual = 1.0 if candidate.polarity == "positive" else settings.antonym_score

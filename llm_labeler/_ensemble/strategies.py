@@ -22,11 +22,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from llm_labeler._ensemble.ballots import verdicts
+from llm_labeler._ensemble.ballots import cast_votes
 from llm_labeler._ensemble.judges import Judges
 from llm_labeler._ensemble.majority import share_of_votes
 from llm_labeler._kinds import load, strategy_of
-from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Verdict
+from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Vote
 from llm_labeler._settings import EnsembleSettings
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
@@ -41,7 +41,7 @@ class Decision(NamedTuple):
 
 
 _Belief = tuple[float, float, float]  # in same, opposite, unrelated
-Decide: TypeAlias = Callable[[Candidate, Mapping[str, Verdict], EnsembleSettings, Judges | None], Decision]
+Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], Decision]
 
 
 def label(
@@ -67,21 +67,21 @@ def label(
     decide = decide or load("_ensemble", strategy_of(settings.strategy).place)
     pairs = []
     for candidate in candidates:
-        cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.verdict))
-        outcome = decide(candidate, verdicts(cast), settings, judges)
+        cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
+        outcome = decide(candidate, cast_votes(cast), settings, judges)
         pairs.append(Pair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
     return pairs
 
 
 def union(
-    candidate: Candidate, _cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
+    candidate: Candidate, _cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
 ) -> Decision:
     """All that passed the filters."""
     return _hard(candidate.polarity, settings, None)
 
 
 def agreement(
-    candidate: Candidate, _cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
+    candidate: Candidate, _cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
 ) -> Decision:
     """What several LLMs proposed."""
     enough = len(set(candidate.llms)) >= settings.min_sources
@@ -89,7 +89,7 @@ def agreement(
 
 
 def vote(
-    candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, _judges: Judges | None
+    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
 ) -> Decision:
     """What more judges confirm than say anything else."""
     polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
@@ -99,7 +99,7 @@ def vote(
 
 
 def weighted(
-    candidate: Candidate, cast: Mapping[str, Verdict], settings: EnsembleSettings, judges: Judges | None
+    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, judges: Judges | None
 ) -> Decision:
     """The same of votes weighed by the judges' accuracies; labels are graded."""
     belief = judges.belief(cast) if judges else share_of_votes(cast)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from llm_labeler._records import VERDICTS
+from llm_labeler._records import VOTES
 
 Claim = tuple[int, str]  # a number and a word, which need not be one of the four
 
@@ -18,7 +18,7 @@ _NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
 _WORD_KEYS = ("verdict", "label", "relation", "relationship", "answer", "judgement", "judgment", "word")
 _OF_THE_QUESTION = ("text", "sentences")  # an answer may give them back
 
-_WORD = rf"(?:{'|'.join(VERDICTS)})(?![^\W_])"
+_WORD = rf"(?:{'|'.join(VOTES)})(?![^\W_])"
 _PAIR = re.compile(
     rf"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{{1,3}})?(\d{{1,4}})[\W_]{{1,12}}({_WORD})",
     re.IGNORECASE,
@@ -43,7 +43,7 @@ def json_claims(text: str, size: int) -> list[Claim]:
 def listed_words(text: str, size: int) -> list[Claim]:
     """What a text claims that is nothing but `size` of the four words."""
     words = re.findall(r"[^\W_]+", text.lower())
-    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(VERDICTS) else []
+    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(VOTES) else []
 
 
 def line_claims(text: str) -> list[Claim]:

@@ -44,7 +44,7 @@ def score(
         threshold: The least gold label that counts as the same; None: half of the labels' range.
 
     Raises:
-        DataError: gold or candidates lack a column, or hold what can't be a label or a verdict.
+        DataError: gold or candidates lack a column, or hold what can't be a label or a vote.
     """
     people = read_gold(gold, threshold)
     table = read_candidates(candidates)

@@ -6,17 +6,17 @@ import random
 from collections.abc import Mapping, Sequence
 
 from llm_labeler._ensemble.ballots import CLASSES
-from llm_labeler._records import Judgement, Verdict
+from llm_labeler._records import Judgement, Vote
 
 
-def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Verdict]:
+def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
     """True classes of n candidates."""
     chance = random.Random(seed)
     return {f"{k:016x}": chance.choices(CLASSES, prior)[0] for k in range(n)}
 
 
 def judgements(
-    truth: Mapping[str, Verdict],
+    truth: Mapping[str, Vote],
     accuracy: Mapping[str, float],
     seed: int,
     *,
@@ -29,8 +29,8 @@ def judgements(
     for place, (id_, right) in enumerate(truth.items()):
         for number, (judge, skill) in enumerate(accuracy.items()):
             wrong = [name for name in CLASSES if name != right]
-            verdict: Verdict = right if chance.random() < skill else chance.choice(wrong)
+            vote: Vote = right if chance.random() < skill else chance.choice(wrong)
             if leave_out and place % len(accuracy) == number:
                 continue
-            said.append(Judgement(id_, judge, "unsure" if chance.random() < unsure else verdict))
+            said.append(Judgement(id_, judge, "unsure" if chance.random() < unsure else vote))
     return said

@@ -88,7 +88,7 @@ def test_rows_say_where_they_come_from() -> None:
         "polarity": pl.String,
         "llms": pl.List(pl.String),
         "prompt_hashes": pl.List(pl.String),
-        "votes": pl.List(pl.Struct({"judge": pl.String, "verdict": pl.String})),
+        "votes": pl.List(pl.Struct({"judge": pl.String, "vote": pl.String})),
         "strategy": pl.String,
     }
     assert frame.row(0, named=True) == {
@@ -99,7 +99,7 @@ def test_rows_say_where_they_come_from() -> None:
         "polarity": "positive",
         "llms": ["chatgpt"],
         "prompt_hashes": ["aa", "bb"],
-        "votes": [{"judge": "chatgpt", "verdict": "same"}, {"judge": "llama", "verdict": "unsure"}],
+        "votes": [{"judge": "chatgpt", "vote": "same"}, {"judge": "llama", "vote": "unsure"}],
         "strategy": "vote",
     }
 

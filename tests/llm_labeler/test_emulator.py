@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from llm_labeler._emulator import FAULT_KINDS, PASSING, Faults, Options, Server, serve
 from llm_labeler._emulator.answers import answer
 from llm_labeler._prompts import load_template
-from llm_labeler._records import VERDICTS
+from llm_labeler._records import VOTES
 from llm_labeler._settings import PromptSettings
 from pairkit.errors import ConfigError
 
@@ -68,7 +68,7 @@ def test_a_judge_knows_its_own_kind() -> None:
     user = json.dumps({"text": "fast", "sentences": sentences})
     asked = messages("same, opposite, unrelated or unsure?", user)
     assert answer("m", asked) == "1. same\n2. opposite\n3. same"
-    words = {"type": "string", "enum": list(VERDICTS)}
+    words = {"type": "string", "enum": list(VOTES)}
     schema = {"type": "object", "properties": dict.fromkeys(sentences, words)}
     assert json.loads(answer("m", asked, schema)) == {"1": "same", "2": "opposite", "3": "same"}
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from llm_labeler._ensemble import Judges, fit_judges
 from llm_labeler._ensemble.agreement import krippendorff_alpha
-from llm_labeler._ensemble.ballots import CLASSES, collect, verdicts
+from llm_labeler._ensemble.ballots import CLASSES, cast_votes, collect
 from llm_labeler._ensemble.dawid_skene import fit
-from llm_labeler._records import VERDICTS, Judgement, Verdict
+from llm_labeler._records import VOTES, Judgement, Vote
 from llm_labeler._settings import EnsembleSettings
 from tests.llm_labeler.simulated_judges import classes, judgements
 
@@ -25,7 +25,7 @@ PRIOR = (0.5, 0.3, 0.2)
 
 def votes_of(*said: str) -> list[Judgement]:
     """One candidate a string, one judge a letter; `-` was not asked."""
-    words: dict[str, Verdict] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+    words: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
     return [
         Judgement(f"c{place}", f"j{number}", words[letter])
         for place, letters in enumerate(said)
@@ -39,7 +39,7 @@ ANY_VOTES = st.lists(
         Judgement,
         st.integers(0, 6).map(str),
         st.sampled_from(["ann", "bob", "eve", "max"]),
-        st.sampled_from(VERDICTS),
+        st.sampled_from(VOTES),
     ),
     max_size=60,
 )
@@ -56,9 +56,9 @@ def test_ballots_are_counted() -> None:
 
 def test_who_contradicts_itself_abstains() -> None:
     twice = [Judgement("c", "ann", "same"), Judgement("c", "ann", "opposite"), Judgement("c", "bob", "same")]
-    assert verdicts(twice) == {"bob": "same"}
+    assert cast_votes(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
-    assert verdicts([twice[0], twice[0]]) == {"ann": "same"}
+    assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
 
 
 @given(ANY_VOTES)
@@ -67,7 +67,7 @@ def test_one_candidate_and_all_are_read_alike(said: list[Judgement]) -> None:
     ballots = collect(of_one)
     row = ballots.votes[0].tolist() if of_one else []
     seen = {name: CLASSES[vote] for name, vote in zip(ballots.names, row, strict=True) if vote >= 0}
-    assert verdicts(of_one) == seen
+    assert cast_votes(of_one) == seen
 
 
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def crowdkit_fit(said: list[Judgement]) -> tuple[dict[str, float], dict[str, lis
     """Accuracies and posteriors as crowd-kit finds them."""
     aggregation = pytest.importorskip("crowdkit.aggregation")
     pandas = pytest.importorskip("pandas")
-    sure = [(v.candidate_id, v.judge, v.verdict) for v in said if v.verdict != "unsure"]
+    sure = [(v.candidate_id, v.judge, v.vote) for v in said if v.vote != "unsure"]
     frame = pandas.DataFrame(sure, columns=["task", "worker", "label"])
     # Its bound may shrink in the first rounds, and it would stop there: run all rounds.
     oracle = aggregation.OneCoinDawidSkene(n_iter=120, tol=-1)
@@ -101,7 +101,7 @@ def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None
     for vote in said:
         by_candidate.setdefault(vote.candidate_id, []).append(vote)
     for id_, expected in posterior.items():
-        cast = verdicts(by_candidate[id_])
+        cast = cast_votes(by_candidate[id_])
         ballot = tuple(CLASSES.index(cast[name]) if name in cast else -1 for name in ballots.names)
         assert rows[ballot] == pytest.approx(expected, abs=2e-4)
 
@@ -120,9 +120,9 @@ def test_weighing_judges_beats_counting_them() -> None:
     truth = classes(2000, (1, 1, 1), 6)
     said = judgements(truth, {"ann": 0.95, "bob": 0.5, "eve": 0.5, "max": 0.5}, 6)
     judges = fit_judges(said, SETTINGS)
-    by_candidate: dict[str, dict[str, Verdict]] = {}
+    by_candidate: dict[str, dict[str, Vote]] = {}
     for vote in said:
-        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.verdict
+        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.vote
     right = Counter[str]()
     for id_, cast in by_candidate.items():
         right["weighed"] += CLASSES[int(np.argmax(judges.belief(cast)))] == truth[id_]
@@ -135,9 +135,9 @@ def test_beliefs_are_calibrated() -> None:
     truth = classes(6000, PRIOR, 9)
     said = judgements(truth, SKILLS, 9)
     judges = fit_judges(said, SETTINGS)
-    by_candidate: dict[str, dict[str, Verdict]] = {}
+    by_candidate: dict[str, dict[str, Vote]] = {}
     for vote in said:
-        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.verdict
+        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.vote
     beliefs = [(judges.belief(cast)[0], truth[id_] == "same") for id_, cast in by_candidate.items()]
     for low in (0.0, 0.25, 0.5, 0.75):
         inside = [(p, same) for p, same in beliefs if low <= p < low + 0.25 or low == 0.75 <= p]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler._ensemble import Judge, Judges, label
-from llm_labeler._records import VERDICTS, Candidate, Judgement, Pair, Polarity, Verdict
+from llm_labeler._records import VOTES, Candidate, Judgement, Pair, Polarity, Vote
 from llm_labeler._settings import EnsembleSettings
 
-WORDS: dict[str, Verdict] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}
 STRATEGIES = ("union", "agreement", "vote", "weighted")
 
@@ -228,5 +228,5 @@ def test_unanimous_judges_decide(strategy: str, n: int) -> None:
             assert one(strategy, polarity, letter * n + "?", fitted).reason == reason
 
 
-def test_every_verdict_is_tried_above() -> None:
-    assert set(WORDS.values()) == set(VERDICTS)
+def test_every_vote_is_tried_above() -> None:
+    assert set(WORDS.values()) == set(VOTES)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler._judge import judge_asks, judge_batches
-from llm_labeler._records import VERDICTS, Ask, Candidate, Text
+from llm_labeler._records import VOTES, Ask, Candidate, Text
 from llm_labeler._settings import JudgeSettings
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
@@ -96,7 +96,7 @@ def test_schema_leaves_the_four_words_only() -> None:
     assert ask.schema is not None
     assert ask.schema["required"] == ["1", "2"]
     assert ask.schema["additionalProperties"] is False
-    assert all(value["enum"] == list(VERDICTS) for value in ask.schema["properties"].values())
+    assert all(value["enum"] == list(VOTES) for value in ask.schema["properties"].values())
 
 
 def test_another_prompt_has_another_hash() -> None:

@@ -19,8 +19,8 @@ WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
 def row(text: str, words: str, polarity: str, llms: str, votes: str | None = None) -> dict[str, Any]:
-    """A row of the table; a letter of `llms` is an LLM, one of `votes` a verdict by judge 0, 1, …"""
-    said = [{"judge": f"j{n}", "verdict": WORDS[letter]} for n, letter in enumerate(votes or "")]
+    """A row of the table; a letter of `llms` is an LLM, one of `votes` a vote by judge 0, 1, …"""
+    said = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
     return {
         "text_id": digest(text),
         "text": text,
@@ -96,6 +96,14 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert "spearman" not in table.headings
     assert ("union, positive", "3", "0.667", "0.21-0.94") in [row[:4] for row in table.rows]
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
+
+
+def test_votes_by_their_former_name(report: ScoreReport) -> None:
+    former = [
+        {**row, "votes": [{"judge": v["judge"], "verdict": v["vote"]} for v in row["votes"] or ()]}
+        for row in TABLE
+    ]
+    assert score(GOLD, pl.DataFrame(former), SETTINGS).rows == report.rows
 
 
 def test_without_votes_no_strategy_that_needs_them() -> None:
@@ -195,8 +203,8 @@ def test_unusable_gold_is_refused(bad: pl.DataFrame, words: str) -> None:
         (pl.DataFrame(TABLE).drop("llms"), "llms is missing"),
         (pl.DataFrame(TABLE).with_columns(polarity=pl.lit("neutral")), "polarity 'neutral'"),
         (
-            pl.DataFrame([{**TABLE[0], "votes": [{"judge": "j", "verdict": "equal"}]}]),
-            "verdict 'equal'",
+            pl.DataFrame([{**TABLE[0], "votes": [{"judge": "j", "vote": "equal"}]}]),
+            "vote 'equal'",
         ),
     ],
 )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._judge import judge_asks, judge_batches, read_verdicts
-from llm_labeler._records import VERDICTS, Candidate, Text
+from llm_labeler._judge import judge_asks, judge_batches, read_votes
+from llm_labeler._records import VOTES, Candidate, Text
 from llm_labeler._settings import JudgeSettings
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
@@ -24,12 +24,12 @@ def world(n: int, sentence: str = "sentence {}") -> tuple[object, tuple[Candidat
 
 
 def read(raw: str, n: int = 2, finish: str = "stop") -> str:
-    """The verdicts as letters, see WORDS."""
+    """The votes as letters, see WORDS."""
     ask, batch = world(n)
-    judgements = read_verdicts(ask, batch, raw, finish)  # type: ignore[arg-type]
+    judgements = read_votes(ask, batch, raw, finish)  # type: ignore[arg-type]
     assert [j.candidate_id for j in judgements] == [c.candidate_id for c in batch]
     assert {j.judge for j in judgements} == {"bob"}
-    return "".join(letter for j in judgements for letter, word in WORDS.items() if word == j.verdict)
+    return "".join(letter for j in judgements for letter, word in WORDS.items() if word == j.vote)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_of_an_answer_cut_off_the_end_is_not_read(raw: str, expected: str) -> No
 
 
 @pytest.mark.parametrize("finish", ["refusal", "content_filter", "SAFETY", "error"])
-def test_a_refused_answer_holds_no_verdict(finish: str) -> None:
+def test_a_refused_answer_holds_no_vote(finish: str) -> None:
     assert read('{"1": "same", "2": "opposite"}', finish=finish) == "??"
 
 
@@ -143,7 +143,7 @@ def test_a_question_given_back_is_no_answer(hostile: str) -> None:
         (echo, ["unsure"] * 2),
         (told + echo + "1: opposite\n2: unrelated", ["opposite", "unrelated"]),
     ):
-        assert [j.verdict for j in read_verdicts(ask, batch, raw, "stop")] == expected  # type: ignore[arg-type]
+        assert [j.vote for j in read_votes(ask, batch, raw, "stop")] == expected  # type: ignore[arg-type]
 
 
 def test_an_answer_that_holds_the_question_is_read() -> None:
@@ -183,7 +183,7 @@ def test_never_raises_and_always_answers(raw: str, n: int, finish: str) -> None:
     assert len(read(raw, n, finish)) == n
 
 
-@given(st.lists(st.sampled_from(VERDICTS), min_size=1, max_size=8))
+@given(st.lists(st.sampled_from(VOTES), min_size=1, max_size=8))
 def test_what_was_asked_for_is_read(words: list[str]) -> None:
     expected = "".join(letter for w in words for letter, word in WORDS.items() if word == w)
     numbered = {str(n): w for n, w in enumerate(words, 1)}
