@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from aoe_train._trainer.pair_model import split_texts
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from aoe_train._trainer.pair_model import PairModel
+
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from transformers import set_seed
 
 from aoe_train._batch_plan import describe
+from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective
-from aoe_train._out_of_memory import memory_errors
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
-from aoe_train._trainer.memory import saved_bytes
 from pairkit.errors import ConfigError
 from pairkit.progress import Display, Listener
 from pairkit.result_table import ResultTable
@@ -165,3 +174,31 @@ def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict
     batch: dict[str, Any] = prepared.loader.collate_fn(rows)
     batch.pop("numbers")
     return upload_batch(batch, args.device)
+
+
+def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
+    """What a forward pass keeps for the backward pass, weights left out.
+
+    With chunks it keeps only each chunk's input; what one chunk needs when it is embedded again is added.
+    """
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    kept = _saved(lambda: model(**batch), weights)
+    if model.chunk is not None and len(batch["pieces"]) > model.chunk:
+        parts = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk)
+        *_, longest = parts  # batches go from short to long
+        kept += _saved(lambda: model.text_model(*longest), weights)
+    return kept
+
+
+def _saved(forward: Callable[[], object], without: set[int]) -> int:
+    sizes: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in without:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        _ = forward()  # held, so that no address is given out twice
+    return sum(sizes.values())

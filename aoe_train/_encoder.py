@@ -22,10 +22,9 @@ from aoe_train._backbones.decoder import (
 from aoe_train._backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train._frame import raw_tokenizer
 from aoe_train._interchange import read_sentence_transformers, write_sentence_transformers
+from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train._model_folder.files import read_object
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
-from aoe_train._packing.at_once import TOKENS_ACCELERATOR, batches, tokens_at_once
-from aoe_train._packing.memory import keep_freed_memory
 from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train._packing.transfer import download, upload
 from aoe_train._precision import has_bf16

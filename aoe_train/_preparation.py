@@ -17,11 +17,11 @@ from aoe_train._batches import Batches
 from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, read_examples
+from aoe_train._memory import keep_freed_memory
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.own import Own, OwnObjective
 from aoe_train._objectives.parts import RANKED
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
-from aoe_train._packing.memory import keep_freed_memory
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision

@@ -21,9 +21,9 @@ from aoe_train._card import model_card
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
+from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
-from aoe_train._out_of_memory import memory_errors
 from aoe_train._packing.rows import train_all_rows
 from aoe_train._preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
 from aoe_train._trainer.arguments import (

@@ -17,7 +17,7 @@ from pairkit.files import write_json
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from aoe_train._lora_settings import LoraSettings
+    from aoe_train._settings import LoraSettings
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:

@@ -166,3 +166,17 @@ def summarise(verdict: Verdict, *, draws: int = 0, seed: int = 0) -> Result:
     }
     bounds = intervals(whole, draws=draws, seed=seed) if draws else {}
     return Result(whole.scores(), whole.n, bounds, parts)
+
+
+def check_rows(found: int, published: int, path: Path) -> None:
+    """Refuse a file that was cut off, added to or mistaken for another.
+
+    Raises:
+        DataError: The numbers differ.
+    """
+    if found != published:
+        raise DataError(
+            f"{found:,} rows, but {published:,} are published: not the whole file, or another one; fetch it"
+            " again (pairs are scored as they are with --data)",
+            path=path,
+        )

@@ -401,8 +401,7 @@ def _sources(data: Source, backbone: str | Path, out: str | Path, options: Train
 
 def _settings(options: TrainOptions) -> TrainSettings:
     from aoe_train._flags import TRAIN
-    from aoe_train._lora_settings import LoraSettings
-    from aoe_train._settings import TrainSettings
+    from aoe_train._settings import LoraSettings, TrainSettings
     from pairkit.config import merge
 
     settings = merge(

@@ -5,6 +5,6 @@ trainer ──┬──► pair_model ──► gather        loss inside the wr
           ├──► ledger                       loss by parts, without a wait at each step
           ├──► checkpoints, stopwatch       whole or absent; the time of training alone
           └──► sharding                     a model shared out among the processes, and put together again
-arguments, callbacks, memory                what Trainer is told, and what it tells
+arguments, callbacks                        what Trainer is told, and what it tells
 ```
 """

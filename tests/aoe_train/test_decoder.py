@@ -22,7 +22,7 @@ from aoe_train._backbones.decoder import (
     merge_lora,
 )
 from aoe_train._encoder import Encoder
-from aoe_train._lora_settings import LoraSettings
+from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 

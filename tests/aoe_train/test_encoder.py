@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from aoe_train import Encoder
-from aoe_train._packing.at_once import batches, tokens_at_once
+from aoe_train._memory import batches, tokens_at_once
 from aoe_train._text_model import TextModel
 from pairkit.errors import ConfigError, DataError
 

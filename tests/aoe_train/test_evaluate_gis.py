@@ -10,8 +10,7 @@ import pytest
 from sklearn import metrics
 
 from aoe_train._evaluate import SUITES, Vectors, find_tasks
-from aoe_train._evaluate.lengths import length_buckets
-from aoe_train._evaluate.suites.gis import GisTask, read_gis_task
+from aoe_train._evaluate.suites.gis import GisTask, length_buckets, read_gis_task
 from pairkit.errors import ConfigError, DataError
 
 GIS = SUITES["gis"]()

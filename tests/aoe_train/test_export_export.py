@@ -17,7 +17,7 @@ from aoe_train._encoder import Encoder
 from aoe_train._export import export as exports
 from aoe_train._export.export import export
 from aoe_train._export.verify import difference, probes
-from aoe_train._lora_settings import LoraSettings
+from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 
 THEIRS = "sentence-transformers"

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aoe_train._figures.densities import cosine_axis, cosine_densities, gold_scores
+from aoe_train._figures.densities import cosine_axis, cosine_densities, gold_scores, levels, nearest
 from aoe_train._figures.folder import plain
-from aoe_train._figures.groups import levels, nearest
 from aoe_train._figures.pairs import Gold, Scored, read_gold, score
 from pairkit.errors import ConfigError, DataError
 

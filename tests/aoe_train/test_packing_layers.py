@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from aoe_train._memory import keep_freed_memory
 from aoe_train._packing.layers import FastDropout, FastLinear
-from aoe_train._packing.memory import keep_freed_memory
 from aoe_train._packing.randomness import keep_mask
 from aoe_train._packing.run import use_fast_layers
 

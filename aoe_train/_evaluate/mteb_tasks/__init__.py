@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mteb.results import TaskResult
 
     from aoe_train._evaluate.embedders.embedder import Embedder
-    from aoe_train._evaluate.mteb_tasks.results import Results
+    from aoe_train._evaluate.mteb_tasks.model import Results
 
 
 def default_mteb_dir() -> Path:
@@ -60,8 +60,7 @@ def run_mteb(
     try:
         import mteb
 
-        from aoe_train._evaluate.mteb_tasks.model import MtebModel
-        from aoe_train._evaluate.mteb_tasks.results import Results
+        from aoe_train._evaluate.mteb_tasks.model import MtebModel, Results
     except ImportError as error:
         raise ConfigError("the suite mteb needs mteb: pip install 'aoe-toolkit[eval]'") from error
     tasks = [_find(name, data_dir) for name in names]

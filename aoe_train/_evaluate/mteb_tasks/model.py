@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from mteb.cache import ResultCache
 from mteb.models.abs_encoder import AbsEncoder
 from mteb.models.model_meta import ModelMeta, ScoringFunction
 
 from aoe_train._evaluate.vectors import Vectors
+from pairkit.files import write_errors
 
 if TYPE_CHECKING:
     from mteb.abstasks.task_metadata import TaskMetadata
@@ -67,3 +70,25 @@ class MtebModel(AbsEncoder):
 
 def _plain(name: str) -> str:
     return name.strip("/").rsplit("/", 1)[-1] or "model"
+
+
+class Results(ResultCache):
+    """mteb's own folder of results; what can't be written there, and that alone, is our error."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or make the folder.
+
+        Raises:
+            ConfigError: It can't be made.
+        """
+        with write_errors(folder):
+            super().__init__(folder)
+
+    def save_to_cache(self, *args: Any, **kwargs: Any) -> None:
+        """Keep a task's result; see mteb.
+
+        Raises:
+            ConfigError: It can't be written.
+        """
+        with write_errors(self.cache_path):
+            super().save_to_cache(*args, **kwargs)

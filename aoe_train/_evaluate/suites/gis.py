@@ -14,17 +14,19 @@ import numpy as np
 import polars as pl
 
 from aoe_train._evaluate.binary import Binary, Thresholds, binary
-from aoe_train._evaluate.lengths import length_buckets
 from aoe_train._evaluate.pairs import PairTask, is_whole, pair_task, read_one_split, shown_name
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.length import estimated_tokens
 from pairkit.reader import read_pairs, split_names
 from pairkit.tables import is_table
 
 _SPLITS: dict[Split, tuple[str, ...]] = {"test": ("test", "validation"), "dev": ("validation",)}
 """What is read to judge a split: the pairs themselves, and those that thresholds are chosen on."""
+
+_BEGINS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
 @dataclass(frozen=True)
@@ -142,3 +144,16 @@ def _task(name: str, splits: dict[str, pl.DataFrame]) -> GisTask:
     if "test" not in splits or "validation" not in splits:
         return GisTask(judged)
     return GisTask(judged, pair_task(f"{name}, validation", splits["validation"]))
+
+
+def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
+    """The rows whose longer text has so many tokens; a bucket without rows is left out.
+
+    Tokens are those of `pairkit.length.estimated_tokens`, a fixed rule that follows WordPiece, so that every
+    model is judged on the same buckets.
+    """
+    frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
+    counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
+    bucket = np.searchsorted(list(_BEGINS.values()), counts.to_series().to_numpy(), side="right") - 1
+    found = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_BEGINS)}
+    return {name: rows for name, rows in found.items() if len(rows)}

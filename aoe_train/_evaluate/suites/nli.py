@@ -32,9 +32,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train._evaluate.suites.classification import ClassTask, Examples, JoinedTask
-from aoe_train._evaluate.suites.counts import check_rows
 from aoe_train._evaluate.suites.probe import require_classifier
-from aoe_train._evaluate.tasks import Split
+from aoe_train._evaluate.tasks import Split, check_rows
 from pairkit.errors import DataError
 from pairkit.tables import first_row, read_table
 

@@ -20,8 +20,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._evaluate.resample import Means
-from aoe_train._evaluate.suites.counts import check_rows
-from aoe_train._evaluate.tasks import Split, Verdict
+from aoe_train._evaluate.tasks import Split, Verdict, check_rows
 from aoe_train._evaluate.vectors import ROUNDING, Vectors, unit
 from pairkit.errors import ConfigError, DataError
 from pairkit.tables import first_row, read_table

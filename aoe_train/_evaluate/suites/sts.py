@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aoe_train._evaluate.pairs import PairTask, pair_task
-from aoe_train._evaluate.suites.counts import check_rows
-from aoe_train._evaluate.tasks import Split
+from aoe_train._evaluate.tasks import Split, check_rows
 from pairkit.reader import read_pairs
 
 _YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")

@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aoe_train._evaluate.suites.classification import ClassTask
-from aoe_train._evaluate.suites.counts import check_rows
 from aoe_train._evaluate.suites.probe import require_classifier
 from aoe_train._evaluate.suites.senteval_files import examples, locate, read_parts
-from aoe_train._evaluate.tasks import Split
+from aoe_train._evaluate.tasks import Split, check_rows
 
 _ROWS: dict[str, tuple[int, ...]] = {
     "MR": (10662,),
