@@ -124,7 +124,8 @@ class Plan:
 
     def notes(self) -> list[str]:
         """The repositories that are odd or not there, and how sure the figures are; a line each."""
-        return [*outcome_lines(repo.row for repo in self.repos), _basis(self)]
+        odd = outcome_lines(repo.row for repo in self.repos)
+        return [*odd, _basis(self)] if self.requests else odd
 
     def __repr__(self) -> str:
         counts = [str(self.table())] if self.requests else []
