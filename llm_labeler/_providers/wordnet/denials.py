@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from llm_labeler._providers.wordnet.grammar import has_later_verb, main_start, main_verb
 from llm_labeler._providers.wordnet.lexicon import is_prefixed
-from llm_labeler._providers.wordnet.morphology import lemmas
+from llm_labeler._providers.wordnet.morphology import other_lemma
 from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence, word_set
 
 # A subject that these begin is not denied by denying its verb.
@@ -98,9 +98,7 @@ def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     if code == "H":
         code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
     else:
-        known = lemmas(word, "v")
-        # The form may be a lemma itself (found, lay); then the shorter history is the other one.
-        base = word if code == "v" else next((lemma for lemma in known if lemma != word), "".join(known))
+        base = word if code == "v" else other_lemma(word)
     if not base or base == "be" or sentence.codes[verb + 1 : verb + 2] == "C":
         return ()
     first = verb

@@ -19,6 +19,12 @@ def lemmas(form: str, pos: Pos) -> tuple[str, ...]:
     return tuple(lemminflect.getAllLemmas(form, _UPOS[pos]).get(_UPOS[pos], ()))
 
 
+def other_lemma(form: str) -> str:
+    """The verb of which a form is another than its lemma: `find` of found; empty if there is none."""
+    known = lemmas(form, "v")
+    return next((lemma for lemma in known if lemma != form), "".join(known[:1]))
+
+
 @lru_cache(maxsize=10_000)
 def plural(noun: str) -> str:
     """The plural; of a compound its last word's."""

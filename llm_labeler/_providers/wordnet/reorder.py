@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from llm_labeler._providers.wordnet.grammar import WITH_PHRASES, main_start, main_verb
 from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence, capital, word_set
-from llm_labeler._providers.wordnet.voice import progressive_to_passive, to_active, to_passive
+from llm_labeler._providers.wordnet.voice import to_active, to_passive
 
 # One item of "x and y" that nothing before or after it belongs to.
 _COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
@@ -28,12 +28,10 @@ def reorderings(sentence: Sentence) -> Iterator[Change]:
     if sentence.codes.count(".") != 1 or not sentence.codes.endswith(".") or set(";:-") & set(sentence.words):
         return
     for text, sure in (
-        (_clause_to_end(sentence), 0.93),
+        (_front_to_end(sentence), 0.92),
         (_clause_to_front(sentence), 0.9),
-        (_phrase_to_end(sentence), 0.9),
         (to_active(sentence), 0.92),
         (to_passive(sentence), 0.9),
-        (progressive_to_passive(sentence), 0.9),
     ):
         if text:
             yield Change(sure, (Edit(0, len(sentence.words), text),))
@@ -49,18 +47,23 @@ def _swapped_items(sentence: Sentence) -> Iterator[Change]:
         yield Change(0.93, (Edit(start, start + 3, text),))
 
 
-def _clause_to_end(sentence: Sentence) -> str | None:
-    """The text as `B if A.` where it is `If A, B.`; else None."""
+def _front_to_end(sentence: Sentence) -> str | None:
+    """The text as `B if A.` where it is `If A, B.`, or `B in A.` where it is `In A, B.`; else None."""
     start, last = main_start(sentence), len(sentence.words) - 1
-    if sentence.low[0] not in _CLAUSES or not start or start > 20:
+    if not start or start > 20 or main_verb(sentence) is None:
         return None
     begin = start + 1 if sentence.low[start] == "then" else start
-    opening, main = sentence.codes[:start], sentence.codes[begin:last]
-    if last - begin < 3 or "," in sentence.low[begin:last] or re.search("[CS]", main):
+    main = sentence.codes[begin:last]
+    if sentence.low[0] in _CLAUSES:
+        fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search("[CS]", main)
+    else:
+        place = sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start])
+        fits = place and re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1])
+        fits = fits and not re.search("[CSWIT]", main)
+    if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
         return None
-    if main_verb(sentence) is None or not re.search("[MBHOzdv]", opening):
-        return None
-    return f"{sentence.slice(begin, last)} {_small(sentence, start - 1)}{sentence.words[last]}"
+    front = sentence.slice(0, start - 1)  # begins with a small word, which never keeps its capital
+    return f"{sentence.slice(begin, last)} {front[:1].lower()}{front[1:]}{sentence.words[last]}"
 
 
 def _clause_to_front(sentence: Sentence) -> str | None:
@@ -76,23 +79,3 @@ def _clause_to_front(sentence: Sentence) -> str | None:
     if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):
         return None
     return f"{capital(sentence.slice(place, last))}, {sentence.opening(place)}{sentence.words[last]}"
-
-
-def _phrase_to_end(sentence: Sentence) -> str | None:
-    """The text as `B in A.` where it is `In A, B.`; else None."""
-    last = len(sentence.words) - 1
-    if sentence.low[0] not in _FRONTED or sentence.low.count(",") != 1:
-        return None
-    comma = sentence.low.index(",")
-    phrase, clause = sentence.codes[1:comma], sentence.codes[comma + 1 : last]
-    if not re.fullmatch(WITH_PHRASES, phrase) or _NO_PLACE & set(sentence.low[1:comma]) or comma > 8:
-        return None
-    if main_verb(sentence) is None or re.search("[CSWIT]", clause) or not 3 <= len(clause) <= 14:
-        return None
-    return f"{sentence.slice(comma + 1, last)} {_small(sentence, comma)}{sentence.words[last]}"
-
-
-def _small(sentence: Sentence, end: int) -> str:
-    """An opening clause's text without its capital, which its first word, a small one, never keeps."""
-    text = sentence.slice(0, end)
-    return text[:1].lower() + text[1:]

@@ -1,28 +1,4 @@
-"""What part each word plays, as HanTa's model of the British National Corpus says, in one letter a token.
-
-| code | stands for | as in | BNC's tags |
-|---|---|---|---|
-| `D` | determiner, possessive, quantifier before a noun | the, its, many | AT0 DPS DT0 |
-| `P` | pronoun | it, they, someone | PNP PNI PNX, DT0 with no noun after it |
-| `E` | there, that something is | there are | EX0 |
-| `I` | preposition | of, during | PRP PRF |
-| `C` | coordination | and, or, but | CJC |
-| `S` | subordination | if, because | CJS CJT |
-| `W` | relative or question word | who, which | PNQ AVQ DTQ |
-| `T` | to, before a verb | to prevent | TO0 |
-| `M` | modal | may, cannot | VM0 |
-| `B` `H` `O` | to be, to have, to do; finite | is, has, does | VBB VBZ VBD, VH., VDB VDZ VDD |
-| `b` | to be; not finite | be, been | VBI VBN VBG |
-| `N` | not | not | XX0 |
-| `R` | adverb | often | AV0 AVP |
-| `J` | adjective | severe | AJ0 AJC AJS |
-| `n` `s` | noun, singular and plural | cell, cells | NN0 NN1 NP0, NN2 |
-| `#` | number | 12, three | CRD ORD |
-| `v` `z` | verb, base form and third person | cause, causes | VVB VVI, VVZ |
-| `d` `e` `g` | verb, past, participle in -ed, in -ing | began, begun, beginning | VVD, VVN, VVG |
-| `,` `.` | lesser break, end | ; ( - | |
-| `x` | what is no word | an address | |
-"""
+"""What part each word plays, as HanTa's model of the British National Corpus says, in one letter a token."""
 
 from __future__ import annotations
 
@@ -33,12 +9,33 @@ from HanTa.HanoverTagger import HanoverTagger
 
 from llm_labeler._providers.wordnet.morphology import lemmas
 
+# The code, and the corpus's tags that it stands for. `,` and `.` are a lesser break and an end; `x` is no word.
 _TAGS = {
-    "D": "AT0 DPS DT0", "P": "PNP PNI PNX", "E": "EX0", "I": "PRP PRF", "C": "CJC", "S": "CJS CJT",
-    "W": "PNQ AVQ DTQ", "T": "TO0", "M": "VM0", "B": "VBB VBZ VBD", "b": "VBI VBN VBG",
-    "H": "VHB VHZ VHD VHI VHN VHG", "O": "VDB VDZ VDD", "N": "XX0", "R": "AV0 AVP", "J": "AJ0 AJC AJS ORD",
-    "#": "CRD", "s": "NN2", "v": "VVB VVI VDI", "z": "VVZ", "d": "VVD", "e": "VVN VDN", "g": "VVG VDG",
-}  # fmt: skip
+    "D": "AT0 DPS DT0",  # determiner, possessive, quantifier before a noun: the, its, many
+    "P": "PNP PNI PNX",  # pronoun: it, they, someone; also DT0 with no noun after it
+    "E": "EX0",  # there, that something is
+    "I": "PRP PRF",  # preposition: of, during
+    "C": "CJC",  # coordination: and, or, but
+    "S": "CJS CJT",  # subordination: if, because
+    "W": "PNQ AVQ DTQ",  # relative or question word: who, which
+    "T": "TO0",  # to, before a verb
+    "M": "VM0",  # modal: may, cannot
+    "B": "VBB VBZ VBD",  # to be; finite
+    "b": "VBI VBN VBG",  # to be; not finite
+    "H": "VHB VHZ VHD VHI VHN VHG",  # to have
+    "O": "VDB VDZ VDD",  # to do; finite
+    "N": "XX0",  # not
+    "R": "AV0 AVP",  # adverb: often
+    "J": "AJ0 AJC AJS ORD",  # adjective: severe
+    "#": "CRD",  # number: 12, three
+    "n": "NN0 NN1 NP0",  # noun: cell; and whatever has none of these tags
+    "s": "NN2",  # plural noun: cells
+    "v": "VVB VVI VDI",  # verb, base form: cause
+    "z": "VVZ",  # third person: causes
+    "d": "VVD",  # past: began
+    "e": "VVN VDN",  # participle: begun
+    "g": "VVG VDG",  # participle in -ing
+}
 _CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
 _NUMBER = re.compile(r"[\d.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
