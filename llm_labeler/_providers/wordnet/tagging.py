@@ -9,7 +9,7 @@ from HanTa.HanoverTagger import HanoverTagger
 
 from llm_labeler._providers.wordnet.morphology import lemmas
 
-# The code, and the corpus's tags that it stands for. `,` and `.` are a lesser break and an end; `x` is no word.
+# The code, and the corpus's tags that it stands for; `,` and `.` are a lesser break and an end, `x` no word.
 _TAGS = {
     "D": "AT0 DPS DT0",  # determiner, possessive, quantifier before a noun: the, its, many
     "P": "PNP PNI PNX",  # pronoun: it, they, someone; also DT0 with no noun after it
