@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,6 @@ def _cases() -> list[object]:
 @pytest.mark.parametrize(("page", "language"), _cases())
 def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
-    _skip_without_faces(text)
     run(text.replace("8000", str(_free_port())), language, tmp_path)
 
 
@@ -61,12 +59,6 @@ def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch:
     names: dict[str, Any] = {}
     exec(text, names)
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
-
-
-def _skip_without_faces(text: str) -> None:
-    for package, function in (("gis_builder", "build"),):
-        if f"import {package}" in text and function not in import_module(package).__dir__():
-            pytest.skip(f"{package} has no face yet")
 
 
 def run(text: str, language: str, folder: Path) -> None:
