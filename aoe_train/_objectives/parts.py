@@ -57,11 +57,13 @@ class Part(NamedTuple):
         ranks: Whether it learns from one pair being more alike than another; else it tells a text's partner
             from the other texts of the batch.
         tau: Its temperature unless set; None if it has none.
+        about: What it does, in a few words for the settings.
     """
 
     made_by: str
     ranks: bool
     tau: float | None
+    about: str
 
     def make(self, given: Given) -> Loss:
         """The loss."""
@@ -71,11 +73,12 @@ class Part(NamedTuple):
 
 
 PARTS: Mapping[str, Part] = {
-    "cosine": Part("ranking.cosine_part", ranks=True, tau=0.05),
-    "ibn": Part("contrastive.ibn_part", ranks=False, tau=0.05),
-    "angle": Part("ranking.angle_part", ranks=True, tau=1.0),  # 0.05 in the reference library since 2024
-    "contrastive": Part("contrastive.contrastive_part", ranks=False, tau=0.05),
-    "sbert": Part("sbert.sbert_part", ranks=True, tau=None),
+    "cosine": Part("ranking.cosine_part", ranks=True, tau=0.05, about="the cosine ranking (CoSENT)"),
+    "ibn": Part("contrastive.ibn_part", ranks=False, tau=0.05, about="in-batch negatives"),
+    # The reference library has a temperature of 0.05 since 2024.
+    "angle": Part("ranking.angle_part", ranks=True, tau=1.0, about="the angle ranking"),
+    "contrastive": Part("contrastive.contrastive_part", ranks=False, tau=0.05, about="the contrastive loss"),
+    "sbert": Part("sbert.sbert_part", ranks=True, tau=None, about="SBERT's softmax or regression"),
 }
 RANKED = frozenset(name for name, part in PARTS.items() if part.ranks)
 IN_BATCH = PARTS.keys() - RANKED

@@ -42,12 +42,17 @@ if TYPE_CHECKING:
         def __init__(self, **taus: float) -> None: ...
 
 else:
-    _weight = (float, Field(default=0.0, ge=0))
-    Weights = create_model("Weights", __base__=_Weights, **dict.fromkeys(PARTS, _weight))
-    _taus = {name: part.tau for name, part in PARTS.items() if part.tau is not None}
-    Taus = create_model(
-        "Taus", __base__=_Taus, **{name: (float, Field(default=tau, gt=0)) for name, tau in _taus.items()}
-    )
+    _weights = {
+        name: (float, Field(default=0.0, ge=0, description=f"weight of {part.about}"))
+        for name, part in PARTS.items()
+    }
+    _taus = {
+        name: (float, Field(default=part.tau, gt=0, description=f"temperature of {part.about}"))
+        for name, part in PARTS.items()
+        if part.tau is not None
+    }
+    Weights = create_model("Weights", __base__=_Weights, **_weights)
+    Taus = create_model("Taus", __base__=_Taus, **_taus)
 
 
 class ObjectiveSettings(Settings):

@@ -13,8 +13,8 @@ _EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)
 class Doctests(Extension):
     """Put a fence around each run of lines that begins with `>>>`."""
 
-    def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Change the docstring of an object that was read."""
+    def on_instance(self, *, obj: Object, **_: Any) -> None:
+        """Change the docstring of an object when it is read."""
         if obj.docstring is not None:
             obj.docstring.value = _EXAMPLE.sub(_fenced, obj.docstring.value)
 

@@ -82,23 +82,29 @@ def setting_table(section: Section) -> Iterator[str]:
         yield f"| `{setting.key}` | {_cell(setting.type)} | {_cell(setting.default)} | {meaning} |"
 
 
-def sections(model: type[Settings], flags: Mapping[str, str], prefix: str = "") -> Iterator[Section]:
-    """The sections of a model, its own settings first."""
+def sections(
+    model: type[Settings], flags: Mapping[str, str], prefix: str = "", defaults: Settings | None = None
+) -> Iterator[Section]:
+    """The sections of a model, its own settings first; `defaults` stand where the model above has some."""
     own: list[Setting] = []
-    inner: list[tuple[str, type[Settings]]] = []
+    inner: list[tuple[str, type[Settings], Settings | None]] = []
     comments = _comments(model)
     for name, field in model.model_fields.items():
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
         if nested is not None:
-            inner.append((_place(key, field.annotation), nested))
+            whole = field.get_default(call_default_factory=True)
+            inner.append(
+                (_place(key, field.annotation), nested, whole if isinstance(whole, Settings) else None)
+            )
             continue
         meaning = _sentence(field.description or comments.get(name, ""))
-        own.append(Setting(key, _type(field), _default(field), meaning, flags.get(key, "")))
+        default = _default(field) if defaults is None else _shown(getattr(defaults, name))
+        own.append(Setting(key, _type(field), default, meaning, flags.get(key, "")))
     if own:
-        yield Section(prefix, inspect.cleandoc(model.__doc__ or "").partition("\n\nAttributes:")[0], own)
-    for key, nested in inner:
-        yield from sections(nested, flags, key)
+        yield Section(prefix, (inspect.getdoc(model) or "").partition("\n\nAttributes:")[0], own)
+    for key, nested, whole in inner:
+        yield from sections(nested, flags, key, whole)
 
 
 def _place(key: str, annotation: Any) -> str:
@@ -124,9 +130,16 @@ def _comments(model: type[Settings]) -> dict[str, str]:
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Settings) and cls is not Settings:
-            found |= _comments_of(textwrap.dedent(inspect.getsource(cls)))
+            found |= _comments_of(_source(cls))
             found |= dict(_ATTRIBUTE.findall((inspect.getdoc(cls) or "").partition("Attributes:\n")[2]))
     return found
+
+
+def _source(cls: type) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):  # made while the program ran, such as a weight for each part
+        return "pass"
 
 
 def _comments_of(source: str) -> dict[str, str]:
@@ -184,8 +197,10 @@ def _type_of(annotation: Any) -> str:
 
 def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
-    if value is PydanticUndefined:
-        return "*required*"
+    return "*required*" if value is PydanticUndefined else _shown(value)
+
+
+def _shown(value: Any) -> str:
     if value is None or value in ((), {}):
         return "unset" if value is None else "none"
     if value == "":

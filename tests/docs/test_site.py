@@ -50,6 +50,12 @@ def test_a_model_of_settings_becomes_a_table(site: Path) -> None:
     assert "<code>ensemble.strategy</code>" in page
 
 
+def test_examples_of_docstrings_are_code(site: Path) -> None:
+    page = (site / "reference" / "llm_labeler.html").read_text("utf-8")
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
+    assert "<blockquote>" not in page
+
+
 def test_every_setting_has_a_meaning(site: Path) -> None:
     missing = []
     for page in (site / "reference").glob("*-settings.html"):
