@@ -54,7 +54,8 @@ class Caller:
         else:
             usage, estimated = reply.usage or bound, reply.usage is None
             cost = provider.prices.cost(usage)
-            self._store.save_answer(Answer(ask.key, replace(reply, usage=usage), cost, estimated), attempt)
+            known = replace(reply, usage=usage) if estimated else reply
+            self._store.save_answer(Answer(ask.key, known, cost, estimated), attempt)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)

@@ -266,7 +266,10 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     ):
         assert words in shown.out
     assert run_label("show", sentence, "--work", work).out == shown.out
-    report = run_label("report", "--work", work, "--json").result
+    reported = run_label("report", "--work", work, "--json")
+    assert reported.err.endswith(f"label show row:1 --work {work}\n")
+    assert run_label("report", "--work", work, "--json", "--quiet").err == ""
+    report = reported.result
     assert report["llms"]["llama"]["answers"] == 60
     assert report["llms"]["llama"]["cost"] > 0
     assert run_label("report", "--work", work, "--out", str(tmp_path / "r.md")).code == 0

@@ -141,6 +141,17 @@ def test_what_a_call_is_charged(store: Store, said: Reply | Exception, charged: 
         assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
 
 
+def test_each_call_that_failed_is_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    def script(ask: Ask, attempt: int) -> Reply | Exception:
+        return CallFailed("server_error", "HTTP 500") if attempt == 1 else answer_at_once(ask, attempt)
+
+    with caplog.at_level("INFO", "llm_labeler"):
+        run(ask_in(store, Scripted(script), count=3))
+    assert len(caplog.messages) == 3
+    assert caplog.messages[0].startswith("tester: positive ")
+    assert caplog.messages[0].endswith("server_error: HTTP 500")
+
+
 def test_an_unknown_price_is_said(store: Store) -> None:
     seen: list[Progress] = []
     provider = Scripted(prices=Prices(None, 1.0))

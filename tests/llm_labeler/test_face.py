@@ -103,6 +103,23 @@ def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
 
 
+def test_an_error_of_ones_own_function_ends_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
+    asked: list[str] = []
+    answer = counting(asked)
+
+    def mine(prompt: str) -> str:
+        if len(asked) == 2:
+            raise ZeroDivisionError("of mine")
+        return answer(prompt)
+
+    with pytest.raises(ZeroDivisionError, match="of mine"):
+        generate(TEXTS, tmp_path / "out", llms=mine)
+    asked.append("another one")
+    made = generate(TEXTS, tmp_path / "out", llms=mine)
+    assert (made.asked.cached, made.positives, made.negatives) == (2, 6, 6)
+    assert "calls were cut off last time" in made.notes[1]
+
+
 def test_what_comes_back(tmp_path: Path) -> None:
     made = generate(TEXTS, tmp_path / "out")
     assert repr(made).startswith(
