@@ -22,7 +22,8 @@ DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imag
 NAMES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 KEY_POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # 5: an adjective like the head of its cluster
 HEAD = """\
-# synonym or antonym, part of speech, lemma, words that say the same or the opposite; compounds not to split.
+# synonym or antonym, part of speech, lemma, words that say the same or the opposite; adjectives that are the
+# opposite of what stands after their prefix; compounds not to break up.
 # Derived from WordNet 3.0 by tests/llm_labeler/derive_lexicon.py. Its licence:
 #
 """
@@ -121,6 +122,14 @@ class WordNet:
             if synset.words[place - 1].lower() == lemma and in_use and self.main_sense(word, pos) == other:
                 yield word
 
+    def opposites(self, lemma: str, pos: str) -> set[str]:
+        """The direct opposites in any sense."""
+        return {
+            self.synsets[other_pos, offset].words[target - 1].split("(")[0]
+            for sense in self.senses[lemma, pos]
+            for _, other_pos, offset, target in self.synsets[pos, sense].opposites
+        }
+
 
 def derive(folder: Path = DEBIAN) -> str:
     """The text of `lexicon.tsv`."""
@@ -137,6 +146,12 @@ def derive(folder: Path = DEBIAN) -> str:
             if (words := list(found)) and not (kind == "antonym" and pos == "n"):
                 rows.append("\t".join((kind, pos, lemma, *words)))
                 known.add(lemma)
+        if (
+            pos == "a"
+            and lemma[:2] in ("un", "in", "im", "ir")
+            and lemma[2:] in wordnet.opposites(lemma, pos)
+        ):
+            rows.append(f"prefixed\ta\t{lemma}")
     for lemma, pos in sorted(wordnet.senses):
         words = lemma.split()
         if pos == "n" and 1 < len(words) < 4 and any(known & {word, *_all_lemmas(word)} for word in words):

@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from llm_labeler._providers.wordnet.lexicon import antonyms, is_compound, synonyms
+from llm_labeler._providers.wordnet.lexicon import antonyms, is_compound, is_prefixed, synonyms
 from llm_labeler._providers.wordnet.morphology import degree, inflected_verb, lemmas, plural, with_article_for
 from llm_labeler._providers.wordnet.patterns import Table, parse, read_table
 from llm_labeler._providers.wordnet.sentence import Edit, Sentence
@@ -35,9 +35,11 @@ def test_antonyms_are_direct_and_in_the_dominant_sense_of_both() -> None:
     assert antonyms("light", "a") == ()  # not heavy, or not dark
 
 
-def test_compounds() -> None:
+def test_compounds_and_prefixes() -> None:
     assert is_compound(("big", "bang"))
     assert not is_compound(("big", "house"))
+    assert is_prefixed("incorrect")
+    assert not is_prefixed("important")
 
 
 # Forms

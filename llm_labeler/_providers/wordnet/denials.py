@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llm_labeler._providers.wordnet.grammar import has_later_verb, main_start, main_verb
-from llm_labeler._providers.wordnet.lexicon import antonyms
+from llm_labeler._providers.wordnet.lexicon import is_prefixed
 from llm_labeler._providers.wordnet.morphology import other_lemma
 from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence, word_set
 
@@ -61,8 +61,7 @@ def _forbidden(sentence: Sentence, verb: int) -> Iterator[Change]:
 def _without_prefix(sentence: Sentence, verb: int) -> Edit | None:
     """`is incorrect` becomes `is correct`."""
     match = re.compile("BR*[Je]").match(sentence.codes, verb)
-    word = sentence.low[match.end() - 1] if match else ""
-    if not match or not word.startswith(("un", "in", "im", "ir")) or word[2:] not in antonyms(word, "a"):
+    if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
         return None
     return Edit(match.end() - 1, match.end(), word[2:])
 

@@ -23,6 +23,11 @@ def antonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
     return _rows()["antonym", pos].get(lemma, ())
 
 
+def is_prefixed(adjective: str) -> bool:
+    """Whether it is the opposite of what stands after its first two letters: unknown, incorrect."""
+    return adjective in _rows()["prefixed", "a"]
+
+
 def is_compound(words: tuple[str, ...]) -> bool:
     """Whether words, in small letters, are one entry of several: `white blood cell`."""
     return words[0] in _compounds() and " ".join(words) in _compounds()[words[0]]

@@ -56,10 +56,10 @@ def _front_to_end(sentence: Sentence) -> str | None:
     main = sentence.codes[begin:last]
     if sentence.low[0] in _CLAUSES:
         fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search("[CS]", main)
+    elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
+        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1]) and not re.search("[CSWIT]", main)
     else:
-        place = sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start])
-        fits = place and re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1])
-        fits = fits and not re.search("[CSWIT]", main)
+        return None
     if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
         return None
     front = sentence.slice(0, start - 1)  # begins with a small word, which never keeps its capital
