@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import Self, TypeVar
 
 from gis_builder._github import Advanced, Began, CrawlEvent, Finished, Waiting
@@ -49,10 +48,8 @@ class RunDisplay:
         self._display.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._display.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._display.__exit__()
 
     def say(self, words: str) -> None:
         """Tell the person something worth a line of its own."""

@@ -19,7 +19,8 @@ from llm_labeler._records import Pair, Text
 from llm_labeler._split import split_texts
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
-from llm_labeler._workplace import CANDIDATES_FILE, RunRecord, write_private
+from llm_labeler._workplace import CANDIDATES_FILE, RunRecord
+from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
 
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -130,7 +131,7 @@ def assemble(
         proposals += len(about.proposals)
     show(Progress("making pairs", len(texts), len(texts), ended=True))
     table = candidates.table()
-    write_private(work / CANDIDATES_FILE, table)
+    write_parquet(work / CANDIDATES_FILE, table, private=True)
     wanted = len(texts) * task_of(record).questions_a_text * len(settings.proposers)
     rejected = _rejected(store, record)
     told = {

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.errors import ConfigError, DataError
+from pairkit.hub import load
 from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import parse_json, read_json_lines, read_text_lines, read_whole
 from pairkit.printable import one_line
@@ -195,17 +196,6 @@ def _train_files(folder: Path) -> list[Path]:
 
 
 def _hub_values(name: str, column: str | None) -> Values:
-    try:
-        from datasets import load_dataset  # heavy, and only hub names need it
-    except ImportError as error:
-        raise ConfigError(f"{name}: reading from a hub needs `pip install aoe-toolkit[hub]`") from error
-    dataset, _, config = name.partition(":")
-    try:
-        found = load_dataset(dataset, config or None)
-    except (OSError, ValueError) as error:
-        raise RemoteError(
-            f"{name}: no file or folder here, and not loaded from the hub ({str(error)[:200]}); check name"
-            " and network"
-        ) from error
+    found = load(name)
     split = "train" if "train" in found else next(iter(found))
-    return _frame_values(found[split].with_format("polars")[:], f"{name}/{split}", column, 1)
+    return _frame_values(found[split], f"{name}/{split}", column, 1)

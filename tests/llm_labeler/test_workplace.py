@@ -21,9 +21,9 @@ from llm_labeler._workplace import (
     read_private,
     recall,
     remember,
-    write_private,
 )
 from pairkit.errors import ConfigError, DataError
+from pairkit.parquet import write_parquet
 
 TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
 
@@ -69,7 +69,7 @@ def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
 
 def test_private_tables(tmp_path: Path) -> None:
     frame = pl.DataFrame({"a": [1, 2]})
-    write_private(tmp_path / "t.parquet", frame)
+    write_parquet(tmp_path / "t.parquet", frame, private=True)
     assert read_private(tmp_path / "t.parquet").equals(frame)
     with pytest.raises(ConfigError, match="not there"):
         read_private(tmp_path / "u.parquet")

@@ -88,16 +88,6 @@ def test_print_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert line.count("\n") == 1
 
 
-def test_progress_is_silent_without_a_terminal() -> None:
-    program = (
-        "from pairkit.terminal import progress\n"
-        "with progress() as p:\n"
-        "    t = p.add_task('x', total=2, note=''); p.advance(t)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert (done.stdout, done.stderr) == (b"", b"")
-
-
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.say("a", quiet=True)
     terminal.say("b")

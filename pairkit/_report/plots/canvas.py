@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.extras import needed_for
-from pairkit.files import write_errors
+from pairkit.files import write_bytes
+from pairkit.pictures import drawing, image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,17 +56,6 @@ class Plot:
     panels: Sequence[Panel]
 
 
-def check_matplotlib() -> None:
-    """Refuse to begin without matplotlib, and keep its notes on its own caches from the terminal.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    with needed_for("the report"):
-        import matplotlib  # noqa: F401
-
-
 def save_plot(plot: Plot, folder: Path) -> None:
     """Write NAME.png and NAME.svg, all panels in one row, on white.
 
@@ -76,9 +63,9 @@ def save_plot(plot: Plot, folder: Path) -> None:
         ConfigError: a file can't be written.
     """
     width, height = sum(panel.width for panel in plot.panels), max(panel.height for panel in plot.panels)
-    with _drawn(plot.name, plot.panels, (width, height)) as figure, write_errors(folder):
-        figure.savefig(folder / f"{plot.name}.png", dpi=_DPI, facecolor="white", metadata={"Software": None})
-        figure.savefig(folder / f"{plot.name}.svg", facecolor="white", metadata={"Date": None})
+    with _drawn(plot.name, plot.panels, (width, height)) as figure:
+        for kind in ("png", "svg"):
+            write_bytes(folder / f"{plot.name}.{kind}", image(figure, kind, dpi=_DPI, facecolor="white"))
 
 
 def inline_svgs(plot: Plot) -> list[str]:
@@ -87,10 +74,8 @@ def inline_svgs(plot: Plot) -> list[str]:
 
 
 def _inline(name: str, panel: Panel) -> str:
-    text = io.StringIO()
     with _drawn(name, [panel], (panel.width, panel.height)) as figure:
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
+        svg = image(figure, "svg", transparent=True).decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Several pictures share the page: what one calls by its name must not be another's.
@@ -104,14 +89,10 @@ def _inline(name: str, panel: Panel) -> str:
 
 @contextmanager
 def _drawn(name: str, panels: Sequence[Panel], size: tuple[float, float]) -> Iterator[Figure]:
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    style: dict[Any, Any] = {**_STYLE, "svg.hashsalt": name}  # equal data, equal bytes
-    with mpl.rc_context():
-        mpl.rcdefaults()  # whatever this machine's matplotlibrc says
-        mpl.rcParams.update(style)
+    with drawing({**_STYLE, "svg.hashsalt": name}):  # equal data, equal bytes
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         row = figure.subplots(1, len(panels), squeeze=False, width_ratios=[panel.width for panel in panels])[
