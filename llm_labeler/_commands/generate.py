@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         "label generate -i sentences.txt --llm wordnet --out pairs",
         "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
         "label generate -i notes.parquet --text-column body --llm llama --dry-run",
-        "label generate -i sentences.txt --llm mine -c llms.toml --set llm.mine.temperature=0.7",
     )
 )
 def generate(

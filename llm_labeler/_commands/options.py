@@ -30,7 +30,7 @@ Input = Annotated[
         INPUT,
         *("--input", "-i"),
         metavar="FILE",
-        help="Sentences: text, CSV, JSONL, Parquet, a dataset or a hub name.",
+        help="Sentences: a file, a dataset or a hub name.",
     ),
 ]
 TextColumn = Annotated[
@@ -44,7 +44,7 @@ Llms = Annotated[
         LLMS,
         *("--llm", "--llms", "-l"),
         metavar="NAME,…",
-        help="chatgpt, llama, chatglm, ensemble (these three), wordnet (rules), or of --config.",
+        help="chatgpt, llama, chatglm, ensemble (these), wordnet (rules), or of --config.",
     ),
 ]
 Size = Annotated[
@@ -52,7 +52,7 @@ Size = Annotated[
     option(LLMS, "--size", "-n", metavar="N", help="Sentences of each and polarity. Default: 3."),
 ]
 Polarity = Annotated[
-    str | None, option(LLMS, "--polarity", metavar="WHICH", help="positive, negative or both. Default: both.")
+    str | None, option(LLMS, "--polarity", metavar="WHICH", help="positive, negative or both (default).")
 ]
 Prompt = Annotated[
     str | None,
@@ -60,7 +60,7 @@ Prompt = Annotated[
         LLMS,
         "--prompt",
         metavar="NAME",
-        help="paper (default), hardened, or a file with {text}, {size} and {polarity}.",
+        help="paper (default), hardened or a file.",
     ),
 ]
 LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="No text may leave this machine.")]
