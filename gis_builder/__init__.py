@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
+    from gis_builder._emulator import Server as Server
     from gis_builder._face import build as build
     from gis_builder._face import crawl as crawl
     from gis_builder._face import demo as demo
@@ -50,6 +51,7 @@ _PLACES = {
     **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation"), "gis_builder._results"),
     "IncompleteCrawlError": "gis_builder._results",
     "Plan": "gis_builder._plan",
+    "Server": "gis_builder._emulator",
     "Status": "gis_builder._status",
 }
 __all__ = list(_PLACES)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gis_builder._crawl import pool_size
 from gis_builder._github import CrawlSettings, GitHub
 from gis_builder._github.search import is_cheaper_swept, search_words
-from gis_builder._results import outcome_lines
 from gis_builder._settings import BuildSettings
+from gis_builder._status import outcome_lines
 from gis_builder._store import RepoRow, Store, Usage
 from pairkit.notebook import escape
 from pairkit.terminal import table
@@ -75,18 +75,18 @@ class Plan:
 
     strategy: str
     api: str
-    repos: tuple[RepoPlan, ...]
+    repositories: tuple[RepoPlan, ...]
     spent: Usage
 
     @property
     def points(self) -> int:
         """Points of all repositories."""
-        return sum(repo.points for repo in self.repos)
+        return sum(repo.points for repo in self.repositories)
 
     @property
     def requests(self) -> int:
         """Requests of all repositories."""
-        return sum(repo.requests for repo in self.repos)
+        return sum(repo.requests for repo in self.repositories)
 
     @property
     def hours(self) -> float:
@@ -107,14 +107,14 @@ class Plan:
             "points": self.points,
             "requests": self.requests,
             "hours_per_token": round(self.hours, 3),
-            "repositories": [repo.to_dict() for repo in self.repos],
+            "repositories": [repo.to_dict() for repo in self.repositories],
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the sums."""
         rows = table("repository", "issues", "points", "requests", "hours")
-        priced = [repo for repo in self.repos if repo.requests]
+        priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
             rows.add_row(repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}")
         rows.add_rule()
@@ -124,7 +124,7 @@ class Plan:
 
     def notes(self) -> list[str]:
         """The repositories that are odd or not there, and how sure the figures are; a line each."""
-        odd = outcome_lines(repo.row for repo in self.repos)
+        odd = outcome_lines(repo.row for repo in self.repositories)
         return [*odd, _basis(self)] if self.requests else odd
 
     def __repr__(self) -> str:

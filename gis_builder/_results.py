@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder._records import Outcome, Verdict
-from gis_builder._status import Status
+from gis_builder._status import Status, outcome_lines
 from gis_builder._store import RepoOutcome, RepoRow, Usage
 from gis_builder._verdicts import count_verdicts, read_verdicts
 from pairkit.errors import RemoteError
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from pairkit import AuditReport, PairDataset
     from pairkit.result_table import ResultTable
-
-_FEW = 3  # repositories of one outcome that are named each on a line of its own
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,23 +244,6 @@ def explanation(verdict: Verdict, text: str) -> Explanation:
     return Explanation(
         *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
     )
-
-
-def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
-    """The repositories that were not simply found: each on a line, or many of one kind on one."""
-    kinds: dict[tuple[str, str], list[RepoRow]] = {}
-    for row in rows:
-        if row.outcome is not RepoOutcome.OK:
-            kinds.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(row)
-    lines = []
-    for (words, detail), alike in kinds.items():
-        why = f" ({detail})" if detail else ""
-        if len(alike) > _FEW:
-            names = ", ".join(row.name for row in alike[:_FEW])
-            lines.append(f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _FEW} more")
-        else:
-            lines += [f"{row.name}: {words}{why}" for row in alike]
-    return lines
 
 
 def _drop_lines(statistics: Mapping[str, object]) -> list[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gis_builder._store import RateLimit, RepoRow, Store, Tally, Usage
+from gis_builder._store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
 from pairkit.notebook import escape
 from pairkit.terminal import table
 
 if TYPE_CHECKING:
     from pairkit.result_table import ResultTable
 
+_FEW = 3  # repositories of one outcome that are named each on a line of its own
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
@@ -75,13 +76,13 @@ class Status:
     """How far a whole crawl is.
 
     Attributes:
-        repos: Each repository that was asked for.
+        repositories: Each that was asked for.
         usage: What all of it cost, what no repository paid for included.
         rate_limit: What the server said last of a token's limit.
         warnings: Repository and words of what a person should know about how complete the crawl is.
     """
 
-    repos: tuple[RepoStatus, ...]
+    repositories: tuple[RepoStatus, ...]
     usage: Usage
     rate_limit: RateLimit | None
     warnings: tuple[tuple[str, str], ...]
@@ -92,7 +93,7 @@ class Status:
 
         Repositories count by their number of issues. Waits for limits are part of the pace.
         """
-        crawled = [repo for repo in self.repos if repo.row.is_crawlable]
+        crawled = [repo for repo in self.repositories if repo.row.is_crawlable]
         done = sum(repo.row.issue_count * repo.progress for repo in crawled)
         left = sum(repo.row.issue_count * (1 - repo.progress) for repo in crawled)
         if not left:
@@ -103,7 +104,7 @@ class Status:
         """The status for scripts."""
         limit = self.rate_limit
         return {
-            "repositories": [repo.to_dict() for repo in self.repos],
+            "repositories": [repo.to_dict() for repo in self.repositories],
             **self.totals(),
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
@@ -113,7 +114,7 @@ class Status:
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all repositories, or those of these names; each once however often it was asked for."""
-        asked = [repo for repo in self.repos if names is None or repo.row.name in names]
+        asked = [repo for repo in self.repositories if names is None or repo.row.name in names]
         distinct = {repo.row.full_name: repo for repo in asked if repo.row.full_name}.values()
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
@@ -127,7 +128,7 @@ class Status:
     def table(self) -> ResultTable:
         """A row for each repository, and the sums."""
         rows = table("repository", "stage", *_COUNTED, left=("stage",))
-        for repo in self.repos:
+        for repo in self.repositories:
             figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures)
         totals = self.totals()
@@ -138,12 +139,11 @@ class Status:
     @property
     def left(self) -> int:
         """Threads, searches and lists that are still to be had."""
-        return sum(repo.tally.open_work for repo in self.repos)
+        return sum(repo.tally.open_work for repo in self.repositories)
 
     def notes(self) -> list[str]:
         """What is odd about repositories, the time to go, the points left, the warnings; a line each."""
-        lines = [f"{repo.row.name}: {repo.row.detail}" for repo in self.repos if repo.row.detail]
-        lines.append(_time_words(self))
+        lines = [*outcome_lines(repo.row for repo in self.repositories), _time_words(self)]
         if self.rate_limit:
             lines.append(self.rate_limit.words(time.time()))
         if self.warnings:
@@ -186,3 +186,20 @@ def _time_words(status: Status) -> str:
     if not status.eta_s:
         return spent
     return f"{spent}; about {status.eta_s / 60:,.1f} min to go at this pace, for one token"
+
+
+def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
+    """The repositories that were not simply found: each on a line, or many of one kind on one."""
+    kinds: dict[tuple[str, str], list[RepoRow]] = {}
+    for row in rows:
+        if row.outcome is not RepoOutcome.OK:
+            kinds.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(row)
+    lines = []
+    for (words, detail), alike in kinds.items():
+        why = f" ({detail})" if detail else ""
+        if len(alike) > _FEW:
+            names = ", ".join(row.name for row in alike[:_FEW])
+            lines.append(f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _FEW} more")
+        else:
+            lines += [f"{row.name}: {words}{why}" for row in alike]
+    return lines

@@ -128,7 +128,7 @@ def import_(
 
 
 @app.command(epilog=examples("gis status --work gis.work"))
-def status(work: o.WorkOnly, *, json: o.Json = False) -> None:
+def status(work: o.WorkOnly, *, json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show how far a crawl is: issues by repository, points used and left, time to go."""
     found = gis_builder.status(work)
     if json:
@@ -137,6 +137,8 @@ def status(work: o.WorkOnly, *, json: o.Json = False) -> None:
     stdout.print(found.table())
     for line in found.notes():
         stdout.print(line, markup=False)
+    if found.repositories and found.eta_s == 0:
+        _tell_to_detect(work, quiet=quiet)
 
 
 def _show_crawled(crawled: Crawled, *, as_json: bool, quiet: bool) -> None:

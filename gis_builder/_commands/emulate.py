@@ -9,6 +9,7 @@ import typer
 
 import gis_builder
 from gis_builder._commands.app import app, examples
+from pairkit.terminal import next_step
 from pairkit.terminal import out as stdout
 
 
@@ -44,4 +45,7 @@ def emulate(
         window=window,
     ) as server:
         stdout.print(f"a local GitHub at {server.url} (Ctrl-C ends it)")
+        name = server.catalogue.repositories[0].name
+        build = f"GITHUB_TOKEN=any gis build --repos {name} --api-url {server.url} --out gis"
+        next_step("build a dataset of it, in another terminal", build)
         server.wait()

@@ -47,12 +47,12 @@ def test_before_anything(store: Store) -> None:
 def test_stages_of_a_crawl(station: Server, store: Store, strategy: str, route: type) -> None:
     with open_github(quick(station.url), store, route=route) as github:
         github.check([STATION, "acme/nowhere"])
-        (missing, repo) = read_status(store).repos
+        (missing, repo) = read_status(store).repositories
         assert (repo.stage, missing.stage) == ("waiting", "not found")
         assert read_status(store).eta_s is None
         getattr(github, strategy)([STATION])
     status = read_status(store)
-    (_, repo) = status.repos
+    (_, repo) = status.repositories
     assert (repo.stage, repo.progress, status.eta_s) == ("done", 1.0, 0.0)
     threads = list(store.threads(STATION))
     assert (repo.tally.threads, repo.tally.comments) == (
@@ -73,7 +73,7 @@ def test_stopped_half_way(store: Store) -> None:
     store.save(Page(repos=[row], tasks=[Task("a/b", "search", "x", done=True), Task("a/b", "search", "y")]))
     store.save(Page(usage={"a/b": Usage(3, 4, 10.0)}, warnings=[("a/b", "odd")]))
     status = read_status(store)
-    assert status.repos[0].stage == "searching"
+    assert status.repositories[0].stage == "searching"
     assert status.eta_s == pytest.approx(10.0)  # one of two searches is done
     assert "about 0.2 min to go" in shown(store)
     assert "a/b: odd" in shown(store)
@@ -90,7 +90,7 @@ def test_while_another_thread_crawls(station: Server, store: Store) -> None:
         stages, begun = set(), [0]
         while worker.is_alive():
             with Store.open(store.path) as reader:
-                for repo in read_status(reader).repos:
+                for repo in read_status(reader).repositories:
                     stages.add(repo.stage)
                     begun.append(repo.tally.begun)
             time.sleep(0.005)
