@@ -96,16 +96,19 @@ class AuditReport:
             "pairs with two labels": self.contradictory_pairs,
         }
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
-        found = table("found", "number", "such as", left=["such as"], caption=verdict)
+        examples = any(finding.examples for finding in findings.values())
+        found = table(
+            "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
+        )
         for name, finding in findings.items():
             first, *more = finding.examples or ("",)
-            found.add_row(name, finding.count, first)
+            found.add_row(name, finding.count, *([first] if examples else []))
             for example in more:
                 found.add_row("", "", example)
         return splits, found
 
     def __repr__(self) -> str:
-        return "\n".join(str(part) for part in self.tables())
+        return "\n\n".join(str(part) for part in self.tables())
 
     def _repr_html_(self) -> str:
         return "".join(part._repr_html_() for part in self.tables())

@@ -62,7 +62,10 @@ def show(
     sentence: Annotated[str, typer.Argument(help="A text_id or its beginning, row:N, or the sentence.")],
     work: o.WorkOnly,
 ) -> None:
-    """Show one sentence: prompts, raw answers, what the parser made of them, drops and votes."""
+    """Show what LLMs answered to one sentence: prompts, raw answers, proposals, drops and votes.
+
+    A pair of the dataset itself is shown by `pairs show`.
+    """
     import llm_labeler
 
     shown = llm_labeler.show(sentence, work=work)
@@ -87,7 +90,10 @@ def report(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Count what became of everything: reasons, yield and cost by LLM."""
+    """Count what became of the answers: reasons of drops, yield and cost by LLM.
+
+    The dataset itself is described by `pairs report`.
+    """
     import llm_labeler
     from pairkit.files import write_text
 

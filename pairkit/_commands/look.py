@@ -34,8 +34,10 @@ def audit(
     if json:
         print_json(found.to_dict())
     else:
-        for table in found.tables():
-            stdout.print(table)
+        splits, findings = found.tables()
+        stdout.print(splits)
+        stdout.print()
+        stdout.print(findings)
     found.check()
     next_step("see what is in it", ["pairs", "report", dataset], quiet=quiet)
 
