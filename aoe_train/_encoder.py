@@ -163,6 +163,11 @@ class Encoder:
         model = TextModel(backbone, settings.pooling, packed=packed)
         return cls(model.eval(), tokenizer, settings)
 
+    def __repr__(self) -> str:
+        settings, kind = self.settings, type(self.model.backbone).__name__
+        told = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {settings.max_length} tokens"
+        return f"Encoder({told}, {self.device.type})"
+
     @property
     def dim(self) -> int:
         """Numbers in a vector."""

@@ -248,3 +248,8 @@ def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
     assert encoder.tokens(["a cat"], cache_dir=str(tmp_path / "cache")).truncated == 0
     sources = Sources(tmp_path / "a", tmp_path / "b", "out", dev_data=tmp_path / "c")  # type: ignore[arg-type]
     assert (sources.data, sources.out) == (str(tmp_path / "a"), Path("out"))
+
+
+def test_it_says_what_it_is(bert: Path) -> None:
+    encoder = Encoder.load(bert, pooling="avg", max_length=40, device="cpu")
+    assert repr(encoder) == "Encoder(BertModel, 32 dimensions, pooling avg, 40 tokens, cpu)"
