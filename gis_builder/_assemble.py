@@ -150,12 +150,12 @@ def _grounds(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], G
 def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
     """Pairs of usable issues of which one mentions the other anywhere in its thread."""
     links: set[Link] = set()
-    for repo in sorted({ref.repo for ref in usable}):
-        threads = store.stored_threads(repo, only_complete=False)
-        for stored in show.counted(f"{repo}: mentions", threads, store.count_threads(repo)):
-            ref = IssueRef(repo, stored.number)
-            if ref in usable:
-                links.update(frozenset((ref, other)) for other in _mentions(stored.read()) if other in usable)
+    repos = sorted({ref.repo for ref in usable})
+    threads = ((repo, stored) for repo in repos for stored in store.stored_threads(repo, only_complete=False))
+    for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
+        ref = IssueRef(repo, stored.number)
+        if ref in usable:
+            links.update(frozenset((ref, other)) for other in _mentions(stored.read()) if other in usable)
     return links
 
 
