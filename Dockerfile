@@ -1,7 +1,8 @@
 # aoe-toolkit for a CPU. Without arguments it runs the demo; mount a folder at /data to keep what it makes:
 #   docker build --tag aoe-toolkit .
-#   docker run --rm --volume "$PWD:/data" aoe-toolkit
-#   docker run --rm --volume "$PWD:/data" --env GITHUB_TOKEN aoe-toolkit gis build --repos rust-lang/rust --out rust
+#   docker run --rm aoe-toolkit
+#   docker run --rm --user "$(id -u)" --volume "$PWD:/data" --env GITHUB_TOKEN aoe-toolkit \
+#     gis build --repos rust-lang/rust --out rust
 # Training too: docker build --build-arg EXTRAS=label,train,minilm --tag aoe-toolkit .
 FROM python:3.12-slim
 
