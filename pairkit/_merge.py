@@ -102,7 +102,7 @@ def _refuse(differing: pl.DataFrame) -> None:
         told.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
     more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
     raise DataError(
-        f"{len(groups):,} pairs have different labels: {', '.join(told)}{more}; give --conflicts drop to"
+        f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; give --conflicts drop to"
         " leave them out, or --conflicts first to believe the dataset that comes first"
     )
 

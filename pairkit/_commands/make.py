@@ -132,7 +132,8 @@ def _show(made: pairkit.MadeDataset, dropped: Path | None, *, json: bool, quiet:
         print_json({"out": str(made.out), **made.statistics})
     else:
         stdout.print(made.table())
-    next_step("train on it", ["aoe", "train", "--data", made.out or "", "--out", "model"], quiet=quiet)
+    command = ["aoe", "train", "--data", made.out or "", "--backbone", "minilm", "--out", "model"]
+    next_step("train on it", command, quiet=quiet)
 
 
 @app.command(

@@ -90,7 +90,7 @@ def test_the_commands(home: Path) -> None:
     run = CliRunner()
     done = run.invoke(app, ["split", "train.tsv", "--split", "2,1,1", "--out", "divided"])
     assert done.exit_code == 0, done.exception
-    assert done.stderr.splitlines()[-1] == "  aoe train --data divided --out model"
+    assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
         app, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
     )

@@ -57,7 +57,7 @@ def test_conflicts_are_named_and_resolved_as_asked() -> None:
     with pytest.raises(DataError) as told:
         pairkit.merge({"one": one, "other": other})
     assert str(told.value) == (
-        "1 pairs have different labels: 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
+        "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
         " give --conflicts drop to leave them out, or --conflicts first to believe the dataset that comes"
         " first"
     )
