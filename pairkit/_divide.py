@@ -12,7 +12,7 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.keyed import keyed_hash
 from pairkit.records import SPLITS
 
-DROPPED = "reason"  # a column: why a row is left out, null for one that stays
+DROPPED = "why it is left out"  # a column, null for a row that stays; a name that no dataset has
 CROSSES = "crosses_splits"
 
 

@@ -22,6 +22,7 @@ from pairkit.records import COLUMNS, SPLITS, LabelKind, PairDataset, card_files,
 from pairkit.result_table import ResultTable
 from pairkit.version import __version__
 
+_TOLD = {DROPPED: "left_out", ROW: "source_row"}  # what columns of dropped rows are called
 _LIMITS = """
 * Whatever is true of the datasets that this one is made of is true of it: see their cards.
 * A share over 512 tokens is estimated without a tokenizer.
@@ -37,7 +38,8 @@ class MadeDataset:
 
     Attributes:
         pairs: Its pairs.
-        dropped: The rows that were left out, each with a `reason`.
+        dropped: The rows that were left out, each with `left_out`, the reason; of a merge `source_row`, too:
+            which row of its dataset's split it was, from 1.
         statistics: Counts by split, source and reason.
         out: Its folder; None where it was not written.
     """
@@ -72,20 +74,20 @@ class MadeDataset:
 
 
 def made_of(rows: pl.DataFrame, kind: LabelKind, name: str) -> MadeDataset:
-    """The dataset of rows that have a `split` and a `reason` where they are left out.
+    """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out.
 
     Raises:
         DataError: No row is left.
     """
     kept = rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED, ROW, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null())
+    dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_TOLD, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
     names = kept["split"].unique().to_list()
     order = sorted(names, key=lambda split: (SPLITS.index(split) if split in SPLITS else len(SPLITS), split))
     kept = kept.select("split", *COLUMNS["default"], pl.exclude("split", *COLUMNS["default"]))
     splits = {split: kept.filter(pl.col("split") == split).drop("split") for split in order}
-    reasons = dropped[DROPPED].value_counts().sort("count", DROPPED, descending=[True, False])
+    reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
         "dropped_pairs": dict(reasons.iter_rows()),

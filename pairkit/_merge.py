@@ -11,13 +11,13 @@ import polars as pl
 from pairkit._divide import DROPPED
 from pairkit.errors import ConfigError, DataError
 from pairkit.printable import one_line
-from pairkit.records import PairDataset
+from pairkit.records import PairDataset, named_split
 
 Conflicts = Literal["error", "drop", "first"]
 
 REPEATED, CONFLICT = "repeated", "conflicting_labels"
 _NAMED = 3  # conflicts that a message names
-ROW = "row"  # a column: which row of its dataset's split it was, from 1
+ROW = "row of its split"  # a column: which row it was in its own dataset, from 1
 _LOW, _HIGH, _PLACE, _RANK = "low text", "high text", "place", "rank of the split"
 _FIRST = ("split", "source", ROW, "text1", "text2", "label")
 
@@ -110,11 +110,11 @@ def _refuse(differing: pl.DataFrame) -> None:
 def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
     """A split's rows with where they are from; what an earlier merge said of it is kept behind the name."""
     source = pl.lit(name)
-    if frame.schema.get("source") == pl.String:
-        inner = pl.col("source")
+    dtype = frame.schema.get("source")
+    if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
+        inner = pl.col("source").cast(pl.String)
         source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
-    numbered = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
-    return numbered.with_columns(pl.lit(split).alias("split"), source.alias("source"))
+    return named_split(frame, split).with_row_index(ROW, offset=1).with_columns(source.alias("source"))
 
 
 def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:

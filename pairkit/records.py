@@ -69,12 +69,13 @@ class PairDataset:
 
     @property
     def rows(self) -> pl.DataFrame:
-        """The rows of all splits as one DataFrame, with the column `split` first."""
-        parts = [
-            frame.select(pl.lit(name).alias("split"), pl.exclude("split"))
-            for name, frame in self.splits.items()
-        ]
-        return pl.concat(parts, how="diagonal_relaxed")
+        """The rows of all splits as one DataFrame, with the column `split` first.
+
+        A column that is called so already becomes `source_split`.
+        """
+        return pl.concat(
+            [named_split(frame, name) for name, frame in self.splits.items()], how="diagonal_relaxed"
+        )
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """A dict for each row, with its split."""
@@ -119,6 +120,12 @@ class PairDataset:
     def has(self, *columns: str) -> bool:
         """Whether every split has all these columns."""
         return all(set(columns) <= set(frame.columns) for frame in self.splits.values())
+
+
+def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
+    """Rows with the column `split` first; one that is called so already becomes `source_split`."""
+    rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
+    return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
 
 
 def _mean(frame: pl.DataFrame) -> float:

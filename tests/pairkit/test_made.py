@@ -97,7 +97,7 @@ def test_the_commands(home: Path) -> None:
     assert done.exit_code == 0, done.exception
     told = json.loads(done.stdout)
     assert told["dropped_pairs"] == {"repeated": 5}
-    assert pl.read_parquet("gone.parquet")["reason"].to_list() == ["repeated"] * 5
+    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
     assert told["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
     assert run.invoke(app, ["audit", "both", "-q"]).exit_code == 0
     done = run.invoke(app, ["split", "train.tsv", "--split", "most", "--out", "x"])

@@ -41,7 +41,7 @@ def test_each_pair_stands_once_and_says_where_it_is_from() -> None:
     assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}
-    assert made.dropped.select("source", "row", "reason").rows() == [
+    assert made.dropped.select("source", "source_row", "left_out").rows() == [
         ("one", 2, "repeated"),
         ("other", 1, "repeated"),
     ]
@@ -102,7 +102,7 @@ def test_a_text_of_a_row_that_goes_binds_nobody() -> None:
 
 
 def test_columns_of_all_are_kept_whatever_their_types() -> None:
-    one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1], "row": [7]})
+    one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
     other = pl.DataFrame({"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]})
     made = pairkit.merge({"one": one, "other": other})
     assert made.pairs["train"].select("source", "text1", "who", "n").rows() == [
@@ -111,9 +111,18 @@ def test_columns_of_all_are_kept_whatever_their_types() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["reason", "row", "confidence", "split"])
+def test_columns_that_gis_or_others_have_are_kept(name: str) -> None:
+    rows = pl.DataFrame({"text1": ["a", "c"], "text2": ["b", "d"], "label": [1, 0], name: ["w", None]})
+    for made in (pairkit.merge([rows]), pairkit.split(rows, split=(1, 0, 0))):
+        assert made.pairs["train"]["source_split" if name == "split" else name].to_list() == ["w", None]
+
+
 def test_sources_of_what_was_merged_before_are_kept() -> None:
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
+    numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
+    assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
 def test_labels_and_scores_are_not_joined() -> None:
@@ -155,4 +164,4 @@ def test_whatever_is_merged_is_clean_and_nothing_goes_unsaid(sets: list[Any], co
     assert report.leaks == []
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
     assert len(made.pairs) + made.dropped.height == sum(map(len, given_))
-    assert made.dropped["reason"].null_count() == 0
+    assert made.dropped["left_out"].null_count() == 0
