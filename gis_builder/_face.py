@@ -128,13 +128,20 @@ def plan(
     api_url: str | None = None,
     token: str | None = None,
     token_file: str | Path | None = None,
+    split: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | Rank | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    seed: int | None = None,
     config: str | Path | None = None,
     settings: _Settings | None = None,
     progress: _Progress = True,
 ) -> Plan:
     """Price a crawl by repository, in points, requests and hours of one token; costs a point for 25 of them.
 
-    The arguments, and what is raised, are as for `build`.
+    The arguments, and what is raised, are as for `build`; those that cost nothing are checked all the same.
 
     Example:
         >>> import gis_builder
@@ -145,7 +152,19 @@ def plan(
     from gis_builder._plan import plan as plan_crawl
     from gis_builder._repos import read_repos
 
-    merged = _merged(config, settings, strategy=strategy, api=api, api_url=api_url)
+    merged = _merged(
+        *(config, settings),
+        strategy=strategy,
+        api=api,
+        api_url=api_url,
+        split=split,
+        relations=relations,
+        negatives=negatives,
+        match=match,
+        ratio=ratio,
+        all_within_cluster=all_within_cluster,
+        seed=seed,
+    )
     names = read_repos(repos)
     with _display(progress) as show:
         return plan_crawl(names, merged, _opener(merged, token, token_file, show))
@@ -170,7 +189,7 @@ def crawl(
     """Only fetch, into the folder `work`; called again, it goes on.
 
     Args:
-        repos: See `build`, as for all that is not named here.
+        repos: See `build`.
         work: The folder of the crawl; made where it is absent.
         update: Bring a finished crawl up to date.
         archive: Hours of GH Archive, as files, that propose candidates instead of a search.

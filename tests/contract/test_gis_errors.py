@@ -295,6 +295,12 @@ def test_settings_that_do_not_fit(
     assert words in done.error
 
 
+def test_a_dry_run_checks_all_that_a_build_checks(gis: Gis, tmp_path: Path) -> None:
+    done = gis("build", "--repos", "a/b", "--out", str(tmp_path / "gis"), "--split", "0.5,0.1", "--dry-run")
+    assert done.code == 2
+    assert "expected three numbers" in done.error
+
+
 def test_clock_skew_waits_by_the_servers_clock(gis: Gis, tmp_path: Path) -> None:
     """The server's clock is two hours ahead and its quota is spent for a moment: nothing waits two hours."""
     plan = FaultPlan(
