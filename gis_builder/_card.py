@@ -30,7 +30,7 @@ Configuration `default`:
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
 | relation | string | how the closing words tie the two (below); null for a negative |
 | reason | string | who said so and how, as in `closer_duplicate`; null for a negative |
-| confidence | double | the detector's, in [0, 1]: a rank, no probability; null for a negative |
+| confidence | double | the detector's, in [0, 1]: a rank, not a probability; null for a negative |
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 

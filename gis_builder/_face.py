@@ -50,7 +50,7 @@ def build(
 ) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
 
-    Whatever stopped it, called again it goes on.
+    If it was stopped, the same call goes on.
 
     Args:
         repos: `owner/name`, several with commas or as a list, or a file with one a line.
@@ -294,7 +294,7 @@ def detect(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting is no good, or there is no crawl in that folder.
+        ConfigError: A setting is wrong, or there is no crawl in that folder.
         DataError: Its store is damaged.
     """
     from gis_builder._detection import detect as detect_duplicates
@@ -415,7 +415,7 @@ def emulate(
     points: int = 5000,
     window: float = 3600.0,
 ) -> Server:
-    """Serve saved trackers as a local GitHub over GraphQL and REST, in a thread; any token will do but `bad`.
+    """Serve saved trackers as a local GitHub over GraphQL and REST; any token works except `bad`.
 
     Args:
         dump: Folders with saved trackers; `gis import --help` says which are read.

@@ -222,7 +222,7 @@ class Explanation:
         issue: `owner/name#number`.
         outcome: `duplicate`, `not` or `uncertain`.
         targets: The issues that it is a duplicate of, or likely is.
-        confidence: The detector's, in [0, 1]: a rank, no probability.
+        confidence: The detector's, in [0, 1]: a rank, not a probability.
         reason: A short code, as it is counted in statistics.json.
         text: The evidence in order of time, what each piece counts for, and the verdict, in words.
     """

@@ -77,7 +77,7 @@ class Status:
 
     Attributes:
         repositories: Each that was asked for.
-        usage: What all of it cost, what no repository paid for included.
+        usage: What all of it cost, including what belongs to no repository.
         rate_limit: What the server said last of a token's limit.
         warnings: Repository and words of what a person should know about how complete the crawl is.
     """

@@ -51,7 +51,7 @@ def generate(
 ) -> Labelled:
     r"""Ask LLMs for sentences of same and of opposite meaning, and make a pair dataset of their answers.
 
-    Whatever stopped it, called again it asks only what has no answer yet. Every answer is kept in `work`.
+    If it was stopped, the same call asks only what has no answer yet. Every answer is kept in `work`.
     It works in notebooks too, where an event loop runs already.
 
     Args:
@@ -139,7 +139,7 @@ def plan(
     config: str | Path | None = None,
     settings: _Settings | None = None,
 ) -> Plan:
-    """What `generate` would ask, and what that would cost; asks nobody.
+    """What `generate` would ask, and what that would cost; makes no calls.
 
     Args:
         source: As of `generate`, and so are all others.
@@ -301,7 +301,7 @@ def emulate(
     key_env: str | None = None,
     batch_seconds: float = 0.0,
 ) -> Server:
-    """Start a local server of OpenAI's protocol without a model: its answers prove plumbing and no quality.
+    """Start a local server of OpenAI's protocol without a model, to test clients with.
 
     Args:
         models: Names of the models that it has, or one string with commas.

@@ -27,7 +27,7 @@ class Labelled:
         work: The folder of the answers, for `show`, `report`, `score` and `parse`.
         statistics: As in the dataset's statistics.json.
         dropped: Reason to what is no pair: rows of the input, proposals, candidates, questions.
-        judges: What is known of the judges; None where nobody judged.
+        judges: What is known of the judges; None without judges.
         asked: What asking came to.
         spent: Calls, tokens and money of this session.
         spent_in_all: The same of all sessions in `work`.
@@ -105,7 +105,7 @@ class Labelled:
         return found
 
     def judges_table(self) -> ResultTable | None:
-        """Each judge's record; None where nobody judged."""
+        """Each judge's record; None without judges."""
         if self.judges is None:
             return None
         alpha = "undefined" if self.judges.alpha is None else f"{self.judges.alpha:.2f}"

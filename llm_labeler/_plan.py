@@ -29,7 +29,7 @@ class Estimate:
         questions: All of the run, for proposals.
         missing: Those not answered yet.
         tokens: A guess from the lengths of the texts.
-        at_most: The bound that budgets are checked against, without judging, which hangs on the answers.
+        at_most: The bound that budgets are checked against, without judging, which depends on the answers.
         cost: US dollars of `tokens`; None: the price is unknown.
         cost_at_most: US dollars of `at_most`.
         leaves_machine: Whether texts go to another machine.

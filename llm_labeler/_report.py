@@ -26,7 +26,7 @@ class Yield:
     Attributes:
         proposals: Sentences it gave, usable or not.
         kept: Those that became candidates.
-        pairs: Candidates of its that the ensemble let through.
+        pairs: Its candidates that the ensemble let through.
         dropped: Reason to proposals.
     """
 

@@ -25,7 +25,7 @@ class Progress:
     Attributes:
         stage: What is being done, such as "train" or "rust-lang/rust: threads".
         done: How many of its steps are done.
-        total: How many there are; None where nobody knows.
+        total: How many there are; None if that is unknown.
         note: What else is worth watching, such as the loss or what was spent.
         ended: Whether the stage is over.
     """

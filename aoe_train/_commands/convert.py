@@ -25,7 +25,7 @@ def convert(
     heads: Annotated[
         int | None, o.MODEL("--heads", "Attention heads. [default: what its config.json says]", "N")
     ] = None,
-    cased: Annotated[bool, o.MODEL("--cased", "The vocabulary tells cases apart.")] = False,
+    cased: Annotated[bool, o.MODEL("--cased", "The vocabulary is cased.")] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

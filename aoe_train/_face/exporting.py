@@ -79,7 +79,7 @@ def convert(
         vocab: Its vocab.txt, or a tokenizer's folder.
         out: The model's folder, which doesn't exist yet.
         heads: Attention heads; by default what its config.json says.
-        cased: The vocabulary tells cases apart.
+        cased: The vocabulary is cased.
 
     Raises:
         ConfigError: `out` exists, or the vocabulary is another checkpoint's.

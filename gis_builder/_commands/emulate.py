@@ -33,7 +33,7 @@ def emulate(
     points: Annotated[int, typer.Option(metavar="N", help="Points a token has in a window.")] = 5000,
     window: Annotated[float, typer.Option(metavar="SECONDS", help="Length of a window.")] = 3600.0,
 ) -> None:
-    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token will do but `bad`."""
+    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token works except `bad`."""
     with gis_builder.emulate(
         list(dump),
         host=host,

@@ -152,7 +152,7 @@ def emulate(
         float, typer.Option("--batch-seconds", metavar="S", help="Seconds that a batch takes.")
     ] = 0.0,
 ) -> None:
-    """Serve OpenAI's protocol here without a model, with faults: its answers prove plumbing only."""
+    """Serve OpenAI's protocol here without a model, with faults: its answers test the plumbing only."""
     import llm_labeler
 
     ended = threading.Event()
