@@ -126,7 +126,7 @@ def test_refuses_what_it_cant_write(bert: Path, tmp_path: Path, flags: dict[str,
 
 def test_never_writes_over_a_folder(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    with pytest.raises(ConfigError, match="there is something already"):
+    with pytest.raises(ConfigError, match="already exists"):
         CliRunner().invoke(
             app, ["export", "--model", str(bert), "--out", str(tmp_path / "x")], catch_exceptions=False
         )
