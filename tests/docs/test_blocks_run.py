@@ -39,7 +39,11 @@ def _cases() -> list[object]:
 @pytest.mark.parametrize(("page", "language"), _cases())
 def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
-    run(text.replace("8000", str(_free_port())), language, tmp_path)
+    said = run(text.replace("8000", str(_free_port())), language, tmp_path)
+    if language == "sh":
+        shown = [line for block in to_run(page, "text") for line in block.text.splitlines()]
+        lines = {" ".join(line.split()) for line in said.splitlines()}
+        assert [line for line in shown if " ".join(line.split()) not in lines] == []
 
 
 def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,8 +65,8 @@ def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch:
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
-def run(text: str, language: str, folder: Path) -> None:
-    """Run a page's blocks in `folder`, with this tree's commands and its `data/`."""
+def run(text: str, language: str, folder: Path) -> str:
+    """Run blocks in `folder`, with the commands and the `data/` of this tree; what they print comes back."""
     home = folder / "clean"
     home.mkdir()
     (home / "data").symlink_to(ROOT / "data")
@@ -84,6 +88,7 @@ def run(text: str, language: str, folder: Path) -> None:
         command, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=1800
     )
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
+    return ended.stdout
 
 
 def _scripts(folder: Path) -> Path:
