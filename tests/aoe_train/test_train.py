@@ -522,7 +522,7 @@ def test_sharding_by_accelerate_launch_is_refused(
 
 
 def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run.shard: one process .* torchrun"):
+    with pytest.raises(ConfigError, match=r"run.shard: a single process .* torchrun"):
         run(data, bert, tmp_path / "m", run__shard=True)
 
 
