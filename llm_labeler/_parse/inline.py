@@ -6,6 +6,7 @@ import re
 from unicodedata import numeric
 
 from llm_labeler._parse import wording
+from llm_labeler._parse.marks import letter_ordinals
 from llm_labeler._parse.remarks import speaks_of_words
 from llm_labeler._parse.source import Source, size_of, tidy
 from llm_labeler._parse.usual import with_usual_marks
@@ -38,7 +39,6 @@ _MARKS = tuple(
 _MOST_PIECES = 20
 _COMMA = re.compile(",")
 _CAPITALS = re.compile(r",\s+(?=[^\Wa-z\d_])")
-_ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
 _SIGNS = tuple(
     re.compile(sign)
     for sign in (
@@ -118,19 +118,20 @@ def _chain(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
     """Where marks stand that count 1, 2, 3 …: begin and end of each."""
     found: list[tuple[int, int]] = []
     for match in pattern.finditer(text):
-        value = _value(match[1])
-        if value == 1 and found:
-            return []  # it counts twice, so one count is the sentence's own
-        if value == len(found) + 1:
+        ordinals = _ordinals(match[1])
+        if len(found) + 1 in ordinals:
             found.append(match.span())
+        elif 1 in ordinals:
+            return []  # it counts twice, so one count is the sentence's own
     return found
 
 
-def _value(mark: str) -> int:
+def _ordinals(mark: str) -> list[int]:
+    """What a mark can count as; nothing if it is none, as the `xx` of `(xx)`."""
     word = mark.lower()
-    for names in (_WORDS, _ORDINALS, _ROMAN):
-        if word in names and not (names is _ROMAN and len(word) == 1 and word not in "ivx"):
-            return names.index(word) + 1
-    if len(word) == 1 and word.isascii() and word.isalpha():
-        return ord(word) - ord("a") + 1
-    return int(numeric(mark)) if len(mark) == 1 else int(mark)
+    for names in (_WORDS, _ORDINALS):
+        if word in names:
+            return [names.index(word) + 1]
+    if word.isascii() and word.isalpha():
+        return letter_ordinals(word)
+    return [int(numeric(mark)) if len(mark) == 1 else int(mark)]

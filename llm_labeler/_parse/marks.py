@@ -69,7 +69,7 @@ def _mark(line: str, last: int | None, source: Source) -> Mark | None:
         if _is_number_mark(mark, bool(match["gap"]), last):
             return mark
     if (match := _LETTER.match(line, start)) is not None:
-        for ordinal in _letter_ordinals(match["letter"]):
+        for ordinal in letter_ordinals(match["letter"]):
             if ordinal == (last or 0) + 1:
                 return Mark("letter", ordinal, depth, line[match.end() :], match["sign"])
     if (match := _BULLET.match(line, start)) is not None:
@@ -98,7 +98,7 @@ def _ordinal(number: str) -> int:
     return value
 
 
-def _letter_ordinals(letters: str) -> list[int]:
+def letter_ordinals(letters: str) -> list[int]:
     """What letters can count as: `c)` is a third, `ii)` a second, `i)` a ninth or a first."""
     lower = letters.lower()
     ordinals = [ord(lower) - ord("a") + 1] if len(lower) == 1 else []
