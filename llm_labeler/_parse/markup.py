@@ -205,9 +205,10 @@ def fenced(text: str) -> tuple[str, str, str]:
     held = [n for n, (inside, lines) in enumerate(parts) if inside and _has_words(lines)]
     if not held:
         return "", "\n".join(_joined(parts)), ""
-    inner = [part for part in parts[held[0] : held[-1] + 1] if part[0]]
-    between = [part for part in parts[held[0] : held[-1] + 1] if not part[0]]
-    before, after = [*parts[: held[0]], *between], parts[held[-1] + 1 :]
+    start, end = held[0], held[-1] + 1
+    inner = [part for part in parts[start:end] if part[0]]
+    between = [part for part in parts[start:end] if not part[0]]
+    before, after = [*parts[:start], *between], parts[end:]
     return "\n".join(_joined(before)), "\n\n".join(_joined(inner)), "\n".join(_joined(after))
 
 

@@ -120,7 +120,7 @@ def _without_emphasis(said: str, source: Source) -> str:
         said = said.replace("**", "")
     if "~~" in said and "~~" not in source.text:
         said = _STRUCK.sub("", said)
-    if "__" in said and said.startswith("__") and "__" not in source.text:
+    if said.startswith("__") and "__" not in source.text:
         said = said.replace("__", "")
     if "*" in said and "*" not in source.text:
         said = _EMPHASIS.sub(r"\1", said).strip("* ")

@@ -21,6 +21,7 @@ _JSON = re.compile(r"[\[{] ?[\"']")
 _QUOTE = re.compile('["`]')
 _BETWEEN = re.compile(r"[\s,;]*")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
+_QUOTED = re.compile(r"([\"']).*\1")
 _ENDS = ("]", "}", ")", '"', "'", "”")
 _FENCE = "`jsonJSON \t\n"
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
@@ -101,7 +102,7 @@ def _quoted_list(text: str) -> list[str] | None:
     if text[0] not in "[(" or text[-1] not in "])":
         return None
     parts = _DELIMITER.split(text[1:-1].strip().rstrip(","))
-    if any(len(part) < 2 or part[0] != part[-1] or part[0] not in "\"'" or "\n" in part for part in parts):
+    if not all(_QUOTED.fullmatch(part) for part in parts):
         return None
     return [part[1:-1].replace("\\'", "'").replace('\\"', '"').replace("\\n", "\n") for part in parts]
 
