@@ -119,6 +119,11 @@ def test_the_timeline_knows_the_nearest_gap(times: list[int], gap: int, anchor: 
     assert list(islice(timeline.near(one, gap), 1)) == found[:1]
 
 
+def test_the_gaps_that_fit_fewest_issues_come_first() -> None:
+    assert WantedGaps([5, 1, 4, 2, 3], 5).hardest_first() == [1, 5, 2, 4, 3]
+    assert WantedGaps([1, 2, 3, 4], 4).hardest_first() == [1, 4, 2, 3]
+
+
 @given(st.lists(st.integers(0, 10**9), min_size=1), st.integers(1, 50))
 def test_wanted_gaps_are_spread_as_the_positives(gaps: list[int], count: int) -> None:
     wanted = WantedGaps(gaps, count)

@@ -138,6 +138,9 @@ def test_scripts() -> None:
     assert is_other_script("東京の病院はとても大きいです", "北京的医院非常大")
     assert not is_other_script("β-blockers lower pressure", "Beta blockers lower pressure")
     assert not is_other_script("12 %", "十二")
+    # A fifth of a text makes a script part of it: one English word among three signs does, among five not.
+    assert not is_other_script("The GPS of 我", "我用GPS定")
+    assert is_other_script("The GPS of 我", "我用GPS定位它")
 
 
 def test_settings_switch_rules_off() -> None:
@@ -183,6 +186,6 @@ def test_long_sentences_take_no_minutes(sentence: str) -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["gas", "his", "led", "was", "ing", "its", "red"])
+@pytest.mark.parametrize("word", ["gas", "his", "led", "was", "ing", "its", "red", "our", "too", "see"])
 def test_words_of_three_letters_have_no_ending(word: str) -> None:
     assert stem(word) == word

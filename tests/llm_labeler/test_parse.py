@@ -211,6 +211,7 @@ def test_what_is_no_sentence_says_why(raw: str, expected: list[str | None]) -> N
         "很抱歉，我无法生成反义句。",
         "作为一个人工智能语言模型，我不能回答这个问题。",
         "对不起，我不太明白您的问题。",
+        "我无法提供这个请求的内容。",
     ],
 )
 def test_refusals(raw: str) -> None:
@@ -220,6 +221,11 @@ def test_refusals(raw: str) -> None:
 def test_rows_need_not_have_all_cells() -> None:
     raw = "| Formal | Informal |\n|---|---|\n| One is here. | Two is there. |\n| Three are here. |"
     assert kept(raw, "It is here.") == ["One is here.", "Two is there.", "Three are here."]
+
+
+def test_what_goes_on_below_a_refusal_is_none_either() -> None:
+    raw = f"{ONE}\nI'm sorry, I cannot generate more sentences.\nThe given one is too short."
+    assert reasons(raw) == [None, "refusal"]
 
 
 def test_a_refusal_told_by_the_server() -> None:
@@ -265,6 +271,7 @@ def test_a_limit_spent_before_the_answer_began_is_no_empty_answer(raw: str) -> N
         ("Use <li> for items.", "<li> is for items."),
         ("He said so.", 'He said "yes" and she said "no"'),
         ("He said so.", '"Yes" was what he said, not "no"'),
+        ("The value |x| is below |y|.", "|x| is smaller than |y|."),
         ("The dogs' bowl", "The bowl of the dogs'"),
         ("It lasts from 10:30 to 11:00.", "10:30 to 11:00 is when it lasts."),
         ("It costs 3.5 dollars.", "3.5 dollars is what it costs."),

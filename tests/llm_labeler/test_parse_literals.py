@@ -20,6 +20,7 @@ ONE, TWO = "The ancient bridge is shut.", "The old bridge was shut."
             f'{{text: "{ONE}", more: "The old \\"bridge\\" was shut."}}',
             [{"text": ONE}, {"more": 'The old "bridge" was shut.'}],
         ),
+        (f'say("{ONE}")\nsay("It is old.\\nIt is\\tshut.")', [ONE, "It is old.\nIt is\tshut."]),
         (f'print("{ONE}")', None),  # one string may be a quotation
         (f'He said "{ONE}" and "{TWO}" again', None),
         (f'["{ONE}", "{TWO}"]\nI hope that this helps you.', None),
