@@ -16,6 +16,7 @@ ONE, TWO = "The ancient bridge is shut.", "The old bridge was shut."
         (f"| # | Sentence |\n|---|---|\n| 1 | {ONE} |\n| 2 | {TWO} |", [ONE, TWO]),
         (f"# | Sentence\n--|--\n1 | {ONE}\n2 | {TWO}", [ONE, TWO]),
         (f"sentence,score\n{ONE},0.9", [ONE]),
+        (f"sentence,score\n{ONE},0.9\n{TWO},0.8", [ONE, TWO]),
         (f"id;sentence\n1;{ONE}\n2;{TWO}", [ONE, TWO]),
         (f'1,"{ONE}"\n2,"{TWO}"', [ONE, TWO]),
         (f"1\t{ONE}\n2\t{TWO}", [ONE, TWO]),
