@@ -100,7 +100,7 @@ def _examples(epilog: str | None) -> list[str]:
 
 def _first_sentence(text: str | None) -> str:
     first = _text(text).partition("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=[.:;])\s", first)[0].rstrip(":;")
+    return re.split(r"(?<=[.;])\s", first)[0].rstrip(";")
 
 
 def _text(text: str | None) -> str:

@@ -17,6 +17,7 @@ from setting_pages import Settings, sections, setting_page, setting_table
 
 _TABLE = re.compile(r"^<!-- settings: (\S+) -->$", re.MULTILINE)
 _DOCSTRING = re.compile(r"^<!-- docstring: (\S+) -->$", re.MULTILINE)
+_DOCUMENTED = re.compile(r"^<!-- table: (\S+) -->$", re.MULTILINE)
 _SCHEMA = re.compile(r"^<!-- schema: (\S+) -->$", re.MULTILINE)
 _PACKAGE_ALONE = [
     f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
@@ -71,12 +72,19 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     """Fill in what the code says of itself.
 
     A line `<!-- settings: package.module:Model -->` becomes the table of a model of settings, a line
-    `<!-- docstring: package.module -->` what the module says at its top, and a line
-    `<!-- schema: package.module -->` the tables of a store.
+    `<!-- docstring: package.module -->` what the module says at its top, a line
+    `<!-- table: package.module -->` the table in there, and a line `<!-- schema: package.module -->` the tables
+    of a store.
     """
     markdown = _TABLE.sub(lambda found: "\n".join(_tables(_at(found[1]))), markdown)
+    markdown = _DOCUMENTED.sub(lambda found: _table_in(import_module(found[1])), markdown)
     markdown = _SCHEMA.sub(lambda found: _schema(import_module(found[1])), markdown)
     return _DOCSTRING.sub(lambda found: _after_title(import_module(found[1])), markdown)
+
+
+def _table_in(module: ModuleType) -> str:
+    lines = (inspect.getdoc(module) or "").splitlines()
+    return "\n".join(line for line in lines if line.startswith("|"))
 
 
 def _after_title(module: ModuleType) -> str:
