@@ -73,8 +73,8 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
     A line `<!-- settings: package.module:Model -->` becomes the table of a model of settings, a line
     `<!-- docstring: package.module -->` what the module says at its top, a line
-    `<!-- table: package.module -->` the table in there, and a line `<!-- schema: package.module -->` the tables
-    of a store.
+    `<!-- table: package.module -->` the table in there, and a line `<!-- schema: package.module -->` the
+    tables of a store.
     """
     markdown = _TABLE.sub(lambda found: "\n".join(_tables(_at(found[1]))), markdown)
     markdown = _DOCUMENTED.sub(lambda found: _table_in(import_module(found[1])), markdown)
