@@ -102,6 +102,16 @@ def test_room_that_was_not_used_is_used_by_the_next() -> None:
     assert budget.reserve("a", Usage(2, 2), None) is not None
 
 
+def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
+    budget = Budget(BudgetSettings(max_tokens=40), Spending())
+    held = budget.reserve("a", Usage(6, 4), 0.0)
+    assert held is not None
+    budget.write_off(held)
+    with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
+        budget.reserve("a", Usage(31, 0), 0.0)
+    assert budget.reserve("a", Usage(30, 0), 0.0) is not None
+
+
 def test_free_calls_go_on_when_the_money_is_spent() -> None:
     budget = Budget(BudgetSettings(max_cost=1.0), charge(Usage(1, 1), 3.0))
     assert budget.reserve("a", Usage(5, 5), 0.0) is not None

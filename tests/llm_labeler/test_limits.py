@@ -350,3 +350,17 @@ def test_usage_is_small_change(store: Store) -> None:
     )
     run(ask_in(store, provider, count=50))
     assert provider.starts[-1] < 60  # at the bound, one call alone would take 100 s
+
+
+def test_only_refusals_in_a_row_and_in_the_same_words_end_a_run() -> None:
+    breaker = Breaker("a", BreakerSettings(refusals=3), concurrency=1)
+    alike = CallFailed("rejected", "no such field", retry=False)
+    breaker.note(alike)
+    breaker.note(None)  # an answer begins the count anew
+    breaker.note(alike)
+    breaker.note(alike)
+    breaker.note(CallFailed("rejected", "too long", retry=False))  # other words do, too
+    breaker.note(alike)
+    breaker.note(alike)
+    with pytest.raises(RemoteError, match="turned down 3 questions in a row"):
+        breaker.note(alike)

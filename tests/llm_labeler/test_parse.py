@@ -212,6 +212,7 @@ def test_what_is_no_sentence_says_why(raw: str, expected: list[str | None]) -> N
         "作为一个人工智能语言模型，我不能回答这个问题。",
         "对不起，我不太明白您的问题。",
         "我无法提供这个请求的内容。",
+        "No further antonyms.",
     ],
 )
 def test_refusals(raw: str) -> None:

@@ -25,6 +25,8 @@ from llm_labeler._parse.quotes import unquote
         # One that has no partner.
         ('"It is shut.', "It is shut."),
         ('It is shut."', "It is shut."),
+        ('"It is shut""', '"It is shut""'),
+        ("“It is shut””", "“It is shut””"),
         ('The "old" bridge', 'The "old" bridge'),
         ('"', '"'),
         ("", ""),

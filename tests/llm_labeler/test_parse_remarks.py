@@ -18,6 +18,9 @@ ONE = "The ancient bridge is shut."
         (TEXT, f"{ONE} # synonym of closed", ([], ONE, ["synonym of closed"])),
         (TEXT, f"{ONE} 😊", ([], ONE, [])),
         (TEXT, ONE, ([], ONE, [])),
+        # Brackets that hold a sentence, or nothing that is said.
+        (TEXT, f"(It is shut.) {ONE}", ([], f"(It is shut.) {ONE}", [])),
+        (TEXT, f"(1 2) {ONE}", ([], f"(1 2) {ONE}", [])),
         ("行。", "好(改写)", ([], "好", ["(改写)"])),  # one sign may be a sentence
         (TEXT, "The ancient (and long) bridge is shut.", ([], "The ancient (and long) bridge is shut.", [])),
     ],

@@ -9,6 +9,11 @@ SOURCE = Source.of("The old bridge is closed.")
 ONE, TWO = "The ancient bridge is shut.", "The old bridge was shut."
 
 
+def test_a_cell_longer_than_the_csv_module_takes_is_no_error() -> None:
+    text = f"id,sentence\n1,{'a' * 140_000}\n2,{ONE}"
+    assert read_table(text, SOURCE, None) is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -22,6 +27,7 @@ ONE, TWO = "The ancient bridge is shut.", "The old bridge was shut."
         (f"1\t{ONE}\n2\t{TWO}", [ONE, TWO]),
         ("|x| is smaller than |y|.", None),  # bars of mathematics
         (f"| {ONE} | {TWO} |", None),  # one row is no table
+        (f"{ONE} | {TWO}\n{TWO} | {ONE}", None),  # neither bars around nor a rule
         (f"{ONE}\n{TWO}", None),
         (f"1\t{ONE}", None),
     ],

@@ -11,6 +11,13 @@ ONE, TWO = "The ancient bridge is shut.", "The old bridge has been shut."
 
 
 @pytest.mark.parametrize(
+    ("number", "ordinal"), [("三", 3), ("十", 10), ("十九", 19), ("二十一", 21), ("九十", 90)]
+)
+def test_chinese_numbers(number: str, ordinal: int) -> None:
+    assert find_marks([f"{number}、旧桥已经关闭。"], SOURCE)[0].ordinal == ordinal
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         (f"1. Another verb\n{ONE}\n2. Passive\n{TWO}", [0, 2]),
