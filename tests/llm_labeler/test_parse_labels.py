@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llm_labeler._parse.labels import name_of, names_sentence, recurring_names
+from llm_labeler._parse.names import role_of
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,11 @@ def test_a_name_is_the_same_however_it_is_set(line: str) -> None:
 )
 def test_lines_without_a_name(line: str) -> None:
     assert name_of(line) == ""
+
+
+@pytest.mark.parametrize("name", ["sentence note", "output_id", "rewritten sentence score", "note", "score"])
+def test_the_last_word_of_a_name_tells_what_stands_beside_sentences(name: str) -> None:
+    assert role_of(name) == "side"
 
 
 def test_names_that_recur_name_no_sentences() -> None:
