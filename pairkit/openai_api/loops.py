@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,18 +18,31 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
+    ended: Future[T] = Future()
     cancel: Future[Callable[[], object]] = Future()
+    given_up = Event()
 
     async def told() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
+        if given_up.is_set():  # before it was known how to cancel
+            main.close()
+            raise asyncio.CancelledError
         return await main
 
-    with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(asyncio.run, told())
+    def run() -> None:
         try:
-            return ended.result()
-        except KeyboardInterrupt:  # the pool waits for its thread, which would go on
-            with suppress(RuntimeError):  # it has just ended
+            ended.set_result(asyncio.run(told()))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+
+    try:
+        Thread(target=run).start()
+        return ended.result()
+    except KeyboardInterrupt:
+        given_up.set()
+        if cancel.done():
+            with suppress(RuntimeError):  # its loop is closed: it has just ended
                 cancel.result()()
-            raise
+            ended.exception()  # comes when all that it awaits has been left
+        raise
