@@ -32,7 +32,7 @@ _PAIR = re.compile(rf"{_FEW}(?:{_PAIR_SIGN.pattern}) ?{_FEW}")
 _DASH = re.compile(r"[-–—]")
 _HASH = re.compile(r"#|//|\||→|->|\*")
 _BRACKET = re.compile(r"[()\[\]【】{}]")
-_STOP = re.compile(r"[.!?。]+[\"”’'»」』)]*\s+|[。!?]")
+_STOP = re.compile(r"(?<![.!?。])[.!?。]++[\"”’'»」』)]*+\s++|[。!?]")  # a long run is looked at once
 _EMOJI = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\ufe0f\u200d\U000e0020-\U000e007f\u3030\u303d]"
 )

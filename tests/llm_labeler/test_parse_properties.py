@@ -284,6 +284,7 @@ ADVERSARIES = {
     "two scripts": "| a | 中 |\n" * (LONG // 10),
     "ligatures": "ﷺ1. " * (LONG // 4),
     "a run of stops": "Same " + "?" * LONG,
+    "a run of full stops": "Same " + "." * LONG,
     "stops of two scripts": "Same " + "?。" * (LONG // 2),
     "stops and quotes": "Same " + '?"' * (LONG // 2),
     "a stop and quotes": "Same ?" + '"' * LONG,
