@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AngleLoss", "AoELoss", "ContrastiveLoss", "CosineLoss"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _POSITIVE_FROM = 0.8  # of labels from 0 to 1; of 0 and 1 it is 1
 _LONGEST = 1 << 16  # tokens whose places are told apart
 

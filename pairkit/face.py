@@ -32,6 +32,6 @@ def lazy_names(
         return found
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        return sorted(places)  # not what the package's own file imports
 
     return load, names
