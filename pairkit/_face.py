@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from pairkit.config import argument
 from pairkit.in_memory import Source
 from pairkit.reader import read_pairs
 from pairkit.records import PairDataset
@@ -84,10 +85,10 @@ def audit(
         []
     """
     from pairkit._audit import audit_pairs
-    from pairkit.similar import DEFAULT_THRESHOLD
 
+    alike = _threshold(threshold)
     pairs = read_pairs(source, columns=columns, label_values=labels, check=False)
-    return audit_pairs(pairs, DEFAULT_THRESHOLD if threshold is None else threshold)
+    return audit_pairs(pairs, alike)
 
 
 def report(
@@ -125,8 +126,9 @@ def report(
     """
     from pairkit._report import make_report
 
+    place, seed = argument("out", out, Path | None), argument("seed", seed, int)
     pairs = read_pairs(source, columns=columns, label_values=labels)
-    return make_report(pairs, None if out is None else Path(out), seed=seed, progress=progress)
+    return make_report(pairs, place, seed=seed, progress=progress)
 
 
 def show(
@@ -163,6 +165,8 @@ def show(
     """
     from pairkit._show import pick_pair
 
+    split, row = argument("split", split, str | None), argument("row", row, int)
+    label = argument("label", label, float | None)
     return pick_pair(read(source, columns=columns, labels=labels), split, row, label)
 
 
@@ -202,8 +206,9 @@ def export(
     """
     from pairkit._export import FileFormat, export_pairs
 
+    place = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels)
-    return export_pairs(pairs, Path(out), cast("FileFormat", file_format), raw=raw)
+    return export_pairs(pairs, place, cast("FileFormat", file_format), raw=raw)
 
 
 def write(
@@ -239,8 +244,9 @@ def write(
     """
     from pairkit._make import make_written
 
+    place = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels)
-    return make_written(pairs, source, Path(out), fresh=fresh)
+    return make_written(pairs, source, place, fresh=fresh)
 
 
 def merge(
@@ -292,13 +298,17 @@ def merge(
     """
     from pairkit._make import make_merged, named
 
+    place, settings = (
+        argument("out", out, Path | None),
+        _settings(conflicts, split, cut_negatives, seed, threshold),
+    )
     given = named(sources)
     pairs = {name: read(source, columns=columns, labels=labels) for name, source in given.items()}
     return make_merged(
         pairs,
         given,
-        None if out is None else Path(out),
-        settings=_settings(conflicts, split, cut_negatives, seed, threshold),
+        place,
+        settings=settings,
         fresh=fresh,
     )
 
@@ -347,27 +357,33 @@ def split(
     """
     from pairkit._make import make_split
 
-    return make_split(
-        read(source, columns=columns, labels=labels),
-        source,
-        None if out is None else Path(out),
-        settings=_settings("error", split, cut_negatives, seed, threshold),
-        fresh=fresh,
-    )
+    place = argument("out", out, Path | None)
+    shares = argument("split", split, list[float])
+    settings = _settings("error", shares, cut_negatives, seed, threshold)
+    pairs = read(source, columns=columns, labels=labels)
+    return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
 
 def _settings(
     conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int, threshold: float | None
 ) -> dict[str, Any]:
-    from pairkit.similar import DEFAULT_THRESHOLD
-
     return {
         "conflicts": conflicts,
-        "split": None if split is None else [*split],
+        "split": argument("split", split, list[float] | None),
         "cut_negatives": cut_negatives,
-        "seed": seed,
-        "threshold": DEFAULT_THRESHOLD if threshold is None else threshold,
+        "seed": argument("seed", seed, int),
+        "threshold": _threshold(threshold),
     }
+
+
+def _threshold(given: float | None) -> float:
+    from pydantic import Field
+
+    from pairkit.similar import DEFAULT_THRESHOLD
+
+    similarity = Annotated[float, Field(gt=0, le=1)]
+    found: float = DEFAULT_THRESHOLD if given is None else argument("threshold", given, similarity)
+    return found
 
 
 def push(
@@ -395,4 +411,7 @@ def push(
     """
     from pairkit._push import push_dataset
 
-    return push_dataset(Path(folder), repo, public=public, revision=revision, dry_run=dry_run)
+    repo = argument("repo", repo, str)
+    return push_dataset(
+        argument("folder", folder, Path), repo, public=public, revision=revision, dry_run=dry_run
+    )

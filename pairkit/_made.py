@@ -32,7 +32,7 @@ The datasets that this one is made of have licences of their own; check what the
 """
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # as PairDataset
 class MadeDataset:
     """A dataset made of others.
 

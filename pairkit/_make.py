@@ -34,7 +34,8 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
     Raises:
         ConfigError: There is none.
     """
-    if isinstance(sources, str | Path | PairDataset) or not sources:
+    is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
+    if is_one or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)

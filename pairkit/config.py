@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pairkit.errors import ConfigError
 from pairkit.printable import one_line
@@ -91,11 +91,41 @@ def merge(
     Raises:
         ConfigError: As `load_settings`.
     """
-    words = () if settings is None or isinstance(settings, Mapping) else settings
-    flags = dict(settings) if isinstance(settings, Mapping) else {}
+    words, flags = _words_and_keys(settings)
     flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
-    file = None if config is None else Path(config)
+    file = argument("config", config, Path | None)
     return load_settings(model, below=below, file=file, assignments=words, flags=flags)
+
+
+def argument(name: str, value: Any, kind: Any) -> Any:
+    """What was given for an argument that is no setting, as the kind of thing that it has to be.
+
+    Args:
+        name: The argument's name, for the message.
+        value: What was given.
+        kind: A type such as `int`, `Path | None` or `Annotated[float, Field(gt=0)]`.
+
+    Raises:
+        ConfigError: Says what was found and what was expected.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        found = one_line(repr(value), 100)
+        raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
+
+
+def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
+    if isinstance(settings, Mapping):
+        return [], argument("settings", settings, dict[str, Any])
+    if isinstance(settings, str):
+        return [settings], {}
+    if settings is None or isinstance(settings, Iterable):
+        return argument("settings", list(settings or ()), list[str]), {}
+    raise ConfigError(
+        f"settings = {one_line(repr(settings), 100)}: expected dotted keys to values, or key=value words"
+    )
 
 
 def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:

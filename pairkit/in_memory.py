@@ -55,8 +55,17 @@ def tables_in_memory(source: Source) -> dict[str, pl.DataFrame] | None:
     if isinstance(source, PairDataset):
         return dict(source.splits)
     if isinstance(source, Mapping):
-        return {name: _table(table, f"{source_name(source)}, {name}") for name, table in source.items()}
+        return _named_tables(source)
     return {"train": _table(source, source_name(source))}
+
+
+def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
+    where = source_name(source)
+    if not source:
+        raise DataError("is empty; expected at least one split", path=where)
+    if unnamed := [name for name in source if not isinstance(name, str)]:
+        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
+    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
 
 
 def _table(source: Any, where: str) -> pl.DataFrame:
@@ -66,8 +75,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
         if isinstance(source, pl.LazyFrame):
             return source.collect()
         if hasattr(source, "with_format"):
-            found: pl.DataFrame = source.with_format("polars")[:]
-            return found
+            return _from_hub(source)
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
@@ -79,6 +87,13 @@ def _table(source: Any, where: str) -> pl.DataFrame:
         f" found {type(source).__name__}",
         path=where,
     )
+
+
+def _from_hub(source: Any) -> pl.DataFrame:
+    if not hasattr(source, "__len__"):
+        raise TypeError("it is streamed; load it with streaming=False, or give a list of its rows")
+    found: pl.DataFrame = source.with_format("polars")[:]
+    return found
 
 
 def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from pairkit.columns import find_roles, to_pairs, to_rows
+from pairkit.config import argument
 from pairkit.errors import ConfigError, DataError
 from pairkit.hub import load
 from pairkit.in_memory import Source, source_name, tables_in_memory
@@ -55,6 +57,7 @@ def read_pairs(
         roles = find_roles(frame.columns, where, columns)
         return to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
 
+    columns, split, label_values = _checked(columns, split, label_values)
     return _same_labels(_splits(source, _tables(source), split, pairs), source_name(source))
 
 
@@ -86,6 +89,7 @@ def read_rows(
         roles = find_roles(frame.columns, where, columns, single=True)
         return to_rows(frame, roles, where, label_values=label_values, first_row=first)
 
+    columns, split, label_values = _checked(columns, split, label_values)
     if (path := _text_file(source)) is not None:
         return _splits(source, {_split_of(path): [(str(path), _lines(path))]}, split, rows)
     splits = _splits(source, _tables(source), split, rows)
@@ -97,6 +101,14 @@ def read_rows(
                 path=source_name(source),
             )
     return splits
+
+
+def _checked(columns: Any, split: Any, label_values: Any) -> tuple[Any, Any, Any]:
+    return (
+        argument("columns", columns, dict[str, str] | None),
+        argument("split", split, str | None),
+        argument("labels", label_values, dict[str, float] | None),
+    )
 
 
 def split_names(source: Source) -> list[str]:

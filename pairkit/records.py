@@ -29,6 +29,7 @@ from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
+from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
 from pairkit.terminal import table
 
@@ -42,10 +43,12 @@ COLUMNS = {
 
 _SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters of each text
 
+_REPR_CHARS = 1000
+
 LabelKind = Literal["binary", "graded"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames have no one truth to be equal by
 class PairDataset:
     """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
 
@@ -110,7 +113,7 @@ class PairDataset:
             f"labels 0 and 1 ({100 * mean:.1f} % are 1)" if is_binary else f"scores of {mean:.2f} on average"
         )
         sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
-        return f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}"
+        return one_line(f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS)
 
     def _repr_html_(self) -> str:
         texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)

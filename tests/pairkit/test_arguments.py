@@ -1,0 +1,75 @@
+"""A mistake in a call from Python is one line that names the argument, not a traceback from deep inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pandas as pd
+import pytest
+
+import pairkit
+
+ROWS: list[dict[str, Any]] = [
+    {"text1": f"editor {number} crashes", "text2": f"saving ends editor {number}", "label": number % 2}
+    for number in range(8)
+]
+ANY: Any = pairkit  # called as no type checker lets one
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
+        (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
+        (lambda: ANY.read(ROWS, split=3), "split = 3: "),
+        (lambda: ANY.audit(ROWS, threshold="much"), "threshold = 'much': "),
+        (lambda: ANY.audit(ROWS, threshold=7), "threshold = 7: input should be less than or equal to 1"),
+        (lambda: ANY.report(ROWS, "about", seed="x", progress=False), "seed = 'x': "),
+        (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
+        (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
+        (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: ANY.write(ROWS, None), "out = None: "),
+        (lambda: ANY.merge([ROWS, ROWS], split="half"), "split = 'half': "),
+        (lambda: ANY.merge([ROWS, ROWS], seed=None), "seed = None: "),
+        (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
+        (lambda: ANY.split(ROWS, split=0.5), "split = 0.5: "),
+        (lambda: ANY.split(ROWS, split=None), "split = None: "),
+        (lambda: ANY.split(ROWS, seed=1.5), "seed = 1.5: "),
+        (lambda: ANY.push(pairkit.read(ROWS), "owner/name"), "folder = "),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pairkit.ConfigError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({}, "the dict given: is empty"),
+        ({1: ROWS}, "the split 1 has no name"),
+        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "it is streamed"),
+    ],
+)
+def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None:
+    with pytest.raises(pairkit.DataError, match=message):
+        pairkit.read(source)
+
+
+def test_results_that_hold_frames_can_be_compared_and_kept_in_a_set() -> None:
+    pairs, made = pairkit.read(ROWS), pairkit.merge([ROWS, ROWS])
+    assert pairs != pairkit.read(ROWS)
+    assert len({pairs, pairs, made, made}) == 2
+
+
+def test_a_split_can_not_write_to_the_terminal() -> None:
+    assert "\x1b" not in repr(pairkit.read({"\x1b[31mtrain": ROWS}))
