@@ -415,7 +415,7 @@ def test_a_state_that_is_code_is_not_gone_on_from(tmp_path: Path, name: str) -> 
     (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
     check_states(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
-    refused(lambda: check_states(tmp_path), DataError, rf"{name}: no state of a run.*--fresh")
+    refused(lambda: check_states(tmp_path), DataError, rf"{name}: no state from which a run .*--fresh")
     assert not (tmp_path / "ran").exists()
 
 
