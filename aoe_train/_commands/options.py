@@ -45,8 +45,8 @@ Revision = Annotated[str | None, MODEL("--revision", "Of the backbone on the hub
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
 Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "FOLDER")]
 Epochs = Annotated[float | None, TRAINING("--epochs", "Times each row is seen. [default: 1]", "N")]
-BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows a process. [default: 32]", "N")]
-Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate.", "X")]
+BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows of each process. [default: 32]", "N")]
+Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate. [default: 2e-5]", "X")]
 Precision = Annotated[
     str | None,
     RUN("--precision", "fp32, bf16, fp16 or auto: bf16 on a GPU that has it. [default: auto]", "NAME"),

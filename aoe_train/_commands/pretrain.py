@@ -33,7 +33,7 @@ def pretrain(
     epochs: o.Epochs = None,
     steps: Annotated[int | None, o.TRAINING("--steps", "Steps to train, instead of epochs.", "N")] = None,
     batch_size: o.BatchSize = None,
-    lr: o.Lr = None,
+    lr: Annotated[float | None, o.TRAINING("--lr", "Highest learning rate. [default: 1e-3]", "X")] = None,
     precision: o.Precision = None,
     seed: o.Seed = None,
     config: o.Config = None,

@@ -34,7 +34,10 @@ def train(
         int | None, o.MODEL("--max-length", "Tokens of a text. [default: the backbone's, at most 512]", "N")
     ] = None,
     pooling: Annotated[
-        str | None, o.MODEL("--pooling", "cls, avg, max, last, cls-avg or first-last-avg.", "NAME")
+        str | None,
+        o.MODEL(
+            "--pooling", "cls, avg, max, last, cls-avg or first-last-avg. [default: the backbone's]", "NAME"
+        ),
     ] = None,
     prompt: Annotated[
         str | None, o.MODEL("--prompt", "Words around each text; {text} is where it goes.", "TEXT")
@@ -45,7 +48,7 @@ def train(
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     preset: Annotated[
-        str | None, o.TRAINING("--preset", "angle [default], aoe, cosent, sbert or simcse.", "NAME")
+        str | None, o.TRAINING("--preset", "angle, aoe, cosent, sbert or simcse. [default: angle]", "NAME")
     ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,

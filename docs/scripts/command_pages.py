@@ -81,7 +81,7 @@ def _meaning(option: TyperOption) -> str:
         return f"{text} *Required.*"
     plain = option.default not in (None, False, (), []) and not callable(option.default)
     if plain and "default" not in text and not option.is_flag:
-        return f"{text} Default: `{option.default}`."
+        return f"{text} [default: {option.default}]"
     return text
 
 

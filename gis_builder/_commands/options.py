@@ -10,7 +10,10 @@ import typer
 _SERVER, _PAIRS, _RUN = "Server", "Pairs", "Run"
 
 Repos = Annotated[
-    str, typer.Option("--repos", "-r", metavar="FILE|NAMES", help="owner/name,owner/name, or a file of them.")
+    str,
+    typer.Option(
+        "--repos", "-r", metavar="FILE|NAMES", help="owner/name,owner/name, or a file with one a line."
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The dataset's folder.")]
 Work = Annotated[
@@ -20,12 +23,17 @@ Work = Annotated[
 WorkOnly = Annotated[Path, typer.Option("--work", "-w", metavar="DIR", help="The crawl's folder.")]
 Strategy = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="search: likely duplicates [default]; sweep: every issue and comment."),
+    typer.Option(
+        metavar="NAME", help="search: likely duplicates; sweep: every issue and comment. [default: search]"
+    ),
 ]
 Api = Annotated[
     str | None,
     typer.Option(
-        "--api", metavar="NAME", help="graphql [default]; rest, for servers without.", rich_help_panel=_SERVER
+        "--api",
+        metavar="NAME",
+        help="graphql, or rest for servers without it. [default: graphql]",
+        rich_help_panel=_SERVER,
     ),
 ]
 ApiUrl = Annotated[
@@ -40,13 +48,15 @@ TokenFile = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", help="For every random choice. [default: 42]", rich_help_panel=_RUN),
+    typer.Option(
+        "--seed", metavar="N", help="Decides every random choice. [default: 42]", rich_help_panel=_RUN
+    ),
 ]
 Split = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,C",
-        help="train, validation, test: shares, or numbers of pairs.",
+        help="train, validation, test: shares, or numbers of pairs. [default: the papers' shares]",
         rich_help_panel=_PAIRS,
     ),
 ]
@@ -54,19 +64,21 @@ Relations = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help="duplicate [default], same, reported, superseded, tracked, part-of; or all.",
+        help="duplicate, same, reported, superseded, tracked, part-of; or all. [default: duplicate]",
         rich_help_panel=_PAIRS,
     ),
 ]
 Negatives = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="random [default]; hard (BM25); mixed.", rich_help_panel=_PAIRS),
+    typer.Option(
+        metavar="NAME", help="random, hard (BM25) or mixed. [default: random]", rich_help_panel=_PAIRS
+    ),
 ]
 Match = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Negatives are like positives in: time [default], template (headings too), none.",
+        help="What negatives share with positives: time, template (headings, too) or none. [default: time]",
         rich_help_panel=_PAIRS,
     ),
 ]
@@ -78,7 +90,7 @@ AllPairs = Annotated[
     bool | None,
     typer.Option(
         "--all-within-cluster/--edges-only",
-        help="Every two issues of a cluster, or duplicate and canonical only.",
+        help="Pairs of all issues of a cluster, or of duplicate and original only. [default: edges-only]",
         rich_help_panel=_PAIRS,
     ),
 ]
@@ -91,15 +103,17 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="One setting: pair.cluster_cap=10; repeatable.",
+        help="One setting, such as pair.cluster_cap=10; repeatable.",
         rich_help_panel=_RUN,
     ),
 ]
 Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Replace a dataset of other settings.", rich_help_panel=_RUN)
+    bool, typer.Option("--fresh", help="Replace a dataset made with other settings.", rich_help_panel=_RUN)
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the crawl and stop.", rich_help_panel=_RUN)]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=_RUN)]
+Json = Annotated[
+    bool, typer.Option("--json", help="End with one JSON object on stdout.", rich_help_panel=_RUN)
+]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Neither progress nor notes on stderr.", rich_help_panel=_RUN)
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.", rich_help_panel=_RUN)
 ]

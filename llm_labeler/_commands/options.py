@@ -34,7 +34,10 @@ Input = Annotated[
     ),
 ]
 TextColumn = Annotated[
-    str | None, option(INPUT, "--text-column", metavar="NAME", help="Their column. Default: recognised.")
+    str | None,
+    option(
+        INPUT, "--text-column", metavar="NAME", help="The column with the sentences. [default: recognised]"
+    ),
 ]
 Limit = Annotated[int | None, option(INPUT, "--limit", metavar="N", help="Only the first N usable ones.")]
 
@@ -44,15 +47,16 @@ Llms = Annotated[
         LLMS,
         *("--llm", "--llms", "-l"),
         metavar="NAME,…",
-        help="chatgpt, llama, chatglm, ensemble (these), wordnet (rules), or of --config.",
+        help="chatgpt, llama, chatglm, ensemble (all three), wordnet (rules), or names in --config.",
     ),
 ]
 Size = Annotated[
     int | None,
-    option(LLMS, "--size", "-n", metavar="N", help="Sentences of each and polarity. Default: 3."),
+    option(LLMS, "--size", "-n", metavar="N", help="Sentences asked of each LLM and polarity. [default: 3]"),
 ]
 Polarity = Annotated[
-    str | None, option(LLMS, "--polarity", metavar="WHICH", help="positive, negative or both (default).")
+    str | None,
+    option(LLMS, "--polarity", metavar="WHICH", help="positive, negative or both. [default: both]"),
 ]
 Prompt = Annotated[
     str | None,
@@ -60,7 +64,7 @@ Prompt = Annotated[
         LLMS,
         "--prompt",
         metavar="NAME",
-        help="paper (default), hardened or a file.",
+        help="paper, hardened or a file. [default: paper]",
     ),
 ]
 LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="No text may leave this machine.")]
@@ -72,14 +76,15 @@ Strategy = Annotated[
         LABELS,
         "--strategy",
         metavar="NAME",
-        help="union (default), agreement, vote or weighted.",
+        help="union, agreement, vote or weighted. [default: union]",
     ),
 ]
 Judges = Annotated[
-    str | None, option(LABELS, "--judges", metavar="NAME,…", help="Who judges. Default: who proposes.")
+    str | None, option(LABELS, "--judges", metavar="NAME,…", help="LLMs that vote. [default: those of --llm]")
 ]
 AntonymScore = Annotated[
-    float | None, option(LABELS, "--antonym-score", metavar="X", help="Label of antonyms, 0 (default) to 1.")
+    float | None,
+    option(LABELS, "--antonym-score", metavar="X", help="Label of antonyms, from 0 to 1. [default: 0]"),
 ]
 
 MaxCost = Annotated[float | None, option(LIMITS, "--max-cost", metavar="USD", help="US dollars.")]
@@ -87,9 +92,12 @@ MaxTokens = Annotated[int | None, option(LIMITS, "--max-tokens", metavar="N", he
 MaxRequests = Annotated[int | None, option(LIMITS, "--max-requests", metavar="N", help="Calls.")]
 DryRun = Annotated[bool, option(LIMITS, "--dry-run", help="Estimate calls, tokens and money, and stop.")]
 
-Out = Annotated[Path, option(OUTPUT, "--out", "-o", metavar="DIR", help="The dataset. Default: pairs.")]
+Out = Annotated[
+    Path, option(OUTPUT, "--out", "-o", metavar="DIR", help="The dataset's folder. [default: pairs]")
+]
 Work = Annotated[
-    Path | None, option(OUTPUT, "--work", "-w", metavar="DIR", help="The answers. Default: OUT.work.")
+    Path | None,
+    option(OUTPUT, "--work", "-w", metavar="DIR", help="The folder of the answers. [default: OUT.work]"),
 ]
 WorkOnly = Annotated[Path, typer.Option("--work", "-w", metavar="DIR", help="The folder of the answers.")]
 Fresh = Annotated[bool, option(OUTPUT, "--fresh", help="Replace a dataset made with other settings.")]
@@ -98,9 +106,11 @@ Quiet = Annotated[bool, option(OUTPUT, "--quiet", "-q", help="No progress and no
 Verbose = Annotated[bool, option(OUTPUT, "--verbose", "-v", help="Tell of each call that failed.")]
 
 KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even where LLMs failed.")]
-RetryFailed = Annotated[bool, option(RUN, "--retry-failed", help="Ask again what servers rejected for good.")]
+RetryFailed = Annotated[
+    bool, option(RUN, "--retry-failed", help="Ask also what servers had rejected for good.")
+]
 Seed = Annotated[
-    int | None, option(RUN, "--seed", metavar="N", help="Decides every random choice. Default: 42.")
+    int | None, option(RUN, "--seed", metavar="N", help="Decides every random choice. [default: 42]")
 ]
 Config = Annotated[
     Path | None,

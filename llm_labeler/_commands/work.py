@@ -35,7 +35,7 @@ def score(
         typer.Option(
             "--threshold",
             metavar="X",
-            help="Gold label from which a pair means the same. Default: half of its range.",
+            help="Least gold label that counts as the same meaning. [default: half of its range]",
         ),
     ] = None,
     json: o.Json = False,
@@ -124,16 +124,19 @@ def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
 def emulate(
     *,
     host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", metavar="N", help="0 takes any free one.")] = 0,
-    models: Annotated[str, typer.Option("--models", metavar="NAME,…", help="What it has.")] = "emulated",
+    port: Annotated[int, typer.Option("--port", "-p", metavar="N", help="Port; 0 takes any free one.")] = 0,
+    models: Annotated[
+        str, typer.Option("--models", metavar="NAME,…", help="Names of the models that it lists.")
+    ] = "emulated",
     latency: Annotated[
         float, typer.Option("--latency", metavar="S", help="Seconds before each answer.")
     ] = 0.0,
     faults: Annotated[
-        float, typer.Option("--faults", metavar="SHARE", help="How many of the calls go wrong.")
+        float, typer.Option("--faults", metavar="SHARE", help="Share of the calls that go wrong, 0 to 1.")
     ] = 0.0,
     fault_kinds: Annotated[
-        str | None, typer.Option("--fault-kinds", metavar="NAME,…", help="How. Default: those that pass.")
+        str | None,
+        typer.Option("--fault-kinds", metavar="NAME,…", help="Kinds of faults. [default: those that pass]"),
     ] = None,
     first: Annotated[
         int | None,
