@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ SCRIPTS: dict[str, str] = {
         "scripts"
     ].items()
 }
+_DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # the last words of a help text
 MODULES = {package: script for script, package in SCRIPTS.items()}
 
 
@@ -37,6 +39,17 @@ def test_command_lines_can_be_given(page: Path) -> None:
 
 def test_there_are_command_lines() -> None:
     assert sum(1 for page in PAGES for _ in command_lines(page)) > 50
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_names_a_default_in_one_way(script: str) -> None:
+    said = {
+        f"{script} {name} {param.name}": param.help
+        for name, command in tree(script).commands.items()
+        for param in command.params
+        if "default" in (getattr(param, "help", None) or "").lower()
+    }
+    assert {where: text for where, text in said.items() if not _DEFAULT.search(text)} == {}
 
 
 def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
