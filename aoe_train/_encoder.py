@@ -209,6 +209,8 @@ class Encoder:
         if isinstance(texts, str):
             (vector,) = self.encode([texts], normalize=normalize, batch_tokens=batch_tokens)
             return np.asarray(vector)
+        if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
+            raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
         for position, text in enumerate(texts):
             if not isinstance(text, str):
                 raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")

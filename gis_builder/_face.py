@@ -113,11 +113,11 @@ def build(
         all_within_cluster=all_within_cluster,
         seed=seed,
     )
-    names = read_repos(repos)
+    names, folder = read_repos(repos), _path("out", out)
+    place = work_beside(folder) if work is None else _path("work", work)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
-        place = work_beside(Path(out)) if work is None else Path(work)
-        return build_dataset(names, Path(out), place, merged, opened, show, fresh=fresh)
+        return build_dataset(names, folder, place, merged, opened, show, fresh=fresh)
 
 
 def plan(
@@ -175,7 +175,7 @@ def crawl(
     work: str | Path,
     *,
     update: bool = False,
-    archive: Sequence[str | Path] = (),
+    archive: str | Path | Sequence[str | Path] = (),
     strategy: str | None = None,
     api: str | None = None,
     api_url: str | None = None,
@@ -192,7 +192,7 @@ def crawl(
         repos: See `build`.
         work: The folder of the crawl; made where it is absent.
         update: Bring a finished crawl up to date.
-        archive: Hours of GH Archive, as files, that propose candidates instead of a search.
+        archive: Hours of GH Archive, as a file or several, that propose candidates instead of a search.
         strategy: See `build`.
         api: See `build`.
         api_url: See `build`.
@@ -217,13 +217,14 @@ def crawl(
     from gis_builder._store import RepoOutcome, Store
 
     merged = _merged(config, settings, strategy=strategy, api=api, api_url=api_url, seed=seed)
-    names, folder = read_repos(repos), Path(work)
+    names, folder = read_repos(repos), _path("work", work)
+    hours = [archive] if isinstance(archive, str | Path) else archive
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
         with working_folder(folder), Store.open(folder / STORE_FILE, create=True) as store:
             with opened(store) as github:
-                if archive:
-                    rows = _crawl.crawl_archive(github, store, names, list(map(Path, archive)), merged, show)
+                if hours:
+                    rows = _crawl.crawl_archive(github, store, names, list(map(Path, hours)), merged, show)
                 else:
                     fetch = _crawl.update if update else _crawl.crawl
                     rows = fetch(github, store, names, merged, show)
@@ -251,13 +252,13 @@ def import_tracker(folder: str | Path, work: str | Path, *, progress: _Progress 
     from gis_builder._status import read_status
     from gis_builder._store import Store
 
-    place = Path(work)
+    place, saved = _path("work", work), _path("folder", folder)
     with (
         _display(progress) as show,
         working_folder(place),
         Store.open(place / STORE_FILE, create=True) as store,
     ):
-        rows = _crawl.import_tracker(store, Path(folder), show.say)
+        rows = _crawl.import_tracker(store, saved, show.say)
         return Crawled(place, rows, read_status(store))
 
 
@@ -272,7 +273,7 @@ def status(work: str | Path) -> Status:
     from gis_builder._status import read_status
     from gis_builder._store import Store
 
-    with Store.open(Path(work) / STORE_FILE) as store:
+    with Store.open(_path("work", work) / STORE_FILE) as store:
         return read_status(store)
 
 
@@ -303,7 +304,7 @@ def detect(
     from gis_builder._store import Store
     from gis_builder._verdicts import FILE
 
-    merged, place = _merged(config, settings), Path(work)
+    merged, place = _merged(config, settings), _path("work", work)
     with (
         _display(progress) as show,
         working_folder(place, create=False),
@@ -336,10 +337,11 @@ def explain(
     from gis_builder._folders import STORE_FILE
     from gis_builder._results import explanation
     from gis_builder._store import Store
+    from pairkit.config import argument
 
-    merged = _merged(config, settings)
-    with Store.open(Path(work) / STORE_FILE) as store:
-        return explanation(*explain_thread(store, issue, merged.detect))
+    merged, name = _merged(config, settings), argument("issue", issue, str)
+    with Store.open(_path("work", work) / STORE_FILE) as store:
+        return explanation(*explain_thread(store, name, merged.detect))
 
 
 def pair(
@@ -388,8 +390,9 @@ def pair(
         all_within_cluster=all_within_cluster,
         seed=seed,
     )
+    folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
-        return pair_dataset(Path(out), Path(work), merged, show, fresh=fresh)
+        return pair_dataset(folder, place, merged, show, fresh=fresh)
 
 
 def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
@@ -434,17 +437,20 @@ def emulate(
         ConfigError: The plan is malformed, or the port is taken.
         DataError: A tracker is missing or malformed.
     """
+    from pydantic import NonNegativeFloat
+
     from gis_builder._emulator import Options, serve
+    from pairkit.config import argument, load_settings
 
     folders = [dump] if isinstance(dump, str | Path) else dump
     return serve(
-        list(map(Path, folders)),
-        host=host,
-        port=port,
-        faults=None if faults is None else Path(faults),
-        latency_s=latency,
-        replicate=replicate,
-        options=Options(points=points, window_s=window),
+        argument("dump", folders, list[Path]),
+        host=argument("host", host, str),
+        port=argument("port", port, int),
+        faults=argument("faults", faults, Path | None),
+        latency_s=argument("latency", latency, NonNegativeFloat),
+        replicate=argument("replicate", replicate, int),
+        options=load_settings(Options, flags={"points": points, "window_s": window}),
     )
 
 
@@ -454,6 +460,13 @@ def _merged(config: str | Path | None, settings: _Settings | None, **given: Any)
     from pairkit.config import merge
 
     return merge(BuildSettings, FLAGS, given, config=config, settings=settings)
+
+
+def _path(name: str, given: str | Path) -> Path:
+    from pairkit.config import argument
+
+    place: Path = argument(name, given, Path)
+    return place
 
 
 def _display(progress: _Progress) -> RunDisplay:
@@ -469,10 +482,12 @@ def _opener(
     import os
 
     from gis_builder._github import GitHub, GraphQLRoute, RestRoute, find_tokens
+    from pairkit.config import argument
 
+    token = argument("token", token, str | None)
     tokens = find_tokens(
         settings.crawl.api_url,
-        file=None if token_file is None or token else Path(token_file),
+        file=None if token_file is None or token else _path("token_file", token_file),
         environ=os.environ if token is None else {"GITHUB_TOKEN": token},
         plain_http=settings.crawl.plain_http,
     )

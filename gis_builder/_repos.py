@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from pairkit.config import argument
 from pairkit.errors import ConfigError, DataError
 
 # GitHub's own rules: logins of letters, digits and hyphens, those of managed users with an underscore before
@@ -27,7 +28,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     """
     if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
         return _read_file(Path(source))
-    listed = source.split(",") if isinstance(source, str) else list(source)
+    listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
     entries = [entry.strip() for entry in listed if entry.strip()]
     names = [_parse(entry) for entry in entries]
     if not names or None in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 if TYPE_CHECKING:
     from llm_labeler._emulator import Server
@@ -107,12 +107,13 @@ def generate(
     from llm_labeler import _label
     from llm_labeler._asking import How
     from llm_labeler._flags import read_given
+    from pairkit.config import argument
 
     found, own = read_given(locals(), config=config, settings=settings)
     return _label.generate(
         source,
-        Path(out),
-        None if work is None else Path(work),
+        argument("out", out, Path),
+        argument("work", work, Path | None),
         found,
         own,
         column=text_column,
@@ -172,10 +173,11 @@ def plan(
     """
     from llm_labeler import _label
     from llm_labeler._flags import read_given
+    from pairkit.config import argument
 
     found, own = read_given(locals(), config=config, settings=settings)
-    place = None if work is None else Path(work)
-    return _label.plan(source, Path(out), place, found, own, column=text_column)
+    place, folder = argument("work", work, Path | None), argument("out", out, Path)
+    return _label.plan(source, folder, place, found, own, column=text_column)
 
 
 def parse(
@@ -208,10 +210,12 @@ def parse(
     from llm_labeler import _label
     from llm_labeler._flags import read_given
     from llm_labeler._workplace import recall
+    from pairkit.config import argument
 
-    below = recall(Path(work))[0].settings.model_dump(mode="json")
+    place, folder = argument("work", work, Path), argument("out", out, Path)
+    below = recall(place)[0].settings.model_dump(mode="json")
     found, own = read_given(locals(), below=below, settings=settings)
-    return _label.parse(Path(work), Path(out), found, own, fresh=fresh, progress=progress)
+    return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
 
 
 def show(sentence: str, *, work: str | Path) -> Shown:
@@ -226,8 +230,9 @@ def show(sentence: str, *, work: str | Path) -> Shown:
         DataError: No such sentence, or several.
     """
     from llm_labeler._show import show as look_up
+    from pairkit.config import argument
 
-    return look_up(Path(work), sentence)
+    return look_up(argument("work", work, Path), argument("sentence", sentence, str))
 
 
 def report(work: str | Path) -> Report:
@@ -241,8 +246,9 @@ def report(work: str | Path) -> Report:
         DataError: Damaged.
     """
     from llm_labeler._report import report as count
+    from pairkit.config import argument
 
-    return count(Path(work))
+    return count(argument("work", work, Path))
 
 
 def score(gold: Source, *, work: str | Path, threshold: float | None = None) -> ScoreReport:
@@ -261,11 +267,13 @@ def score(gold: Source, *, work: str | Path, threshold: float | None = None) -> 
 
     from llm_labeler._score import score as compare
     from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
+    from pairkit.config import argument
     from pairkit.reader import read_pairs
 
-    record, _ = recall(Path(work))
+    place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
+    record, _ = recall(place)
     people = pl.concat(read_pairs(gold).splits.values(), how="diagonal_relaxed")
-    candidates = read_private(Path(work) / CANDIDATES_FILE)
+    candidates = read_private(place / CANDIDATES_FILE)
     return compare(people, candidates, record.settings.ensemble, threshold)
 
 
@@ -336,7 +344,10 @@ def emulate(
     """
     import os
 
+    from pydantic import Field, NonNegativeFloat
+
     from llm_labeler._emulator import FAULT_KINDS, PASSING, Faults, Options, serve
+    from pairkit.config import argument
     from pairkit.errors import ConfigError
 
     wanted = _listed(fault_kinds) or PASSING
@@ -346,11 +357,13 @@ def emulate(
     options = Options(
         _listed(models),
         os.environ.get(key_env) if key_env else None,
-        latency,
+        argument("latency", latency, NonNegativeFloat),
         usage=usage,
-        batch_s=batch_seconds,
+        batch_s=argument("batch_seconds", batch_seconds, NonNegativeFloat),
     )
-    return serve(options, Faults(faults, kinds, seed, first, retry_after), host=host, port=port)
+    share = argument("faults", faults, Annotated[float, Field(ge=0, le=1)])
+    plan = Faults(share, kinds, argument("seed", seed, int), first, retry_after)
+    return serve(options, plan, host=argument("host", host, str), port=argument("port", port, int))
 
 
 def _listed(names: str | list[str] | None) -> tuple[str, ...]:

@@ -91,9 +91,11 @@ def encode(
     from aoe_train._encode import encode_file
     from aoe_train._encoder import Encoder
     from aoe_train._precision import named_precision
-    from pairkit.errors import ConfigError
+    from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
 
+    if not isinstance(texts, Iterable | Path):
+        raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
     if isinstance(texts, Path) and out is None:
         raise ConfigError(f"{texts}: a file of texts needs `out`, a file for its vectors")
     if out is not None and not isinstance(texts, str | Path):
@@ -105,8 +107,12 @@ def encode(
             show(Progress(f"load {model}"))
             encoder = Encoder.load(model, precision=named_precision(precision))
             show(Progress(f"load {model}", ended=True))
-        else:
+        elif isinstance(model, Encoder):
             encoder = model
+        else:
+            raise ConfigError(
+                f"model = {model!r}: expected a folder, a hub id or an Encoder, such as a run's `encoder`"
+            )
         make = partial(encoder.encode, normalize=normalize, batch_tokens=batch_tokens)
         if out is None:
             return make(texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)], progress=show)

@@ -173,15 +173,21 @@ def evaluate(
         >>> sorted(table.to_dict()["pairs.tsv"])
         ['n', 'overlap', 'pearson', 'spearman']
     """
+    from pydantic import NonNegativeInt
+
     from aoe_train._evaluate import ALL, Draws, score
     from aoe_train._face.notes import notes
     from aoe_train._precision import named_precision
+    from pairkit.config import argument
     from pairkit.errors import ConfigError
     from pairkit.progress import Display, Progress
 
-    names = [suites] if isinstance(suites, str) else list(suites)
+    names = [suites] if isinstance(suites, str) else argument("suites", suites, list[str])
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    sampled, say, numbers = Draws(draws, seed), notes(progress), named_precision(precision)
+    if not models:
+        raise ConfigError("no model to evaluate; give a folder, a hub id or an Encoder")
+    resamples = argument("draws", draws, int), argument("seed", seed, NonNegativeInt)
+    sampled, say, numbers = Draws(*resamples), notes(progress), named_precision(precision)
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     here, there = (

@@ -311,6 +311,8 @@ def dry_run(
     Raises:
         ConfigError, DataError, RemoteError: See `train`.
     """
+    if unknown := options.keys() - TrainOptions.__annotations__.keys() - {"fresh"}:
+        raise TypeError(f"dry_run() got an unexpected keyword argument {min(unknown)!r}")
     sources, settings = _sources(data, backbone, out, options), _settings(options)
     from aoe_train import _dry_run
 
@@ -386,11 +388,12 @@ def pretrain(
 
 def _sources(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:
     from aoe_train._preparation import Sources
+    from pairkit.config import argument
 
     return Sources(
         data,
-        str(backbone),
-        Path(out),
+        str(argument("backbone", backbone, str | Path)),
+        argument("out", out, Path),
         dev_data=options.get("dev_data"),
         columns=options.get("columns"),
         label_values=options.get("labels"),

@@ -22,6 +22,11 @@ class Own(nn.Module):
 
     def __init__(self, function: OwnObjective) -> None:
         super().__init__()
+        if not callable(function) or isinstance(function, type):
+            raise ConfigError(
+                f"objective {function!r}: expected a function of vectors and labels, or a module (not its"
+                " class)"
+            )
         self.function = function
 
     def forward(
@@ -38,9 +43,11 @@ class Own(nn.Module):
         with torch.autocast(vectors.device.type, enabled=False):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
             loss = self.function(wide, labels)
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             found = (
-                f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+                f"a {loss.dtype} tensor of shape {tuple(loss.shape)}"
+                if isinstance(loss, Tensor)
+                else type(loss).__name__
             )
             raise ConfigError(f"objective {qualified_name(self.function)}: gave {found}; expected one number")
         if torch.is_grad_enabled() and not loss.requires_grad:

@@ -155,7 +155,7 @@ def test_a_module_of_ones_own_learns_too(train_file: Path, bert: Path, tmp_path:
     ("own", "said"),
     [
         (lambda vectors, labels: 3.0, "gave float; expected one number"),
-        (lambda vectors, labels: vectors.sum(-1), "gave a tensor of shape"),
+        (lambda vectors, labels: vectors.sum(-1), "gave a torch.float32 tensor of shape"),
         (lambda vectors, labels: vectors.sum().detach(), "does not depend on the vectors"),
     ],
 )

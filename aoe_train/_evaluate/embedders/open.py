@@ -45,6 +45,10 @@ def open_embedder(
         RemoteError: The hub could not be reached.
     """
     if not isinstance(model, str):
+        if not hasattr(model, "tokenizer"):
+            raise ConfigError(
+                f"model = {model!r}: expected a folder, a hub id or an Encoder, such as a run's `encoder`"
+            )
         embedder: Embedder = LocalEmbedder(model, "encoder")
     elif endpoint is not None:
         embedder = _open_endpoint(model, endpoint, precision)

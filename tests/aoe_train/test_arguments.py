@@ -1,0 +1,70 @@
+"""A mistake in a call from Python is one line that names it, not a traceback from deep inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import aoe_train
+from pairkit import ConfigError, DataError
+from tests.aoe_train.tiny import save_bert
+
+ANY: Any = aoe_train  # called as no type checker lets one
+ROWS = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for place, word in enumerate("abcd")]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.mark.parametrize("texts", [None, 5, {"a man"}, (text for text in ["a man"])])
+def test_only_a_list_of_texts_is_encoded(texts: Any, bert: Path) -> None:
+    encoder = aoe_train.Encoder.load(bert)
+    with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
+        encoder.encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ANY.encode(["a man"], model=None, progress=False), "model = None: expected a folder"),
+        (lambda: ANY.evaluate(ROWS[0], data=ROWS, progress=False), "model = {"),
+        (lambda: ANY.evaluate([], data=ROWS, progress=False), "no model to evaluate"),
+        (lambda: ANY.evaluate("m", data=ROWS, seed="x", progress=False), "seed = 'x': "),
+        (lambda: ANY.evaluate("m", data=ROWS, draws="x", progress=False), "draws = 'x': "),
+        (lambda: ANY.evaluate("m", data=ROWS, suites=None, progress=False), "suites = None: "),
+        (lambda: ANY.train(ROWS, out=None, progress=False), "out = None: "),
+        (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),
+    ],
+)
+def test_a_wrong_argument_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+
+
+def test_a_dry_run_takes_no_unknown_keyword() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
+        ANY.dry_run(ROWS, batchsize=2)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("angle", "objective 'angle': expected a function"),
+        (torch.nn.MSELoss, "a module \\(not its class\\)"),
+        (lambda vectors, _: vectors.sum().to(torch.complex64), "gave a torch.complex64 tensor"),
+    ],
+)
+def test_an_objective_that_is_none_is_refused(
+    objective: Any, message: str, bert: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        aoe_train.train(
+            ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=objective, progress=False
+        )
