@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train._objectives.settings import ObjectiveSettings
+from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ class AoELoss(_Loss):
             "hard_negatives": hard_negatives,
             "positive_from": positive_from,
         }
-        settings = ObjectiveSettings(
-            weights=Weights(angle=angle_weight, contrastive=contrastive_weight),
-            tau=Taus(angle=angle_tau, contrastive=contrastive_tau),
+        settings = _settings(
+            weights={"angle": angle_weight, "contrastive": contrastive_weight},
+            tau={"angle": angle_tau, "contrastive": contrastive_tau},
             angle_form=form,
             hard_negatives=hard_negatives,
             positive_from=positive_from,
@@ -159,7 +160,7 @@ class AngleLoss(_Loss):
             tau: Temperature.
             form: `reference` is the measure behind the papers' tables, `phase` one that is an angle.
         """
-        settings = ObjectiveSettings(weights=Weights(angle=1), tau=Taus(angle=tau), angle_form=form)
+        settings = _settings(weights={"angle": 1}, tau={"angle": tau}, angle_form=form)
         super().__init__(model, settings, {"tau": tau, "form": form})
 
 
@@ -174,7 +175,7 @@ class CosineLoss(_Loss):
             tau: Temperature; sentence-transformers' `scale` is 1 / tau.
             margin: By how much the cosines of a pair labelled 1 and of one labelled 0 shall differ.
         """
-        settings = ObjectiveSettings(weights=Weights(cosine=1), tau=Taus(cosine=tau), margin=margin)
+        settings = _settings(weights={"cosine": 1}, tau={"cosine": tau}, margin=margin)
         super().__init__(model, settings, {"tau": tau, "margin": margin})
 
     @property
@@ -206,9 +207,9 @@ class ContrastiveLoss(_Loss):
             positive_from: The lowest label of a pair whose texts belong together.
         """
         config = {"tau": tau, "hard_negatives": hard_negatives, "symmetric": symmetric}
-        settings = ObjectiveSettings(
-            weights=Weights(contrastive=1),
-            tau=Taus(contrastive=tau),
+        settings = _settings(
+            weights={"contrastive": 1},
+            tau={"contrastive": tau},
             hard_negatives=hard_negatives,
             symmetric=symmetric,
             positive_from=positive_from,
@@ -219,6 +220,10 @@ class ContrastiveLoss(_Loss):
     def citation(self) -> str:
         """In BibTeX."""
         return _SIMCSE
+
+
+def _settings(**given: Any) -> ObjectiveSettings:
+    return load_settings(ObjectiveSettings, flags=given)
 
 
 def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:

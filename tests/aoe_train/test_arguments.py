@@ -68,3 +68,14 @@ def test_an_objective_that_is_none_is_refused(
         aoe_train.train(
             ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=objective, progress=False
         )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"tau": 0}, "setting 'tau.angle' = 0: "), ({"form": "half"}, "setting 'angle_form' = 'half': ")],
+)
+def test_a_loss_for_sentence_transformers_says_what_it_can_not_be(wrong: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        aoe_train.losses.AngleLoss(torch.nn.Identity(), **wrong)  # type: ignore[arg-type]
+    assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
