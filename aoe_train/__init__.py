@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aoe_train._export.export import Exported
     from aoe_train._face.encoding import encode
     from aoe_train._face.evaluation import Evaluation, evaluate
-    from aoe_train._face.exporting import Converted, convert, export
+    from aoe_train._face.exporting import Converted, convert, export, push
     from aoe_train._face.figures import Figures, figures
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.training import DryRun, Pretrained, Trained, TrainOptions, dry_run, pretrain, train
@@ -46,6 +46,7 @@ __all__ = [
     "figures",
     "losses",
     "pretrain",
+    "push",
     "recipes",
     "reproduce",
     "runs",
@@ -58,7 +59,7 @@ _PLACES = {
     "aoe_train._export.export": ("Exported",),
     "aoe_train._face.encoding": ("encode",),
     "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
-    "aoe_train._face.exporting": ("Converted", "convert", "export"),
+    "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),
     "aoe_train._face.figures": ("Figures", "figures"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.training": (

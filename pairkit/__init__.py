@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pairkit._face import split as split
     from pairkit._face import write as write
     from pairkit._made import MadeDataset as MadeDataset
-    from pairkit._push import Pushed as Pushed
     from pairkit._report import Report as Report
     from pairkit._show import ShownPair as ShownPair
     from pairkit.errors import AuthError as AuthError
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pairkit.errors import PairkitError as PairkitError
     from pairkit.errors import RateLimited as RateLimited
     from pairkit.errors import RemoteError as RemoteError
+    from pairkit.hub import Pushed as Pushed
     from pairkit.progress import Progress as Progress
     from pairkit.records import PairDataset as PairDataset
     from pairkit.version import __version__ as __version__
@@ -45,7 +45,7 @@ _PLACES = {
     ),
     "AuditReport": "pairkit._audit",
     "MadeDataset": "pairkit._made",
-    "Pushed": "pairkit._push",
+    "Pushed": "pairkit.hub",
     "Report": "pairkit._report",
     "ShownPair": "pairkit._show",
     "PairDataset": "pairkit.records",

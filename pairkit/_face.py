@@ -14,9 +14,9 @@ from pairkit.records import PairDataset
 if TYPE_CHECKING:
     from pairkit._audit import AuditReport
     from pairkit._made import MadeDataset
-    from pairkit._push import Pushed
     from pairkit._report import Report
     from pairkit._show import ShownPair
+    from pairkit.hub import Pushed
     from pairkit.progress import Listener
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,11 +15,43 @@ from pairkit.address import read_address
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
 from pairkit.extras import needed_for
 from pairkit.printable import one_line
+from pairkit.result_table import ResultTable
+from pairkit.terminal import table
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _TOKEN = "HF_TOKEN"  # noqa: S105 - where the token is
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pushed:
+    """What was sent, or would be.
+
+    Attributes:
+        repo: `owner/name`.
+        files: Each file's path in the repository and its bytes.
+        url: The commit's address; None where nothing was sent.
+    """
+
+    repo: str
+    files: Mapping[str, int]
+    url: str | None
+
+    def table(self) -> ResultTable:
+        """The files."""
+        files = table("file", "bytes", title=self.url or f"would go to {self.repo}")
+        for name, size in self.files.items():
+            files.add_row(name, size)
+        files.add_rule()
+        files.add_row("all", sum(self.files.values()))
+        return files
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 def load(name: str) -> dict[str, pl.DataFrame]:

@@ -7,41 +7,51 @@ from typing import Annotated
 
 import typer
 
+import aoe_train
+from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json
 
 
 @app.command(
     epilog=examples(
         "aoe push --model M --repo me/duplicate-issues --dry-run",
-        "HF_TOKEN=… aoe push --model M --repo me/duplicate-issues --private",
+        "HF_TOKEN=… aoe push --model M --repo me/duplicate-issues",
     )
 )
 def push(
     *,
-    model: Annotated[Path, typer.Option("--model", "-m", help="A model folder with README.md and run.json.")],
-    repo: Annotated[str, typer.Option("--repo", help="owner/name on the hub; created unless it exists.")],
-    private: Annotated[
-        bool, typer.Option("--private", help="Only you see a repository created here.")
+    model: Annotated[
+        Path, typer.Option("--model", "-m", metavar="DIR", help="A model folder with README.md and run.json.")
+    ],
+    repo: Annotated[
+        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the hub; created unless it exists.")
+    ],
+    public: Annotated[
+        bool, typer.Option("--public", help="Let everybody see it. [default: you alone]")
     ] = False,
     revision: Annotated[
-        str | None, typer.Option("--revision", help="Branch to commit to. [default: main]")
+        str | None, typer.Option("--revision", metavar="NAME", help="Branch to commit to. [default: main]")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be sent, and send nothing.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout.")] = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
-    """Send a model folder to the Hugging Face hub, in one commit."""
-    from aoe_train._export.hub import listing
-    from aoe_train._export.hub import push as send
-
-    files = listing(model)
-    url = None if dry_run else send(model, repo, private=private, revision=revision)
+    """Send a model with its card to the Hugging Face hub, in one commit, as HF_TOKEN allows."""
+    pushed = aoe_train.push(model, repo=repo, public=public, revision=revision, dry_run=dry_run)
     if json:
-        print_json({"repo": repo, "url": url, "files": files, "bytes": sum(files.values())})
-        return
-    for name, size in files.items() if dry_run else ():
-        stdout.print(f"{size:>13,}  {name}", markup=False)
-    stdout.print(url or f"{sum(files.values()):>13,}  bytes to {repo}", markup=False)
+        sizes = sum(pushed.files.values())
+        print_json({"repo": repo, "url": pushed.url, "files": pushed.files, "bytes": sizes})
+    elif pushed.url is None:
+        stdout.print(pushed.table())
+    else:
+        stdout.print(pushed.url, markup=False)
+    if pushed.url is not None:
+        next_step(
+            "use it from anywhere",
+            ["aoe", "encode", "TEXTS.txt", "--model", repo, "--out", "vectors.npy"],
+            quiet=quiet,
+        )

@@ -20,38 +20,26 @@ def listing(folder: Path) -> dict[str, int]:
 
 
 def push(
-    folder: str | Path,
+    folder: Path,
     repo: str,
     *,
-    private: bool = False,
+    public: bool = False,
     revision: str | None = None,
+    dry_run: bool = False,
     endpoint: str | None = None,
-) -> str:
-    """Send all files of `listing` in one commit; see `pairkit.hub.send`.
-
-    Args:
-        folder: A model folder.
-        repo: `owner/name`; created unless it exists.
-        private: Whether nobody else may see it; one that exists and is public is refused then.
-        revision: Branch to commit to, created unless it exists; the main one if None.
-        endpoint: The hub's address; the public hub, or that of HF_ENDPOINT, if None.
-
-    Returns:
-        The commit's address.
-
-    Raises:
-        ConfigError: `repo` is no repository's name, or is public.
-        AuthError: there is no token, or it lacks the right to write there.
-        RemoteError: the hub can't be reached or failed.
-    """
-    files = listing(Path(folder))
-    return hub.send(
-        Path(folder),
-        repo,
-        files,
-        kind="model",
-        private=private,
-        message="Upload with aoe push",
-        revision=revision,
-        endpoint=endpoint,
-    )
+) -> hub.Pushed:
+    """Send all files of `listing` in one commit; see `aoe_train.push`."""
+    files = listing(folder)
+    url = None
+    if not dry_run:
+        url = hub.send(
+            folder,
+            repo,
+            files,
+            kind="model",
+            private=not public,
+            message="Upload with aoe push",
+            revision=revision,
+            endpoint=endpoint,
+        )
+    return hub.Pushed(repo, files, url)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from aoe_train._export.export import Dtype, Exported, Format
+    from pairkit.hub import Pushed
     from pairkit.progress import Listener
 
 
@@ -104,3 +105,31 @@ def convert(
         tokenizer.save_pretrained(folder)
     parameters = sum(weight.numel() for weight in model.parameters())
     return Converted(out, parameters, model.config.num_hidden_layers)
+
+
+def push(
+    model: str | Path, *, repo: str, public: bool = False, revision: str | None = None, dry_run: bool = False
+) -> Pushed:
+    """Send a model's folder, as `train` or `export` wrote it, to the Hugging Face hub in one commit.
+
+    The token is that of the environment variable HF_TOKEN.
+
+    Args:
+        model: The model's folder, with its card and its run.json.
+        repo: `owner/name`; created unless it exists.
+        public: Let everybody see it. Else a repository that is created is private, and a public one refused.
+        revision: Branch to commit to, created unless it exists; the main one if None.
+        dry_run: Send nothing; say what would be sent.
+
+    Returns:
+        What was sent, and the commit's address.
+
+    Raises:
+        ConfigError: `repo` is no repository's name, or is public.
+        DataError: `model` is no such folder, or holds a link.
+        AuthError: There is no token, or it lacks the right to write there.
+        RemoteError: The hub can't be reached or failed; nothing was changed, so call it again.
+    """
+    from aoe_train._export.hub import push as send
+
+    return send(Path(model), repo, public=public, revision=revision, dry_run=dry_run)

@@ -11,6 +11,7 @@ from llm_labeler._parse.sentence import refine
 from llm_labeler._parse.source import Source, is_foreign, size_of, tidy
 from llm_labeler._records import Item, Polarity
 
+_MOST_CHARACTERS = 131_072  # of a line of CSV: the csv module's own limit, which others may change
 _RULE = re.compile(r"[ \t|:+-]+$")
 _ORDINAL = re.compile(r"\W*\d{1,3}\W*$")
 
@@ -105,6 +106,8 @@ def _of_csv(lines: list[str]) -> Rows | None:
 
 
 def _cells(line: str, sign: str) -> list[str]:
+    if len(line) > _MOST_CHARACTERS:
+        return [line]
     try:
         return next(csv.reader([line.strip()], delimiter=sign, skipinitialspace=True), [])
     except csv.Error:

@@ -24,7 +24,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_model_arrives(hub: Any, model: Path) -> None:
-    assert push(model, "me/m", endpoint=hub.url) == f"{hub.url}/me/m/commit/abc"
+    assert push(model, "me/m", endpoint=hub.url).url == f"{hub.url}/me/m/commit/abc"
     assert hub.files == FILES
     assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
 
@@ -45,3 +45,13 @@ def test_dry_run_lists_and_sends_nothing(model: Path) -> None:
     said = json.loads(found.stdout.splitlines()[-1])
     assert said["files"] == {name: len(text) for name, text in FILES.items()}
     assert said["url"] is None
+
+
+def test_the_command_says_where_it_went_and_what_is_next(
+    hub: Any, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    found = CliRunner().invoke(app, ["push", "--model", str(model), "--repo", "me/m"], catch_exceptions=False)
+    assert found.exit_code == 0
+    assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
+    assert "aoe encode TEXTS.txt --model me/m" in found.stderr
