@@ -67,7 +67,12 @@ def _refined(rest: str, said: str, source: Source, rounds: int, is_value: bool) 
 def _quoted(text: str, is_quoted: bool, source: Source) -> list[Item]:
     if not is_quoted:
         return [Item(text, "remark")]
-    return [Item(text, "echo")] if source.is_said_by(text) else [Item(strip_clothes(text, source))]
+    if source.is_said_by(text):
+        return [Item(text, "echo")]
+    sentence = strip_clothes(text, source)
+    reason = wording.aside(sentence, source, None)
+    is_aside = reason is not None and not _may_be_sentence(sentence, reason, source)
+    return [Item(sentence, reason if is_aside else None)]
 
 
 def _may_be_sentence(said: str, reason: str, source: Source) -> bool:

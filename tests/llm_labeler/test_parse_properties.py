@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler._parse import MAX_CHARS, REASONS, parse_answer
@@ -235,6 +235,7 @@ def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) 
 
 @settings(max_examples=600)
 @given(rubble)
+@example("**I'm sorry, but I can't generate that.** 1. ")
 def test_what_was_found_is_found_again(raw: str) -> None:
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
     again = parse_answer(json.dumps(good), text=TEXT)
