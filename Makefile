@@ -14,7 +14,7 @@ JOBS ?= auto
 LOWEST := .venv-lowest
 NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
 
-.PHONY: demo domain-demo test check lowest slow docs notebooks clean
+.PHONY: search demo domain-demo test check lowest slow docs notebooks clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
@@ -49,6 +49,10 @@ lowest: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
+
+# The same tests as `make test`, with examples of hypothesis that no run has seen.
+search: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n $(JOBS)
 
 # The site, into site/: strict, and without network. Open site/index.html.
 docs: $(VENV)/.docs
