@@ -100,19 +100,7 @@ def build(
     from gis_builder._repos import read_repos
     from pairkit.folders import work_beside
 
-    merged = _merged(
-        *(config, settings),
-        strategy=strategy,
-        api=api,
-        api_url=api_url,
-        split=split,
-        relations=relations,
-        negatives=negatives,
-        match=match,
-        ratio=ratio,
-        all_within_cluster=all_within_cluster,
-        seed=seed,
-    )
+    merged = _merged(locals())
     names, folder = read_repos(repos), _path("out", out)
     place = work_beside(folder) if work is None else _path("work", work)
     with _display(progress) as show:
@@ -152,19 +140,7 @@ def plan(
     from gis_builder._plan import plan as plan_crawl
     from gis_builder._repos import read_repos
 
-    merged = _merged(
-        *(config, settings),
-        strategy=strategy,
-        api=api,
-        api_url=api_url,
-        split=split,
-        relations=relations,
-        negatives=negatives,
-        match=match,
-        ratio=ratio,
-        all_within_cluster=all_within_cluster,
-        seed=seed,
-    )
+    merged = _merged(locals())
     names = read_repos(repos)
     with _display(progress) as show:
         return plan_crawl(names, merged, _opener(merged, token, token_file, show))
@@ -216,7 +192,7 @@ def crawl(
     from gis_builder._status import read_status
     from gis_builder._store import RepoOutcome, Store
 
-    merged = _merged(config, settings, strategy=strategy, api=api, api_url=api_url, seed=seed)
+    merged = _merged(locals())
     names, folder = read_repos(repos), _path("work", work)
     hours = [archive] if isinstance(archive, str | Path) else archive
     with _display(progress) as show:
@@ -304,7 +280,7 @@ def detect(
     from gis_builder._store import Store
     from gis_builder._verdicts import FILE
 
-    merged, place = _merged(config, settings), _path("work", work)
+    merged, place = _merged(locals()), _path("work", work)
     with (
         _display(progress) as show,
         working_folder(place, create=False),
@@ -339,7 +315,7 @@ def explain(
     from gis_builder._store import Store
     from pairkit.config import argument
 
-    merged, name = _merged(config, settings), argument("issue", issue, str)
+    merged, name = _merged(locals()), argument("issue", issue, str)
     with Store.open(_path("work", work) / STORE_FILE) as store:
         return explanation(*explain_thread(store, name, merged.detect))
 
@@ -380,16 +356,7 @@ def pair(
     """
     from gis_builder._build import pair as pair_dataset
 
-    merged = _merged(
-        *(config, settings),
-        split=split,
-        relations=relations,
-        negatives=negatives,
-        match=match,
-        ratio=ratio,
-        all_within_cluster=all_within_cluster,
-        seed=seed,
-    )
+    merged = _merged(locals())
     folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
         return pair_dataset(folder, place, merged, show, fresh=fresh)
@@ -454,12 +421,13 @@ def emulate(
     )
 
 
-def _merged(config: str | Path | None, settings: _Settings | None, **given: Any) -> BuildSettings:
+def _merged(given: Mapping[str, Any]) -> BuildSettings:
+    """The settings that a function's arguments make, `config` and `settings` among them."""
     from gis_builder._flags import FLAGS
     from gis_builder._settings import BuildSettings
     from pairkit.config import merge
 
-    return merge(BuildSettings, FLAGS, given, config=config, settings=settings)
+    return merge(BuildSettings, FLAGS, given, config=given["config"], settings=given["settings"])
 
 
 def _path(name: str, given: str | Path) -> Path:

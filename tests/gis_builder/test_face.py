@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_every_flag_sets_what_is_there() -> None:
         place: object = settings
         for name in dotted.split("."):
             place = getattr(place, name)
+
+
+def test_every_flag_is_an_argument() -> None:
+    for whole in (gis_builder.build, gis_builder.plan):
+        assert signature(whole).parameters.keys() >= FLAGS.keys()
+    of_pairs = {name for name, dotted in FLAGS.items() if dotted.startswith(("pair.", "split."))}
+    assert signature(gis_builder.pair).parameters.keys() >= of_pairs
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
