@@ -369,8 +369,7 @@ def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
     sample = sample_folder()
     repos = [f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(sample.glob("*/*/repo.json"))]
     with emulate(sample) as server:
-        with _display(progress) as show:
-            show.say(f"a local GitHub with {len(repos)} sample projects listens at {server.url}")
+        _display(progress).say(f"a local GitHub with {len(repos)} sample projects listens at {server.url}")
         return build(repos, out, api_url=server.url, token="demo", progress=progress)  # noqa: S106 - any will do
 
 
