@@ -193,14 +193,13 @@ def crawl(
     from gis_builder._store import RepoOutcome, Store
 
     merged = _merged(locals())
-    names, folder = read_repos(repos), _path("work", work)
-    hours = [archive] if isinstance(archive, str | Path) else archive
+    names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
         with working_folder(folder), Store.open(folder / STORE_FILE, create=True) as store:
             with opened(store) as github:
                 if hours:
-                    rows = _crawl.crawl_archive(github, store, names, list(map(Path, hours)), merged, show)
+                    rows = _crawl.crawl_archive(github, store, names, hours, merged, show)
                 else:
                     fetch = _crawl.update if update else _crawl.crawl
                     rows = fetch(github, store, names, merged, show)
@@ -408,9 +407,8 @@ def emulate(
     from gis_builder._emulator import Options, serve
     from pairkit.config import argument, load_settings
 
-    folders = [dump] if isinstance(dump, str | Path) else dump
     return serve(
-        argument("dump", folders, list[Path]),
+        _paths("dump", dump),
         host=argument("host", host, str),
         port=argument("port", port, int),
         faults=argument("faults", faults, Path | None),
@@ -434,6 +432,13 @@ def _path(name: str, given: str | Path) -> Path:
 
     place: Path = argument(name, given, Path)
     return place
+
+
+def _paths(name: str, given: str | Path | Sequence[str | Path]) -> list[Path]:
+    from pairkit.config import argument
+
+    places: list[Path] = argument(name, [given] if isinstance(given, str | Path) else given, list[Path])
+    return places
 
 
 def _display(progress: _Progress) -> RunDisplay:

@@ -37,6 +37,7 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.plan(None, **QUIET), "repos = None: "),
         (lambda: ANY.plan([1], **QUIET), "repos = [1]: "),
         (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
+        (lambda: ANY.crawl(["a/b"], "work", archive=3, **QUIET), "archive = 3: "),
         (lambda: ANY.emulate(None), "dump = None: "),
         (lambda: ANY.emulate("dump", port="x"), "port = 'x': "),
         (lambda: ANY.emulate("dump", latency=-1), "latency = -1: "),
