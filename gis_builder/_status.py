@@ -131,9 +131,9 @@ class Status:
         for repo in self.repositories:
             figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures)
-        totals = self.totals()
+        sums = {**self.totals(), "left": self.left}
         rows.add_rule()
-        rows.add_row("all", "", *(totals.get(name) if name != "left" else self.left for name in _COUNTED))
+        rows.add_row("all", "", *(sums[name] for name in _COUNTED))
         return rows
 
     @property

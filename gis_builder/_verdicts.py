@@ -107,7 +107,7 @@ class KeptVerdicts:
     def _read(self) -> pl.DataFrame:
         try:
             rows = read_parquet(self._path)
-        except (FileNotFoundError, DataError, OSError):
+        except (DataError, OSError):
             return self._schema.to_frame()
         return rows if rows.schema == self._schema else self._schema.to_frame()
 
