@@ -16,7 +16,7 @@ import polars as pl
 from pairkit.errors import LeakError
 from pairkit.length import share_long
 from pairkit.provenance import with_provenance
-from pairkit.records import SPLITS, LabelKind, PairDataset
+from pairkit.records import LabelKind, PairDataset, in_split_order
 from pairkit.result_table import ResultTable
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical
 from pairkit.terminal import table
@@ -240,8 +240,7 @@ def _pairs_seen_again(frame: pl.DataFrame) -> tuple[Finding, Finding]:
 
 
 def _listed(splits: Iterable[str]) -> str:
-    usual = {name: place for place, name in enumerate(SPLITS)}
-    return ", ".join(sorted(splits, key=lambda name: (usual.get(name, len(usual)), name)))
+    return ", ".join(in_split_order(splits))
 
 
 def _finding(count: int, examples: Iterable[str]) -> Finding:

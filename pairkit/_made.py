@@ -18,7 +18,7 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.folders import made_there
 from pairkit.length import share_long
 from pairkit.parquet import write_parquet
-from pairkit.records import COLUMNS, SPLITS, LabelKind, PairDataset, card_files, write_dataset
+from pairkit.records import COLUMNS, LabelKind, PairDataset, card_files, in_split_order, write_dataset
 from pairkit.result_table import ResultTable
 from pairkit.version import __version__
 
@@ -83,10 +83,11 @@ def made_of(rows: pl.DataFrame, kind: LabelKind, name: str) -> MadeDataset:
     dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_TOLD, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
-    names = kept["split"].unique().to_list()
-    order = sorted(names, key=lambda split: (SPLITS.index(split) if split in SPLITS else len(SPLITS), split))
     kept = kept.select("split", *COLUMNS["default"], pl.exclude("split", *COLUMNS["default"]))
-    splits = {split: kept.filter(pl.col("split") == split).drop("split") for split in order}
+    splits = {
+        split: kept.filter(pl.col("split") == split).drop("split")
+        for split in in_split_order(kept["split"].unique())
+    }
     reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},

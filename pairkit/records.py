@@ -17,7 +17,7 @@ Equal input gives equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -123,6 +123,11 @@ class PairDataset:
     def has(self, *columns: str) -> bool:
         """Whether every split has all these columns."""
         return all(set(columns) <= set(frame.columns) for frame in self.splits.values())
+
+
+def in_split_order(splits: Iterable[str]) -> list[str]:
+    """Names of splits in the usual order, others behind it by the alphabet."""
+    return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
