@@ -63,7 +63,7 @@ def _held_values(source: Any, column: str | None) -> Values:
     """What is in memory; rows of a list may be anything, as lines of JSON may."""
     if isinstance(source, Sequence):
         return _record_values(enumerate(source, 1), source_name(source), column)
-    tables = tables_in_memory(source) or {}
+    tables = tables_in_memory(source)
     if not tables:
         raise DataError("holds no table; give one with sentences", path=source_name(source))
     split = "train" if "train" in tables else next(iter(tables))

@@ -33,8 +33,10 @@ Table: TypeAlias = (
     pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
 )
 """Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
-Source: TypeAlias = str | Path | PairDataset | Table | Mapping[str, Table]
-"""Where rows are: a path or a hub name, a table in memory, or tables by split (a `DatasetDict` is one)."""
+Held: TypeAlias = PairDataset | Table | Mapping[str, Table]
+"""What is in memory: one table, or tables by split (a `DatasetDict` is one)."""
+Source: TypeAlias = str | Path | Held
+"""Where rows are: a path or a hub name, or in memory."""
 
 
 def source_name(source: Source) -> str:
@@ -44,14 +46,12 @@ def source_name(source: Source) -> str:
     return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
 
 
-def tables_in_memory(source: Source) -> dict[str, pl.DataFrame] | None:
-    """Tables by split of what is in memory; a single one is `train`. None for a path or a name.
+def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
+    """Tables by split; a single one is `train`.
 
     Raises:
         DataError: Rows that differ in what they are, or an object that is no table.
     """
-    if isinstance(source, str | Path):
-        return None
     if isinstance(source, PairDataset):
         return dict(source.splits)
     if isinstance(source, Mapping):

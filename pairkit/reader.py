@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from pairkit.hub import load
 from pairkit.in_memory import Source, source_name, tables_in_memory
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
-from pairkit.records import SPLITS, LabelKind, PairDataset
+from pairkit.records import LabelKind, PairDataset, in_split_order
 from pairkit.saved_dataset import saved_files
 from pairkit.tables import first_row, is_table, read_table
 
@@ -25,6 +25,7 @@ _SPLIT_NAME = re.compile(
 )
 _SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+_Part: TypeAlias = tuple[str, Path | pl.DataFrame]  # a table of a split, and what messages call it
 
 
 def read_pairs(
@@ -125,7 +126,7 @@ def split_names(source: Source) -> list[str]:
 
 def _splits(
     source: Source,
-    tables: Mapping[str, Sequence[tuple[str, Path | pl.DataFrame]]],
+    tables: Mapping[str, Sequence[_Part]],
     split: str | None,
     convert: Callable[[pl.DataFrame, str, int], pl.DataFrame],
 ) -> dict[str, pl.DataFrame]:
@@ -172,30 +173,30 @@ def _lines(path: Path) -> pl.DataFrame:
     return pl.DataFrame({"text": lines}, schema={"text": pl.String})
 
 
-def _tables(source: Source) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
+def _tables(source: Source) -> dict[str, list[_Part]]:
     """Each split's tables with their names; splits in the usual order."""
     if not isinstance(source, str | Path):
-        held = {_split_name(name): frame for name, frame in (tables_in_memory(source) or {}).items()}
-        return {name: [(source_name(source), held[name])] for name in _in_order(held)}
+        where, held = source_name(source), tables_in_memory(source)
+        return _by_split({name: [(where, frame)] for name, frame in held.items()})
     path = _place(source)
     if path.is_dir():
         saved = saved_files(path)
-        files = _data_files(path) if saved is None else _joined_splits(saved)
+        files = _data_files(path) if saved is None else saved
     elif path.exists() or is_table(path):
         files = {_split_of(path): [path]}
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
-        return _hub_tables(source)
+        return _by_split({name: [(f"{source}/{name}", frame)] for name, frame in load(source).items()})
     else:
         raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
-    return {split: [(str(file), file) for file in files[split]] for split in _in_order(files)}
+    return _by_split({name: [(str(file), file) for file in listed] for name, listed in files.items()})
 
 
-def _joined_splits(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
-    """The same under the usual names of splits."""
-    found: dict[str, list[Path]] = {}
-    for name, paths in files.items():
-        found.setdefault(_split_name(name), []).extend(paths)
-    return found
+def _by_split(tables: Mapping[str, Sequence[_Part]]) -> dict[str, list[_Part]]:
+    """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
+    found: dict[str, list[_Part]] = {}
+    for name, parts in tables.items():
+        found.setdefault(_split_name(name), []).extend(parts)
+    return {name: found[name] for name in in_split_order(found)}
 
 
 def _data_files(folder: Path) -> dict[str, list[Path]]:
@@ -225,15 +226,6 @@ def _split_of(path: Path) -> str:
 
 def _split_name(name: str) -> str:
     return _SAME_SPLIT.get(name.lower(), name.lower())
-
-
-def _in_order(splits: Mapping[str, object]) -> list[str]:
-    return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
-
-
-def _hub_tables(name: str) -> dict[str, list[tuple[str, Path | pl.DataFrame]]]:
-    found = load(name)
-    return {_split_name(split): [(f"{name}/{split}", found[split])] for split in _in_order(found)}
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

@@ -48,6 +48,11 @@ def test_tables_by_split_are_splits_in_the_usual_order() -> None:
     assert split_names(datasets.DatasetDict(validation=_hub(), train=_hub())) == ["train", "validation"]
 
 
+def test_splits_of_one_meaning_are_one_split_with_the_rows_of_both() -> None:
+    found = read_pairs({"val": ROWS, "dev": ROWS[:1]})
+    assert {name: frame.height for name, frame in found.splits.items()} == {"validation": 3}
+
+
 def test_a_pair_dataset_is_itself() -> None:
     pairs = read_pairs({"train": ROWS, "test": ROWS})
     again = read_pairs(pairs)
