@@ -14,6 +14,7 @@ from pairkit.records import SPLITS
 
 DROPPED = "why it is left out"  # a column, null for a row that stays; a name that no dataset has
 CROSSES = "crosses_splits"
+RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # of splits; the least is the strongest
 
 
 def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
@@ -46,7 +47,7 @@ def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
 
 
 def _strength(split: str) -> tuple[int, str]:
-    return {"test": 0, "validation": 1, "train": 3}.get(split, 2), split
+    return RANKS.get(split, OTHER_RANK), split
 
 
 def divide(

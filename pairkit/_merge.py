@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from pairkit._divide import DROPPED
+from pairkit._divide import DROPPED, OTHER_RANK, RANKS
 from pairkit.errors import ConfigError, DataError
 from pairkit.printable import one_line
 from pairkit.records import PairDataset, named_split
@@ -67,10 +67,8 @@ def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     if conflicts not in get_args(Conflicts):
         raise ConfigError(f"--conflicts {conflicts}: expected error, drop or first")
     low, high = pl.min_horizontal("text1", "text2"), pl.max_horizontal("text1", "text2")
-    strength = pl.col("split").replace_strict({"test": 0, "validation": 1, "train": 3}, default=2)
-    keyed = rows.with_row_index(_PLACE).with_columns(
-        low.alias(_LOW), high.alias(_HIGH), strength.alias(_RANK)
-    )
+    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
+    keyed = rows.with_row_index(_PLACE).with_columns(low.alias(_LOW), high.alias(_HIGH), rank.alias(_RANK))
     pair = (_LOW, _HIGH)
     differ = pl.col("label").n_unique().over(pair) > 1
     first_label = pl.col("label").sort_by(_PLACE).first().over(pair)
