@@ -16,7 +16,7 @@ import polars as pl
 from pairkit.errors import LeakError
 from pairkit.length import share_long
 from pairkit.provenance import with_provenance
-from pairkit.records import LabelKind, PairDataset, in_split_order
+from pairkit.records import MEAN_LABEL, LabelKind, PairDataset, in_split_order, mean_label
 from pairkit.result_table import ResultTable
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical
 from pairkit.terminal import table
@@ -83,7 +83,7 @@ class AuditReport:
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """Each split by itself, and what was found."""
-        label, form = ("label 1", ".1%") if self.label_kind == "binary" else ("mean label", ".2f")
+        label, form = MEAN_LABEL[self.label_kind]
         splits = table("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
@@ -168,7 +168,7 @@ def _split_report(frame: pl.DataFrame) -> SplitReport:
     ).sum_horizontal()
     return SplitReport(
         pairs=frame.height,
-        positive_share=round(float(frame["label"].mean() or 0.0), 4),  # type: ignore[arg-type]  # a float column
+        positive_share=round(mean_label(frame), 4),
         long_share=round(share_long(frame, "text1", "text2"), 4),
         empty_texts=int(empty.item()) if frame.height else 0,
         same_text=int((frame["text1"] == frame["text2"]).sum()),

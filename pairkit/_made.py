@@ -18,7 +18,15 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.folders import made_there
 from pairkit.length import share_long
 from pairkit.parquet import write_parquet
-from pairkit.records import COLUMNS, LabelKind, PairDataset, card_files, in_split_order, write_dataset
+from pairkit.records import (
+    COLUMNS,
+    LabelKind,
+    PairDataset,
+    card_files,
+    in_split_order,
+    mean_label,
+    write_dataset,
+)
 from pairkit.result_table import ResultTable
 from pairkit.version import __version__
 
@@ -104,7 +112,7 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
         positive = int(frame["label"].sum())
         counts |= {"positive": positive, "negative": frame.height - positive}
     else:
-        counts["mean_label"] = round(float(frame["label"].cast(pl.Float64).sum()) / frame.height, 4)
+        counts["mean_label"] = round(mean_label(frame), 4)
     return counts | {"long_share": round(share_long(frame, "text1", "text2"), 4)}
 
 

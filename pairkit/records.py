@@ -46,6 +46,8 @@ _SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters
 _REPR_CHARS = 1000
 
 LabelKind = Literal["binary", "graded"]
+# What tables call the mean of a split's labels, and how they write it.
+MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {"binary": ("label 1", ".1%"), "graded": ("mean label", ".2f")}
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames have no one truth to be equal by
@@ -100,14 +102,14 @@ class PairDataset:
 
     def table(self) -> ResultTable:
         """How many rows each split has, and what their labels are."""
-        label, form = ("label 1", ".1%") if self.label_kind == "binary" else ("mean label", ".2f")
+        label, form = MEAN_LABEL[self.label_kind]
         counts = table("split", "pairs", label, title=self.source)
         for name, frame in self.splits.items():
-            counts.add_row(name, frame.height, f"{_mean(frame):{form}}" if frame.height else None)
+            counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
         return counts
 
     def __repr__(self) -> str:
-        mean = _mean(self.rows) if len(self) else 0.0
+        mean = mean_label(self.rows) if len(self) else 0.0
         is_binary = self.label_kind == "binary"
         labels = (
             f"labels 0 and 1 ({100 * mean:.1f} % are 1)" if is_binary else f"scores of {mean:.2f} on average"
@@ -136,8 +138,9 @@ def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
 
 
-def _mean(frame: pl.DataFrame) -> float:
-    return float(frame["label"].cast(pl.Float64).sum()) / frame.height
+def mean_label(frame: pl.DataFrame) -> float:
+    """The mean of its labels; 0 for no rows."""
+    return float(frame["label"].cast(pl.Float64).sum()) / max(1, frame.height)
 
 
 def shard(config: str, split: str) -> str:
