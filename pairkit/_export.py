@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,6 +9,7 @@ from typing import Literal, get_args
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
+from pairkit.columns import as_json
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_text
 from pairkit.printable import one_line
@@ -81,14 +81,4 @@ def _inert(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
-    return rows.with_columns(
-        pl.Series(
-            name,
-            [
-                None if v is None else json.dumps(v, ensure_ascii=False, default=str)
-                for v in rows[name].to_list()
-            ],
-        )
-        for name in nested
-    )
+    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import polars as pl
 
 from pairkit._divide import DROPPED, OTHER_RANK, RANKS
+from pairkit.columns import as_json
 from pairkit.errors import ConfigError, DataError
 from pairkit.printable import one_line
 from pairkit.records import PairDataset, named_split
@@ -129,9 +129,4 @@ def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
     here = [name for name in frame.columns if name in names]
     nested = [name for name in here if frame.schema[name].is_nested()]
     plain = [pl.col(name).cast(pl.String, strict=False) for name in here if name not in nested]
-    told = [pl.Series(name, [_json(value) for value in frame[name].to_list()], pl.String) for name in nested]
-    return frame.with_columns(*plain, *told)
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return frame.with_columns(*plain, *(as_json(frame[name]) for name in nested))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -234,6 +235,15 @@ def _label(
         )
     binary = ((values == 0) | (values == 1)).all()
     return values.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+
+
+def as_json(column: pl.Series) -> pl.Series:
+    """Lists or structures as JSON texts; null stays null."""
+    texts = [
+        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+        for value in column.to_list()
+    ]
+    return pl.Series(column.name, texts, pl.String)
 
 
 def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
