@@ -108,13 +108,14 @@ def make_figures(
     with paper_style():
         left_out: dict[str, str] = {}
         curves = _curves(request, left_out)
-        gold = None
+        gold = data = None
         if request.data is not None and request.kind != "curves":
             gold = read_gold(request.data, request.split)
+            data = {"source": source_name(request.data), "pairs": len(gold)}
         record: dict[str, Any] = {
             "made_by": f"aoe {__version__}",
             "models": request.titles,
-            "data": gold and {"source": source_name(request.data or gold.name), "pairs": len(gold)},
+            "data": data,
             "left_out": left_out,
         }
         figures: dict[str, Figure] = {}

@@ -211,6 +211,13 @@ def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: P
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
 
 
+def test_figures_are_drawn_of_a_data_frame(dev_file: Path, bert: Path, tmp_path: Path) -> None:
+    frame = pl.DataFrame(rows(dev_file))
+    drawn = aoe_train.figures(bert, data=frame, kind="densities", out=tmp_path / "figures", progress=False)
+    assert drawn.record["data"] == {"source": "the DataFrame given", "pairs": 30}
+    assert all(path.is_file() for path in drawn.files)
+
+
 def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path) -> None:
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=bert, progress=False)
