@@ -15,12 +15,15 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from aoe_train._objectives.kinds import POSITIVE_SHARE
 from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.parts import RANKED
 from aoe_train._objectives.settings import ObjectiveSettings
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
@@ -36,7 +39,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_POSITIVE_FROM = 0.8  # of labels from 0 to 1; of 0 and 1 it is 1
+_POSITIVE_FROM = POSITIVE_SHARE  # of labels from 0 to 1; of 0 and 1 it is 1
 _LONGEST = 1 << 16  # tokens whose places are told apart
 
 
@@ -75,7 +78,7 @@ class _Loss(nn.Module):
     ) -> Tensor:
         """The loss of vectors (row, column, dim); equal numbers in `texts` are equal texts."""
         rows, columns, _ = vectors.shape
-        ranks = self.objective.settings.weights.wanted.keys() & {"angle", "cosine"}
+        ranks = RANKED & self.objective.settings.weights.wanted.keys()
         if columns not in (2, 3) or (columns == 2 and labels is None and ranks):
             raise ConfigError(
                 f"{type(self).__name__}: found {columns} columns and {'no' if labels is None else 'a'} label;"
@@ -240,9 +243,15 @@ def _is_padded(column: Mapping[str, Any]) -> bool:
 
 def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
     """A number a text, whatever its padding: tokens times fixed random numbers by place, modulo 2^64."""
-    factors = torch.randint(1, 2**62, (_LONGEST,), generator=torch.Generator().manual_seed(0)).to(ids.device)
     places = (mask.cumsum(1) - 1).clamp(0, _LONGEST - 1)
-    return ((ids + 1) * mask * (2 * factors + 1)[places]).sum(1)
+    return ((ids + 1) * mask * _factors(ids.device)[places]).sum(1)
+
+
+@cache
+def _factors(device: torch.device) -> Int[Tensor, " token"]:
+    """An odd number for each place, always the same ones; drawn once, as each batch asks for them."""
+    drawn = torch.randint(1, 2**62, (_LONGEST,), generator=torch.Generator().manual_seed(0))
+    return (2 * drawn + 1).to(device)
 
 
 _ANGLE = """
