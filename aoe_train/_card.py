@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
+# What dev figures are called on the hub, as sentence-transformers' evaluators write them.
 _HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _PACKAGED_ID = "sentence-transformers/all-MiniLM-L6-v2"  # what `minilm` is
@@ -115,9 +116,7 @@ def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
             task_name="Sentence similarity",
             dataset_type=hub_id(held_out) or "held-out",
             dataset_name=f"{held_out}, held-out rows that chose the weights",
-            metric_type=f"{result['dev_metric']}_cosine"
-            if result["dev_metric"] == "spearman"
-            else "accuracy",
+            metric_type=_HUB_METRICS[result["dev_metric"]],
             metric_name=str(result["dev_metric"]),
             metric_value=round(float(result["dev"]), 4),
         )

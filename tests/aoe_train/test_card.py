@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 
 from aoe_train._card import model_card
@@ -33,6 +34,17 @@ def test_head_is_what_hubs_read() -> None:
     assert found["pipeline_tag"] == "sentence-similarity"
     assert "sentence-transformers" in found["tags"]
     assert body.startswith("\n# model\n")
+
+
+@pytest.mark.parametrize(
+    ("metric", "on_the_hub"),
+    [("spearman", "spearman_cosine"), ("triplet_accuracy", "cosine_accuracy"), ("mrr", "cosine_mrr")],
+)
+def test_a_figure_is_called_what_it_is(metric: str, on_the_hub: str) -> None:
+    measured = record(result={"dev": 0.87, "dev_before": 0.86, "dev_metric": metric})
+    _, head, _ = model_card("model", measured, 384).split("---\n", 2)
+    ((result,),) = [model["results"] for model in yaml.safe_load(head)["model-index"]]
+    assert result["metrics"] == [{"type": on_the_hub, "value": 0.87, "name": metric}]
 
 
 def test_body_tells_data_objective_and_results() -> None:
