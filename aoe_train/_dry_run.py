@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-import torch
-
-from aoe_train._trainer.pair_model import split_texts
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from aoe_train._trainer.pair_model import PairModel
-
 import math
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from transformers import set_seed
 
 from aoe_train._batch_plan import describe
@@ -30,14 +20,17 @@ from aoe_train._objectives.own import OwnObjective
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
+from aoe_train._trainer.pair_model import split_texts
 from pairkit.errors import ConfigError
 from pairkit.progress import Display, Listener
 from pairkit.result_table import ResultTable
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import TrainingArguments
 
     from aoe_train._settings import TrainSettings
+    from aoe_train._trainer.pair_model import PairModel
 
 _PROBES = 4  # timed steps, after one that warms up
 _MIB = 1 << 20

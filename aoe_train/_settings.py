@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
@@ -15,6 +15,14 @@ Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-av
 LongText = Literal["truncate", "head-tail", "chunks"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Tree = dict[str, Any]
+
+
+def _split_at_commas(value: object) -> object:
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split_at_commas)]
+"""One name or several; on a command line with commas between them."""
 
 _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
 
@@ -113,29 +121,19 @@ class LogSettings(Settings):
     """What a run tells and keeps on its way; changes nothing about its result."""
 
     steps: int = Field(default=10, ge=1)  # steps between entries of the log
-    report_to: tuple[str, ...] = ()  # also report to tensorboard, wandb, …
+    report_to: Names = ()  # also report to tensorboard, wandb, …
     checkpoint_minutes: float = Field(default=5.0, ge=0)  # minutes between checkpoints
     checkpoint_steps: int | None = Field(default=None, ge=1)  # steps between checkpoints, instead of minutes
     # keep a digest of each training text, by which `aoe evaluate` finds shared texts
     training_texts: bool = True
-
-    @field_validator("report_to", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: object) -> object:
-        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
 class CardSettings(Settings):
     """What the model's card says that nobody can know from the run."""
 
     license: str = "unknown"  # as the hub names it, such as apache-2.0
-    language: tuple[str, ...] = ()  # codes such as en
+    language: Names = ()  # codes such as en
     base_model: str | None = None  # the backbone's hub id, where it is a folder here
-
-    @field_validator("language", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: object) -> object:
-        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
 # What `--preset` stands for: differences from the defaults, beneath everything that is given.
