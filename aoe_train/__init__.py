@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from aoe_train._face.evaluation import Evaluation, evaluate
     from aoe_train._face.exporting import Converted, convert, export, push
     from aoe_train._face.figures import Figures, figures
+    from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
-    from aoe_train._face.training import DryRun, Pretrained, Trained, TrainOptions, dry_run, pretrain, train
+    from aoe_train._face.training import DryRun, Trained, TrainOptions, dry_run, train
 
 __all__ = [
     "Converted",
@@ -61,11 +62,9 @@ _PLACES = {
     "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
     "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),
     "aoe_train._face.figures": ("Figures", "figures"),
+    "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
-    "aoe_train._face.training": (
-        *("DryRun", "Pretrained", "TrainOptions", "Trained"),
-        *("dry_run", "pretrain", "train"),
-    ),
+    "aoe_train._face.training": ("DryRun", "TrainOptions", "Trained", "dry_run", "train"),
     "aoe_train.losses": ("losses",),
 }
 
