@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.extras import needed_for
 from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
@@ -57,12 +58,10 @@ def run_mteb(
             such that the main score is undefined.
         RemoteError: A dataset could not be fetched, or the model's endpoint not asked.
     """
-    try:
+    with needed_for("the suite mteb"):
         import mteb
 
         from aoe_train._evaluate.mteb_tasks.model import MtebModel, Results
-    except ImportError as error:
-        raise ConfigError("the suite mteb needs mteb: pip install 'aoe-toolkit[eval]'") from error
     tasks = [_find(name, data_dir) for name in names]
     results = Results(cache or default_mteb_dir())
     model = MtebModel(embedder)
