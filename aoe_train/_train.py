@@ -45,7 +45,7 @@ from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.in_memory import source_name
 from pairkit.memory import peak_rss_mb
-from pairkit.progress import Display, Listener, Progress
+from pairkit.progress import Display, Listener, Progress, stage
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
@@ -125,12 +125,10 @@ class _Run:
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, settings, args = self.sources, self.settings, self.args
         set_seed(settings.seed)
-        self.show(Progress(f"read {source_name(sources.data)}"))
-        data = read_data(sources, settings, self.say, ranked=self.objective is None)
-        self.show(Progress(f"read {source_name(sources.data)}", ended=True))
-        self.show(Progress(f"load {sources.backbone}"))
-        encoder = load_encoder(sources, settings, args.device)
-        self.show(Progress(f"load {sources.backbone}", ended=True))
+        with stage(f"read {source_name(sources.data)}", self.show):
+            data = read_data(sources, settings, self.say, ranked=self.objective is None)
+        with stage(f"load {sources.backbone}", self.show):
+            encoder = load_encoder(sources, settings, args.device)
         set_precision(args, settings.run.precision)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -38,6 +39,14 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+
+@contextmanager
+def stage(name: str, show: Listener) -> Iterator[None]:
+    """Tell that a stage without steps is under way, such as loading a model."""
+    show(Progress(name))
+    yield
+    show(Progress(name, ended=True))
 
 
 class Display:

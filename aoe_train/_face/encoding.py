@@ -92,7 +92,7 @@ def encode(
     from aoe_train._encoder import Encoder
     from aoe_train._precision import named_precision
     from pairkit.errors import ConfigError, DataError
-    from pairkit.progress import Display, Progress
+    from pairkit.progress import Display, Progress, stage
 
     if not isinstance(texts, Iterable | Path):
         raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
@@ -104,9 +104,8 @@ def encode(
         )
     with Display(progress) as show:
         if isinstance(model, str | Path):
-            show(Progress(f"load {model}"))
-            encoder = Encoder.load(model, precision=named_precision(precision))
-            show(Progress(f"load {model}", ended=True))
+            with stage(f"load {model}", show):
+                encoder = Encoder.load(model, precision=named_precision(precision))
         elif isinstance(model, Encoder):
             encoder = model
         else:

@@ -180,7 +180,7 @@ def evaluate(
     from aoe_train._precision import named_precision
     from pairkit.config import argument
     from pairkit.errors import ConfigError
-    from pairkit.progress import Display, Progress
+    from pairkit.progress import Display, stage
 
     names = [suites] if isinstance(suites, str) else argument("suites", suites, list[str])
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
@@ -199,12 +199,11 @@ def evaluate(
         def opened(one: Any, at: Endpoint | None) -> Embedder:
             from aoe_train._evaluate.embedders.open import open_embedder
 
-            stage = f"load {one}"
-            show(Progress(stage))
             named = str(one) if isinstance(one, str | Path) else one
-            found = open_embedder(named, endpoint=at, precision=numbers, cache=cache, progress=show, say=say)
-            show(Progress(stage, ended=True))
-            return found
+            with stage(f"load {one}", show):
+                return open_embedder(
+                    named, endpoint=at, precision=numbers, cache=cache, progress=show, say=say
+                )
 
         if _MTEB in names:
             _refuse_for_mteb(names, {"--data": data, "--split": split, "--against": against}, models, tasks)

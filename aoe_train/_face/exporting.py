@@ -52,13 +52,12 @@ def export(
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder
     from aoe_train._export import export as use_case
-    from pairkit.progress import Display, Progress
+    from pairkit.progress import Display, Progress, stage
 
     use_case.check(Path(out), format, dtype)
     with Display(progress) as show:
-        show(Progress(f"load {model}"))
-        encoder = Encoder.load(model, device="cpu", precision="fp32")
-        show(Progress(f"load {model}", ended=True))
+        with stage(f"load {model}", show):
+            encoder = Encoder.load(model, device="cpu", precision="fp32")
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder, out, source=find_folder(model), form=cast("Format", format), dtype=cast("Dtype", dtype)

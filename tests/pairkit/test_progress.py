@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from pairkit import progress as module
-from pairkit.progress import Display, Progress, duration
+from pairkit.progress import Display, Progress, duration, stage
 
 
 class Clock:
@@ -38,6 +38,13 @@ def test_a_function_is_told_everything() -> None:
         show(Progress("train", 1, 3, "loss 0.5"))
         show(Progress("train", 3, 3, ended=True))
     assert heard == [Progress("train", 1, 3, "loss 0.5"), Progress("train", 3, 3, ended=True)]
+
+
+def test_a_stage_without_steps_begins_and_ends() -> None:
+    heard: list[Progress] = []
+    with Display(heard.append) as show, stage("load minilm", show):
+        assert heard == [Progress("load minilm")]
+    assert heard == [Progress("load minilm"), Progress("load minilm", ended=True)]
 
 
 def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock) -> None:
