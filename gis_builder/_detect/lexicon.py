@@ -125,7 +125,6 @@ WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.
 _NO_SLIP = frozenset(
     {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
 )
-_SLIP_TARGETS = ("duplicate", "duplicates", "duplicated")
 _MOST_SLIPS = 2
 
 
