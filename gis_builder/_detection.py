@@ -155,15 +155,14 @@ class Detector:
         if known is not None and known.digest == digest and self._is_as_told(known):
             judged = known
         else:
-            judged = self.judge_thread(stored.read(), digest)
+            judged = self._judge_anew(stored.read(), digest)
         self._kept.add(judged)
         return judged
 
     def _is_as_told(self, known: Kept) -> bool:
         return all(self.kind_of(ref) is kind for ref, kind in known.asked)
 
-    def judge_thread(self, thread: Thread, digest: str = "") -> Kept:
-        """Judge a thread, whatever was kept of it."""
+    def _judge_anew(self, thread: Thread, digest: str) -> Kept:
         asked: dict[IssueRef, Kind] = {}
 
         def kind_of(ref: IssueRef) -> Kind:

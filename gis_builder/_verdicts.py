@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,11 +115,6 @@ class KeptVerdicts:
 def write_verdicts(path: Path, verdicts: pl.DataFrame) -> None:
     """Write verdicts in one step, readable by their owner alone: they quote comments."""
     write_parquet(path, verdicts, private=True)
-
-
-def verdict_rows(verdicts: Iterable[Verdict]) -> pl.DataFrame:
-    """Verdicts as a table."""
-    return pl.DataFrame([_row(verdict) for verdict in verdicts], schema=_VERDICT, orient="row")
 
 
 def read_verdicts(path: Path) -> pl.DataFrame:

@@ -13,7 +13,14 @@ from gis_builder._progress import RunDisplay
 from gis_builder._records import Evidence, IssueRef, Kind, Outcome, Verdict
 from gis_builder._settings import BuildSettings, DetectSettings
 from gis_builder._store import Page, Store
-from gis_builder._verdicts import KEPT_FILE, count_verdicts, read_duplicates, verdict_rows, write_verdicts
+from gis_builder._verdicts import (
+    KEPT_FILE,
+    Kept,
+    KeptVerdicts,
+    count_verdicts,
+    read_duplicates,
+    write_verdicts,
+)
 from pairkit.errors import ConfigError, DataError
 
 from .conftest import judge
@@ -36,6 +43,13 @@ def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
     return Verdict(IssueRef("a/b", number), outcome, targets, 0.9, "closer_duplicate", (said,))
 
 
+def write(path: Path, *verdicts: Verdict) -> None:
+    kept = KeptVerdicts(path.with_name(KEPT_FILE))
+    for written in verdicts:
+        kept.add(Kept(written, "", ()))
+    write_verdicts(path, kept.write({"a/b"}))
+
+
 def test_verdicts_survive_the_file(tmp_path: Path) -> None:
     written = [
         verdict(1, Outcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3)),
@@ -43,7 +57,7 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
         verdict(5, Outcome.UNCERTAIN, IssueRef("a/b", 6)),
     ]
     path = tmp_path / "verdicts.parquet"
-    write_verdicts(path, verdict_rows(written))
+    write(path, *written)
     assert read_duplicates(path) == written[:1]
     assert count_verdicts(path) == {
         "duplicate": {"closer_duplicate": 1},
@@ -53,7 +67,7 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
 
 
 def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
-    write_verdicts(tmp_path / "v.parquet", verdict_rows([]))
+    write(tmp_path / "v.parquet")
     assert read_duplicates(tmp_path / "v.parquet") == []
 
 
