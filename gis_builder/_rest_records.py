@@ -115,7 +115,7 @@ class RepoObject(Node, frozen=True):
     created_at: Time | None = None
 
 
-O = TypeVar("O", bound=Node)  # noqa: E741
+Taken = TypeVar("Taken", bound=Node)
 Given = Mapping[str, Any]
 
 
@@ -228,7 +228,7 @@ def repo_of(value: IssueObject) -> str:
     return match[1]
 
 
-def _taken(value: O | Given, kind: type[O]) -> O:
+def _taken(value: Taken | Given, kind: type[Taken]) -> Taken:
     return value if isinstance(value, kind) else convert(value, kind)
 
 
