@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gis_builder._crawl import pool_size
 from gis_builder._github import CrawlSettings, GitHub
@@ -20,10 +20,7 @@ from gis_builder._settings import BuildSettings
 from gis_builder._status import outcome_lines
 from gis_builder._store import RepoRow, Store, Usage
 from pairkit.notebook import escape
-from pairkit.terminal import table
-
-if TYPE_CHECKING:
-    from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable
 
 # Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
 _MEASURED_ON = "rust-lang/rust"
@@ -113,7 +110,7 @@ class Plan:
 
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the sums."""
-        rows = table("repository", "issues", "points", "requests", "hours")
+        rows = ResultTable("repository", "issues", "points", "requests", "hours")
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
             rows.add_row(repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}")

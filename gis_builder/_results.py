@@ -15,13 +15,12 @@ from gis_builder._store import RepoOutcome, RepoRow, Usage
 from gis_builder._verdicts import count_verdicts, read_verdicts
 from pairkit.errors import RemoteError
 from pairkit.memory import peak_rss_mb
-from pairkit.terminal import table
+from pairkit.result_table import ResultTable
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairkit import AuditReport, PairDataset
-    from pairkit.result_table import ResultTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +84,7 @@ class Built:
     def table(self) -> ResultTable:
         """The papers' Table 7: positives, negatives and long texts by split."""
         splits = self.statistics["splits"]
-        counts = table("pairs", *splits, "all", title=str(self.out))
+        counts = ResultTable("pairs", *splits, "all", title=str(self.out))
         for key in ("positive", "negative", "total"):
             counts.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
         long = sum(split["long_share"] * split["total"] for split in splits.values())
@@ -196,7 +195,7 @@ class Detected:
 
     def table(self) -> ResultTable:
         """How many issues got each verdict, by reason."""
-        counts = table("verdict", "reason", "issues", left=("reason",))
+        counts = ResultTable("verdict", "reason", "issues", left=("reason",))
         for outcome, reasons in self.counts.items():
             for place, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
                 counts.add_row("" if place else outcome, reason, count)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gis_builder._store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
 from pairkit.notebook import escape
-from pairkit.terminal import table
-
-if TYPE_CHECKING:
-    from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable
 
 _FEW = 3  # repositories of one outcome that are named each on a line of its own
 _COUNTED = ("issues", "threads", "left", "points", "requests")
@@ -127,7 +124,7 @@ class Status:
 
     def table(self) -> ResultTable:
         """A row for each repository, and the sums."""
-        rows = table("repository", "stage", *_COUNTED, left=("stage",))
+        rows = ResultTable("repository", "stage", *_COUNTED, left=("stage",))
         for repo in self.repositories:
             figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures)

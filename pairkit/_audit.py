@@ -19,7 +19,6 @@ from pairkit.provenance import with_provenance
 from pairkit.records import MEAN_LABEL, LabelKind, PairDataset, in_split_order, mean_label
 from pairkit.result_table import ResultTable
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical
-from pairkit.terminal import table
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
@@ -84,7 +83,7 @@ class AuditReport:
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """Each split by itself, and what was found."""
         label, form = MEAN_LABEL[self.label_kind]
-        splits = table("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
+        splits = ResultTable("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.empty_texts, split.same_text)
@@ -97,7 +96,7 @@ class AuditReport:
         }
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
         examples = any(finding.examples for finding in findings.values())
-        found = table(
+        found = ResultTable(
             "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
         )
         for name, finding in findings.items():

@@ -16,7 +16,6 @@ from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
 from pairkit.extras import needed_for
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
-from pairkit.terminal import table
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -40,7 +39,7 @@ class Pushed:
 
     def table(self) -> ResultTable:
         """The files."""
-        files = table("file", "bytes", title=self.url or f"would go to {self.repo}")
+        files = ResultTable("file", "bytes", title=self.url or f"would go to {self.repo}")
         for name, size in self.files.items():
             files.add_row(name, size)
         files.add_rule()

@@ -31,7 +31,6 @@ from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
-from pairkit.terminal import table
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
@@ -103,7 +102,7 @@ class PairDataset:
     def table(self) -> ResultTable:
         """How many rows each split has, and what their labels are."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = table("split", "pairs", label, title=self.source)
+        counts = ResultTable("split", "pairs", label, title=self.source)
         for name, frame in self.splits.items():
             counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
         return counts

@@ -37,6 +37,11 @@ class ResultTable:
         title: A line above.
         caption: A line below.
         left: Headings of further columns that hold words.
+
+    Example:
+        counts = ResultTable("split", "pairs", title="gis-dataset")
+        counts.add_row("train", 18_565)
+        out.print(counts)
     """
 
     def __init__(

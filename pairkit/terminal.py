@@ -7,10 +7,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from typer import Exit, Option, Typer
@@ -19,9 +19,6 @@ from typer.core import TyperGroup
 from pairkit.errors import ConfigError, PairkitError
 from pairkit.extras import missing
 from pairkit.printable import half_escaped, one_line, printable
-
-if TYPE_CHECKING:
-    from pairkit.result_table import ResultTable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -149,19 +146,6 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = Fa
     """
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
     say(f"next: {why}\n  {line}", quiet=quiet)
-
-
-def table(*headings: str, title: str = "", caption: str = "", left: Collection[str] = ()) -> ResultTable:
-    """A table of results, all of one look; see `pairkit.result_table.ResultTable`.
-
-    Example:
-        counts = table("split", "pairs", title="gis-dataset")
-        counts.add_row("train", 18_565)
-        out.print(counts)
-    """
-    from pairkit.result_table import ResultTable
-
-    return ResultTable(*headings, title=title, caption=caption, left=left)
 
 
 def print_json(result: Mapping[str, Any]) -> None:

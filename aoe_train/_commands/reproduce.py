@@ -13,7 +13,8 @@ from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.errors import ConfigError
 from pairkit.printable import printable
-from pairkit.terminal import next_step, print_json, say, table
+from pairkit.result_table import ResultTable
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _show_recipes(*, json: bool, quiet: bool) -> None:
     if json:
         print_json({name: {"title": each.title, "paper": each.paper} for name, each in recipes.items()})
         return
-    shown = table("recipe", "what", "of", "scales", left=("what", "of", "scales"))
+    shown = ResultTable("recipe", "what", "of", "scales", left=("what", "of", "scales"))
     for name, each in recipes.items():
         shown.add_row(name, each.title, each.paper, ", ".join(each.scales))
     stdout.print(shown)

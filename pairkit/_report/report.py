@@ -28,7 +28,6 @@ from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
-from pairkit.terminal import table
 
 COUNTS_FILE = "report.json"
 PAGE_FILE = "index.html"
@@ -60,7 +59,7 @@ class Report:
     def table(self) -> ResultTable:
         """The counts by split, as the page begins with them."""
         splits = self.counts["splits"]
-        shown = table("pairs", *splits, title=str(self.page))
+        shown = ResultTable("pairs", *splits, title=str(self.page))
         for key in next(iter(splits.values())):
             name, form = _FORMS.get(key, (key.replace("_", " "), ","))
             values = [split[key] for split in splits.values()]

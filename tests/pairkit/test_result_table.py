@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit import terminal
 from pairkit.result_table import ResultTable
+from pairkit.terminal import out
 
 
 def drawn(table: ResultTable, width: int) -> list[str]:
@@ -17,7 +17,7 @@ def drawn(table: ResultTable, width: int) -> list[str]:
 
 
 def counts() -> ResultTable:
-    table = terminal.table("split", "pairs", "long", title="gis", caption="two splits")
+    table = ResultTable("split", "pairs", "long", title="gis", caption="two splits")
     table.add_row("train", 18_565, "61 %")
     table.add_rule()
     table.add_row("test", None, 0.5)
@@ -52,10 +52,10 @@ def test_in_a_file_it_is_as_wide_as_it_is(
     table = ResultTable("text", "n")
     table.add_row("word " * 100, 1)
     monkeypatch.delenv("COLUMNS", raising=False)
-    terminal.out.print(table)
+    out.print(table)
     assert len(capsys.readouterr().out.splitlines()) == 3
     monkeypatch.setenv("COLUMNS", "80")
-    terminal.out.print(table)
+    out.print(table)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
