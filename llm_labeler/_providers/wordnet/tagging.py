@@ -37,10 +37,11 @@ _TAGS = {
     "g": "VVG VDG",  # participle in -ing
 }
 _CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
-_NUMBER = re.compile(r"[\d.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
+_NUMBER = re.compile(r"[.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
 _COLLECTIVE = frozenset(("people", "police", "data"))
+_LONGEST = 60  # letters the model is shown of a word, as its time grows with their square
 
 
 def codes(words: tuple[str, ...]) -> str:
@@ -67,7 +68,7 @@ def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _spoken(word: str) -> str:
     """The part of a word that the model knows: `do` of `don't`, `body` of `body's`."""
-    plain = word.replace("’", "'")
+    plain = word[:_LONGEST].replace("’", "'")
     if plain.lower() in _WHOLE:
         return _WHOLE[plain.lower()]
     return plain.removesuffix("n't").partition("'")[0] or plain
