@@ -53,7 +53,7 @@ _SIGNS = tuple(
         "、",
     )
 )
-_CONJUNCTION = re.compile(r"^(?:and|or|und|oder|y|o|ou|et)\s+(?=\W*[A-Z])")
+_CONJUNCTION = re.compile(r"^(?:and|or|und|oder|y|o|ou|et)\s++(?=\W*[A-Z])")
 
 
 def with_inline_lists(lines: list[str], source: Source) -> list[str]:

@@ -275,6 +275,7 @@ ADVERSARIES = {
     "inline": "1. A. 2. B. " * (LONG // 12),
     "stops": ". " * (LONG // 2),
     "initials": "A. " * (LONG // 3),
+    "a gap behind an and": f"1) the man sings. 2) and{' ' * 49_000}the man plays.",
     "chinese": "中。" * (LONG // 2),
     "backslashes": '"' + "\\" * LONG + '"',
     "python": "[" + "'x', " * (LONG // 5) + "]",
