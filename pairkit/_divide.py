@@ -101,10 +101,9 @@ def _parts(shares: Sequence[float]) -> dict[str, float]:
 
 def _positive(rows: pl.DataFrame) -> list[bool]:
     """Labels in the upper half of those that there are."""
-    label = rows["label"].cast(pl.Float64)
-    low, high = label.min(), label.max()
-    middle = 0.5 if low is None or high is None else (float(low) + float(high)) / 2  # type: ignore[arg-type]
-    return (label >= middle).to_list()
+    labels = rows["label"].cast(pl.Float64).to_list()
+    middle = (min(labels) + max(labels)) / 2 if labels else 0.0
+    return [label >= middle for label in labels]
 
 
 def _dealt(sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int) -> dict[int, str]:
