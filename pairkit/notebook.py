@@ -31,7 +31,9 @@ def html_table(
     )
     body = "".join(
         "<tr>"
-        + "".join(f'<td style="{side}">{_shown(cell)}</td>' for side, cell in zip(sides, row, strict=True))
+        + "".join(
+            f'<td style="{side}">{escape(shown(cell))}</td>' for side, cell in zip(sides, row, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
@@ -45,8 +47,9 @@ def escape(text: str) -> str:
     return html.escape(printable(text), quote=True)
 
 
-def _shown(cell: object) -> str:
+def shown(cell: object) -> str:
+    """A cell as text: `1,234` for a whole number, `–` for nothing."""
     if cell is None:
         return "–"
     is_whole = isinstance(cell, int) and not isinstance(cell, bool)
-    return f"{cell:,}" if is_whole else escape(str(cell))
+    return f"{cell:,}" if is_whole else str(cell)

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from pairkit.notebook import html_table
+from pairkit.notebook import html_table, shown
 from pairkit.printable import printable
 
 Cell = str | int | float | None
@@ -110,10 +110,3 @@ class ResultTable:
             cells = [Text(printable(row[place])) for place in columns]
             table.add_row(*cells, end_section=number in self._rules)
         return table
-
-
-def shown(cell: Cell) -> str:
-    """A cell as text: `1,234` for a whole number, `–` for nothing."""
-    if cell is None:
-        return "–"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
