@@ -298,19 +298,11 @@ def merge(
     """
     from pairkit._make import make_merged, named
 
-    place, settings = (
-        argument("out", out, Path | None),
-        _settings(conflicts, split, cut_negatives, seed, threshold),
-    )
+    place = argument("out", out, Path | None)
+    settings = _settings(conflicts, split, cut_negatives, seed, threshold)
     given = named(sources)
     pairs = {name: read(source, columns=columns, labels=labels) for name, source in given.items()}
-    return make_merged(
-        pairs,
-        given,
-        place,
-        settings=settings,
-        fresh=fresh,
-    )
+    return make_merged(pairs, given, place, settings=settings, fresh=fresh)
 
 
 def split(
