@@ -71,5 +71,5 @@ def _violin(axes: Axes, logs: np.ndarray, side: int) -> None:
         axes.plot([side] * len(logs), logs, "o", ms=4, color=SIDES[side], alpha=0.6)
         return
     drawn = axes.violinplot(logs, positions=[side], widths=0.85, showextrema=False, points=160)
-    for body in drawn["bodies"]:  # type: ignore[attr-defined]  # a list, for its stubs one
+    for body in drawn["bodies"]:  # type: ignore[attr-defined]  # a list of artists, which the stubs call one artist
         body.set(alpha=None, facecolor=(SIDES[side], 0.5), edgecolor=SIDES[side], linewidth=0.9)
