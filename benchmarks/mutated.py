@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Sequence
 from typing import Any
 
 JUNK: list[Any] = [
@@ -15,20 +16,26 @@ JUNK: list[Any] = [
 ]
 
 
-def mutated(tree: Any, choice: random.Random) -> Any:
-    """A copy with one to three changes: a value that is another, is gone, is there twice, or is new."""
+def mutated(tree: Any, choice: random.Random, junk: Sequence[Any] = JUNK) -> Any:
+    """A copy with one to three changes: a value that is another, is gone, is there twice, or is new.
+
+    Args:
+        tree: What is changed.
+        choice: Decides everything.
+        junk: Values that are put in.
+    """
     root = {"": copy.deepcopy(tree)}
     for _ in range(choice.randint(1, 3)):
         holder, key = choice.choice(_places(root))
         change = choice.random()
         if change < 0.65:
-            holder[key] = copy.deepcopy(choice.choice(JUNK))
+            holder[key] = copy.deepcopy(choice.choice(junk))
         elif change < 0.8 and holder is not root:
             del holder[key]
         elif isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         elif holder is not root:
-            holder[choice.choice(["x", "", "__class__", "type", "path"])] = copy.deepcopy(choice.choice(JUNK))
+            holder[choice.choice(["x", "", "__class__", "type", "path"])] = copy.deepcopy(choice.choice(junk))
     return root[""]
 
 

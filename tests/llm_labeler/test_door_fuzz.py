@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.mutated import mutated
 from llm_labeler._batch.lines import read_lines
 from llm_labeler._batch.results import read_results
 from llm_labeler._batch.server import _listed, _object, _seen
@@ -68,29 +68,6 @@ WAITS = [
 ]
 
 
-def mutated(value: Any, draw: random.Random) -> Any:
-    """A copy in which some place holds something else, is gone, or is there twice."""
-    value = copy.deepcopy(value)
-    for _ in range(draw.randint(1, 3)):
-        place, key = value, None
-        while isinstance(place, dict | list) and place:
-            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-            key = draw.choice(keys)
-            if not isinstance(place[key], dict | list) or not place[key] or draw.random() < 0.3:
-                break
-            place = place[key]
-        if key is None or not isinstance(place, dict | list):
-            return copy.deepcopy(draw.choice(JUNK))
-        what = draw.random()
-        if what < 0.15:
-            del place[key]
-        elif what < 0.25 and isinstance(place, list):
-            place += copy.deepcopy(place[:3])
-        else:
-            place[key] = copy.deepcopy(draw.choice(JUNK))
-    return value
-
-
 def as_bytes(value: Any, draw: random.Random) -> bytes:
     """As JSON, and now and then with some bytes changed, cut off or too many."""
     body = bytearray(json.dumps(value, ensure_ascii=draw.random() < 0.5).encode("utf-8", "surrogatepass"))
@@ -102,7 +79,7 @@ def as_bytes(value: Any, draw: random.Random) -> bytes:
 
 def reply(draw: random.Random) -> None:
     try:
-        found = read_reply(as_bytes(mutated(REPLY, draw), draw))
+        found = read_reply(as_bytes(mutated(REPLY, draw, JUNK), draw))
     except CallFailed as failed:
         failed.detail.encode()
         return
@@ -115,7 +92,7 @@ def reply(draw: random.Random) -> None:
 
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
-    found = Refusal.of(status, as_bytes(mutated(ERROR, draw), draw))
+    found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
     asked = provider("http://127.0.0.1:1/v1", temperature=1.0)
     asked.dialect.learns(found, asked.dialect.form)
     assert asked.dialect.blames(found) is None or status in (400, 422)
@@ -125,19 +102,19 @@ def refusal(draw: random.Random) -> None:
 
 
 def models(draw: random.Random) -> None:
-    assert all(isinstance(name, str) for name in models_of(as_bytes(mutated(MODELS, draw), draw)))
+    assert all(isinstance(name, str) for name in models_of(as_bytes(mutated(MODELS, draw, JUNK), draw)))
 
 
 def batches(draw: random.Random) -> None:
     try:
-        _seen(_object(as_bytes(mutated(BATCH, draw), draw)))
-        _listed({"data": mutated([BATCH, BATCH], draw)})
+        _seen(_object(as_bytes(mutated(BATCH, draw, JUNK), draw)))
+        _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
     except BadReply:
         pass
 
 
 def lines(draw: random.Random) -> None:
-    content = b"\n".join(as_bytes(mutated(LINE, draw), draw) for _ in range(3))
+    content = b"\n".join(as_bytes(mutated(LINE, draw, JUNK), draw) for _ in range(3))
     waiting = Batch("llama", "b", "completed", {}, {"a": an_ask().key}, Usage(10, 10), None)
     assert all(isinstance(line.custom_id, str) for line in read_lines(content))
     results = run(read_results(OFFLINE, waiting, "completed", [content], 0.5))
