@@ -130,5 +130,7 @@ def push(
         RemoteError: The hub can't be reached or failed; nothing was changed, so call it again.
     """
     from aoe_train._export.hub import push as send
+    from pairkit.config import argument
 
-    return send(Path(model), repo, public=public, revision=revision, dry_run=dry_run)
+    folder, name = argument("model", model, Path), argument("repo", repo, str)
+    return send(folder, name, public=public, revision=revision, dry_run=dry_run)
