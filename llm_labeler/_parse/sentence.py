@@ -37,8 +37,8 @@ def refine(piece: str, source: Source, rounds: int = _ROUNDS, *, is_value: bool 
     if is_salad(said, source):
         return [Item(said, "unparsable")]
     before, rest = _after_echo(said, source)
-    reason = wording.aside(said, source, None)
-    if reason is not None and not before and not _may_be_sentence(said, reason, source):
+    reason = _aside(said, source)
+    if reason is not None and not before:
         return [Item(said, reason)]
     return [*([Item(before, "echo")] if before else []), *_refined(rest, said, source, rounds, is_value)]
 
@@ -70,9 +70,13 @@ def _quoted(text: str, is_quoted: bool, source: Source) -> list[Item]:
     if source.is_said_by(text):
         return [Item(text, "echo")]
     sentence = strip_clothes(text, source)
-    reason = wording.aside(sentence, source, None)
-    is_aside = reason is not None and not _may_be_sentence(sentence, reason, source)
-    return [Item(sentence, reason if is_aside else None)]
+    return [Item(sentence, _aside(sentence, source))]
+
+
+def _aside(said: str, source: Source) -> str | None:
+    """Why a piece is no sentence, by its words, where one is expected; None if it may be one."""
+    reason = wording.aside(said, source, None)
+    return None if reason is None or _may_be_sentence(said, reason, source) else reason
 
 
 def _may_be_sentence(said: str, reason: str, source: Source) -> bool:
