@@ -1,9 +1,9 @@
-"""The Hugging Face hub: a dataset of it as tables, and a folder of ours sent there in one commit."""
+"""The Hugging Face hub: a dataset of it as tables, a model's folder, and a folder of ours sent there."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _TOKEN = "HF_TOKEN"  # noqa: S105 - where the token is
+_UNWANTED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # of a model: other formats' weights
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,6 +75,51 @@ def load(name: str) -> dict[str, pl.DataFrame]:
             " check name and network"
         ) from error
     return {split: rows.with_format("polars")[:] for split, rows in found.items()}
+
+
+def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:
+    """A model's folder, fetched from the hub unless it was before.
+
+    Args:
+        name: A hub id.
+        revision: Branch, tag or commit; the main branch if None.
+        files: Patterns of the files wanted; folders of other formats' weights are left out in any case.
+        called: How errors name the model.
+        instead: What else to do where the hub can't be reached.
+
+    Raises:
+        ConfigError: No such model or revision.
+        RemoteError: The hub can't be reached; AuthError where it wants a token.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=[*files], ignore_patterns=_UNWANTED)
+        )
+    except GatedRepoError as error:
+        raise AuthError(
+            f"{called}: the hub wants you to accept its terms, and a token in HF_TOKEN"
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise ConfigError(
+            f"{called}: no such folder, and no such model on the hub (a private one needs HF_TOKEN)"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise ConfigError(f"{called}: has no revision {revision!r}") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise RemoteError(
+            f"{called}: no such folder here, and the hub could not be reached; check name and network, or"
+            f" {instead}"
+        ) from error
 
 
 def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from aoe_train._backbones.packaged import PACKAGED, packaged_folder
 from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
 from aoe_train._model_folder.files import read_object
-from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 # Weights of 4 bits have two numbers in a byte; beyond, there are only masks and positions.
 _NUMBERS_A_BYTE, _ROOM = 2, 1 << 24
-_UNWANTED = ["onnx/*", "openvino/*", "original/*"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,10 @@ def _find(source: str | Path, revision: str | None) -> Path:
         raise ConfigError(f"{source}: a file; expected a model's folder")
     if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
         raise ConfigError(f"{source}: no such folder; expected a model's folder, a hub id, or {PACKAGED}")
-    return _download(str(source), revision)
+    from pairkit.hub import fetch_model
+
+    name, instead = str(source), f"use a folder or {PACKAGED}"
+    return fetch_model(name, revision, _WANTED, called=name, instead=instead)
 
 
 def load_backbone(
@@ -153,36 +155,6 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _download(name: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    try:
-        return Path(
-            snapshot_download(name, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
-        )
-    except GatedRepoError as error:
-        raise AuthError(f"{name}: the hub wants you to accept its terms, and a token in HF_TOKEN") from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise ConfigError(
-            f"{name}: no such folder, and no such model on the hub (a private one needs HF_TOKEN)"
-        ) from error
-    except RevisionNotFoundError as error:
-        raise ConfigError(f"{name}: has no revision {revision!r}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise RemoteError(
-            f"{name}: no such folder here, and the hub could not be reached; check name and network, or use a"
-            f" folder or {PACKAGED}"
-        ) from error
 
 
 def check_size(folder: Path) -> None:

@@ -7,14 +7,13 @@ import re
 from pathlib import Path
 
 from llm_labeler._settings import LlmSettings
-from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.errors import ConfigError, DataError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Tokenizer, configuration, templates and safetensors; neither pickled weights nor other frameworks'.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
-_UNWANTED = ["onnx/*", "openvino/*", "original/*", "metal/*"]
 
 
 def check_source(name: str, settings: LlmSettings) -> None:
@@ -56,38 +55,11 @@ def find_folder(name: str, settings: LlmSettings) -> Path:
 
 
 def _fetch(name: str, settings: LlmSettings) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from pairkit.hub import fetch_model
 
     model, wanted = settings.model, _WANTED + (["*.py"] if settings.trust_remote_code else [])
-    try:
-        return Path(
-            snapshot_download(
-                model, revision=settings.revision, allow_patterns=wanted, ignore_patterns=_UNWANTED
-            )
-        )
-    except GatedRepoError as error:
-        raise AuthError(
-            f"llm.{name}: {model}: the hub wants you to accept its terms, and a token in HF_TOKEN"
-        ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise ConfigError(
-            f"llm.{name}: {model}: no such folder, nor model on the hub (a private one needs HF_TOKEN)"
-        ) from error
-    except RevisionNotFoundError as error:
-        raise ConfigError(f"llm.{name}: {model} has no revision {settings.revision!r}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise RemoteError(
-            f"llm.{name}: {model}: no such folder here, and the hub could not be reached; check name and "
-            "network, or set `model` to a folder"
-        ) from error
+    called = f"llm.{name}: {model}"
+    return fetch_model(model, settings.revision, wanted, called=called, instead="set `model` to a folder")
 
 
 def _check_weights(name: str, folder: Path) -> None:
