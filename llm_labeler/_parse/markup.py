@@ -20,7 +20,7 @@ _CIRCLED = re.compile(
 )
 
 _PAGE = re.compile(r"\s*(?:<!doctype\s+html|<html\b)", re.IGNORECASE)
-_XML = re.compile(r"\s*<\?xml[^<>]{0,200}\?>")
+_XML = re.compile(r"(?<!\s)\s*+<\?xml[^<>]{0,200}\?>")
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]{0,40})(?P<fields>\s[^<>]{0,1000})?/?>")
 _FIELD = re.compile(r"([\w:.-]{1,40})\s?=\s?(?:\"([^\"]*)\"|'([^']*)')")
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>|<!--")

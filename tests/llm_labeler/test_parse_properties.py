@@ -265,6 +265,7 @@ ADVERSARIES = {
     "backticks": "`" * LONG,
     "fences": "```\n" * (LONG // 4),
     "tags": "<br " * (LONG // 4),
+    "a tag that opens on blanks": "<p" + " " * LONG + "?",
     "rows": "|a|\n" * (LONG // 4),
     "notes": "1. x (Note: a" * (LONG // 13),
     "openers": "Here is " * (LONG // 8),
