@@ -171,8 +171,12 @@ _DIGESTS = (
 def _objective(objective: Mapping[str, Any]) -> str:
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
-    form = f"\n\nForm of the angle: `{objective['angle_form']}`." if "angle" in parts else ""
-    return table(("part", "weight", "tau"), rows) + form
+    forms = [
+        f"Form of {what}: `{objective[f'{part}_form']}`."
+        for part, what in (("angle", "the angle"), ("ibn", "the in-batch negatives"))
+        if part in parts
+    ]
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms])
 
 
 def _tau(objective: Mapping[str, Any], part: str) -> str:

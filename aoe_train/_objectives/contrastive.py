@@ -16,6 +16,8 @@ from aoe_train._objectives.similarity import unit
 def ibn_part(given: Given) -> Loss:
     """The part `ibn`."""
     tau, positive_from = given.tau("ibn"), given.positive_from
+    if given.settings.ibn_form == "angle-emb":
+        return lambda pairs: ibn_angle_emb(pairs.first, pairs.second, pairs.labels >= positive_from, tau)
     return lambda pairs: ibn_loss(pairs.first, pairs.second, pairs.texts, pairs.labels >= positive_from, tau)
 
 
@@ -55,6 +57,38 @@ def ibn_loss(
         tau: Temperature.
     """
     return _partner_loss(first, second, no_negatives(texts, positive), positive, tau)
+
+
+def ibn_angle_emb(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    positive: Bool[Tensor, " pair"],
+    tau: float,
+) -> Float[Tensor, ""]:
+    """In-batch negatives as the library angle-emb computes them, with which the authors tuned their weights.
+
+    Each text u of a positive pair, first or second, has to find its partner v among the other 2B - 1 texts of
+    the batch, first and second ones: - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of
+    exp(cos(u, w) / tau)). Three things differ from `ibn_loss`: both directions; the mean is over all 2B texts,
+    so a batch of few positives counts little; and a copy of a text elsewhere in the batch is a negative like
+    any other, so angle-emb drops rows that repeat a text.
+
+    Equal to angle-emb's `in_batch_negative_loss` for labels of 0 and 1. Graded ones it cuts to integers, takes
+    all from 1 on as positive, and there takes a further text for a partner wherever a product of label and
+    place happens to be the same; here `positive` says what is one.
+
+    Args:
+        first: First texts.
+        second: Second texts.
+        positive: Pairs whose texts belong together.
+        tau: Temperature; angle-emb's `ibn_tau` is 1 / tau.
+    """
+    texts = unit(torch.cat([first, second]))
+    logits = texts @ texts.T / tau
+    to_partner = logits.diagonal(len(first)).repeat(2)
+    itself = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+    losses = logits.masked_fill(itself, -torch.inf).logsumexp(1) - to_partner
+    return (losses * positive.repeat(2)).mean()
 
 
 def contrastive_loss(

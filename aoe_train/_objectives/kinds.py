@@ -10,7 +10,9 @@
 `–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
-label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
+label range (4 of 0 to 5: "mostly equivalent" in STS-B). With `ibn_form = "angle-emb"` anchors are both texts
+of a positive row and candidates all other texts of the batch, equal ones too; so it is not for triplets,
+whose anchors stand in two pairs. `margin` is a difference of cosines over the whole
 label range (0 to 1 for labels that are not graded); the part cosine alone has it. Nothing here imports torch,
 so a command can refuse before it loads a model.
 """  # noqa: E501 - a table
@@ -59,6 +61,11 @@ def check_objective(
         )
     if kind == "graded" and "sbert" in wanted:
         _bounds(label_range, "objective sbert")
+    if kind == "triplet" and settings.ibn_form == "angle-emb" and "ibn" in wanted:
+        raise ConfigError(
+            "ibn_form angle-emb: found triplets, where it would make each anchor a negative of itself; leave it"
+            " out, or give labelled pairs (for triplets angle-emb itself has only the loss `contrastive`)"
+        )
     if settings.margin and "cosine" not in wanted:
         raise ConfigError(
             f"margin = {settings.margin:g}: only the part cosine has one; give it a weight, or leave it out"

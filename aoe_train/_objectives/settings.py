@@ -61,6 +61,8 @@ class ObjectiveSettings(Settings):
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
     angle_form: Literal["reference", "phase"] = "reference"  # as published code has it, or the true angle
+    # arXiv Eq. 2, or as angle-emb has it: both directions, all other texts of the batch as candidates
+    ibn_form: Literal["paper", "angle-emb"] = "paper"
     # how much the cosines of the highest and the lowest label differ at least; labels between in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
     positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train._objectives.contrastive import contrastive_loss, ibn_angle_emb, ibn_loss
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.pairs import as_pairs
 from aoe_train._objectives.ranking import ranking_loss
@@ -70,6 +70,12 @@ def test_angle_form_is_chosen():
     vectors, labels, texts = draw(2, "binary")
     value = objective("aoe", "binary", angle_form="phase")(vectors, labels, texts)["angle"]
     torch.testing.assert_close(value, ranking_loss(angle_phase(*vectors.unbind(1)), labels, 1.0))
+
+
+def test_ibn_form_is_chosen():
+    vectors, labels, texts = draw(2, "graded")
+    value = objective("angle", "graded", ibn_form="angle-emb")(vectors, labels, texts)["ibn"]
+    torch.testing.assert_close(value, ibn_angle_emb(*vectors.unbind(1), labels >= 4, 0.05))
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
