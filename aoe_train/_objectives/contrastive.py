@@ -69,13 +69,13 @@ def ibn_angle_emb(
 
     Each text u of a positive pair, first or second, has to find its partner v among the other 2B - 1 texts of
     the batch, first and second ones: - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of
-    exp(cos(u, w) / tau)). Three things differ from `ibn_loss`: both directions; the mean is over all 2B texts,
-    so a batch of few positives counts little; and a copy of a text elsewhere in the batch is a negative like
-    any other, so angle-emb drops rows that repeat a text.
+    exp(cos(u, w) / tau)). Three things differ from `ibn_loss`: both directions; the mean is over all 2B
+    texts, so a batch of few positives counts little; and a copy of a text elsewhere in the batch is a
+    negative like any other, which is why angle-emb drops rows that repeat a text.
 
-    Equal to angle-emb's `in_batch_negative_loss` for labels of 0 and 1. Graded ones it cuts to integers, takes
-    all from 1 on as positive, and there takes a further text for a partner wherever a product of label and
-    place happens to be the same; here `positive` says what is one.
+    Equal to angle-emb's `in_batch_negative_loss` for labels of 0 and 1. It cuts graded labels to integers,
+    takes all from 1 on as positive, and then also takes for a partner any text whose label times its place in
+    the batch is the partner's by chance; here `positive` says what is one.
 
     Args:
         first: First texts.

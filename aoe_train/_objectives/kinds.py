@@ -63,8 +63,8 @@ def check_objective(
         _bounds(label_range, "objective sbert")
     if kind == "triplet" and settings.ibn_form == "angle-emb" and "ibn" in wanted:
         raise ConfigError(
-            "ibn_form angle-emb: found triplets, where it would make each anchor a negative of itself; leave it"
-            " out, or give labelled pairs (for triplets angle-emb itself has only the loss `contrastive`)"
+            "ibn_form angle-emb: found triplets, where it would make each anchor a negative of itself; leave"
+            " it out, or give labelled pairs (angle-emb itself takes another loss for triplets)"
         )
     if settings.margin and "cosine" not in wanted:
         raise ConfigError(

@@ -132,7 +132,7 @@ def test_against_loops(seed, tau):
 
 
 def test_the_form_of_angle_emb_by_hand():
-    # A positive pair e1, e2 at cosine 0, a negative pair at (0.6, 0.8) and (-e1): tau 1, mean over four texts.
+    # A positive pair e1, e2 at cosine 0, a negative pair (0.6, 0.8) and -e1; tau 1, mean over four texts.
     # From e1: e2 0, 0.6, -1; from e2: e1 0, 0.8, 0. The negative pair's texts are candidates, and no anchors.
     first, second = torch.tensor([[1.0, 0], [0.6, 0.8]]), torch.tensor([[0.0, 1], [-1, 0]])
     from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
