@@ -14,7 +14,7 @@ JOBS ?= auto
 LOWEST := .venv-lowest
 NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
 
-.PHONY: search demo domain-demo test check lowest slow docs notebooks clean
+.PHONY: search demo domain-demo test check lowest slow docs reference notebooks clean
 
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
@@ -57,6 +57,10 @@ search: $(VENV)/.dev
 # The site, into site/: strict, and without network. Open site/index.html.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# What the documents take from the code: the pages of commands and settings, and marked parts of others.
+reference: $(VENV)/.docs
+	$(BIN)/python docs/scripts/reference.py
 
 # The tutorials as notebooks, from the pages that the site shows.
 notebooks: $(VENV)/.docs

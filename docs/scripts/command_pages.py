@@ -42,7 +42,7 @@ def command_page(script: str, package: str) -> str:
         for name, command in commands.items()
     ]
     for name, command in commands.items():
-        lines += ["", f"## `{script} {name}` {{ #{script}-{name} }}", "", *_command(script, name, command)]
+        lines += ["", f"## `{script} {name}`", "", *_command(script, name, command)]
     return "\n".join(lines) + "\n"
 
 

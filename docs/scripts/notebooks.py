@@ -1,21 +1,21 @@
 """The tutorials as notebooks, from the pages of the site: `make notebooks`.
 
-Of tabs the Python one is taken. A block of shell commands becomes a cell that a shell runs.
+Where a step is shown for the shell and for Python, the Python is taken. Any other block of shell commands
+becomes a cell that a shell runs.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from pathlib import Path
 
 import jupytext
 import nbformat
 
 TUTORIALS = Path(__file__).resolve().parents[1] / "tutorials"
-_TAB = re.compile(r'^=== "(\w+)"\n\n((?:    .*\n|\n)+)', re.MULTILINE)
-_COMMENT = re.compile(r"^ *<!-- not run: .* -->\n", re.MULTILINE)
-_ITSELF = re.compile(r"This page is also a \[notebook\]\(\w+\.ipynb\)\. ")
+_SHELL_TWIN = re.compile(r"^```sh\n(?:(?!```).*\n)*```\n\n(?=```python$)", re.MULTILINE)
+_COMMENT = re.compile(r"^<!-- not run: .* -->\n", re.MULTILINE)
+_ITSELF = re.compile(r"This page is also a .*\n\n")
 _AT_ROOT = """\
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ def pages() -> list[Path]:
 def notebook(page: Path) -> str:
     """A tutorial as the text of an .ipynb file, without outputs."""
     text = _COMMENT.sub("", page.read_text(encoding="utf-8"))
-    text = _TAB.sub(lambda tab: textwrap.dedent(tab[2]) if tab[1] == "Python" else "", text)
+    text = _SHELL_TWIN.sub("", text)
     text = _ITSELF.sub("", text)
     text = re.sub(r"^```sh$", "```bash", text, flags=re.MULTILINE)
     made = jupytext.reads(text, fmt="md")

@@ -1,55 +1,45 @@
-"""A hook of mkdocs: pages that are made from the code, and from documents outside of `docs/`."""
+"""A hook of mkdocs: what only the site has, and what reads otherwise there than in the repository.
+
+The documents are written to be read in the repository as they are: each link leads to a committed file.
+The site takes in documents from outside of `docs/`, makes the pages of Python names, and turns links to those
+into links to its pages.
+"""
 
 from __future__ import annotations
 
-import inspect
+import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import Any
 
-from command_pages import ROOT, command_page, scripts
+from command_pages import ROOT, scripts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from setting_pages import Settings, sections, setting_page, setting_table
+from mkdocs.structure.pages import Page
 
-_TABLE = re.compile(r"^<!-- settings: (\S+) -->$", re.MULTILINE)
-_DOCSTRING = re.compile(r"^<!-- docstring: (\S+) -->$", re.MULTILINE)
-_DOCUMENTED = re.compile(r"^<!-- table: (\S+) -->$", re.MULTILINE)
-_SCHEMA = re.compile(r"^<!-- schema: (\S+) -->$", re.MULTILINE)
+DOCUMENTS = {
+    "ARCHITECTURE.md": "about/design.md",
+    "CHANGELOG.md": "about/changes.md",
+    "CONTRIBUTING.md": "about/contributing.md",
+    "benchmarks/README.md": "about/benchmarks.md",
+    "data/README.md": "about/data.md",
+}
+PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
+# A file of the repository outside of `docs/`, and the page that the site shows in its place.
+PAGES = DOCUMENTS | {f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES}
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)")
+_TWINS = re.compile(r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE)
+_LIGHT = re.compile(r"^!\[(.*)\]\((.*)-light\.svg\)$", re.MULTILINE)
 _PACKAGE_ALONE = [
     f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
 ]
-INCLUDED = {
-    "ARCHITECTURE.md": "about/design.md",
-    "benchmarks/README.md": "about/benchmarks.md",
-    "CHANGELOG.md": "about/changes.md",
-}
-# Settings by console script and heading: where the model is, and the table of its flags.
-SETTINGS = {
-    "gis": {"Build": ("gis_builder._settings:BuildSettings", "gis_builder._flags:FLAGS")},
-    "label": {"Labelling": ("llm_labeler._settings:LabelSettings", "llm_labeler._flags:FLAGS")},
-    "aoe": {
-        "Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN"),
-        "Pre-training a RAN": ("aoe_train._pretrain_settings:PretrainSettings", "aoe_train._flags:PRETRAIN"),
-    },
-}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file in `docs/` holds."""
-    for name, page in INCLUDED.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=_moved(text)))
-    for script, package in scripts().items():
-        files.append(File.generated(config, f"reference/{script}.md", content=command_page(script, package)))
-        if script in SETTINGS:
-            roots = {heading: tuple(map(_at, places)) for heading, places in SETTINGS[script].items()}
-            page = setting_page(script, roots)
-            files.append(File.generated(config, f"reference/{script}-settings.md", content=page))
-    for package in dict.fromkeys((*scripts().values(), "pairkit")):
+    for name, page in DOCUMENTS.items():
+        files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+    for package in PACKAGES:
         content = python_page(package, import_module(package).__all__)
         files.append(File.generated(config, f"reference/{package}.md", content=content))
     return files
@@ -68,46 +58,32 @@ def python_page(package: str, names: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Fill in what the code says of itself.
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Lead links to pages of the site, put shell and Python into tabs, and show pictures in both schemes."""
+    markdown = _LINK.sub(lambda link: site_link(link[1], page.file.src_uri), markdown)
+    markdown = _TWINS.sub(_tabs, markdown)
+    return _LIGHT.sub(r"![\1](\2-light.svg#only-light)\n![\1](\2-dark.svg#only-dark)", markdown)
 
-    A line `<!-- settings: package.module:Model -->` becomes the table of a model of settings, a line
-    `<!-- docstring: package.module -->` what the module says at its top, a line
-    `<!-- table: package.module -->` the table in there, and a line `<!-- schema: package.module -->` the
-    tables of a store.
+
+def site_link(link: str, page: str) -> str:
+    """A link of a document in the repository, as a page of the site has it.
+
+    Args:
+        link: Relative to the document.
+        page: The page, as mkdocs names it.
     """
-    markdown = _TABLE.sub(lambda found: "\n".join(_tables(_at(found[1]))), markdown)
-    markdown = _DOCUMENTED.sub(lambda found: _table_in(import_module(found[1])), markdown)
-    markdown = _SCHEMA.sub(lambda found: _schema(import_module(found[1])), markdown)
-    return _DOCSTRING.sub(lambda found: _after_title(import_module(found[1])), markdown)
+    written = next((name for name, shown in DOCUMENTS.items() if shown == page), f"docs/{page}")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(written), link))
+    shown = PAGES.get(target) or target.removeprefix("docs/")
+    return posixpath.relpath(shown, posixpath.dirname(page) or ".")
 
 
-def _table_in(module: ModuleType) -> str:
-    lines = (inspect.getdoc(module) or "").splitlines()
-    return "\n".join(line for line in lines if line.startswith("|"))
+def _tabs(blocks: re.Match[str]) -> str:
+    return "\n".join(
+        f'=== "{title}"\n\n    ```{language}\n{_indented(text)}    ```\n'
+        for title, language, text in (("Shell", "sh", blocks[1]), ("Python", "python", blocks[2]))
+    )
 
 
-def _after_title(module: ModuleType) -> str:
-    return (inspect.getdoc(module) or "").partition("\n\n")[2]
-
-
-def _schema(module: ModuleType) -> str:
-    schema = module.SCHEMA
-    return f"Version {schema.version}.\n\n```sql\n{schema.tables.strip()}\n```"
-
-
-def _tables(model: type[Settings]) -> Iterator[str]:
-    for section in sections(model, {}):
-        if section.prefix:
-            yield from ("", f"**`[{section.prefix}]`** {section.purpose}", "")
-        yield from setting_table(section)
-
-
-def _at(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name) if find_spec(module) else {}
-
-
-def _moved(text: str) -> str:
-    """Links of a document at the root or in `benchmarks/`, as seen from a page in `docs/about/`."""
-    return re.sub(r"\]\((?:\.\./)?docs/", "](../", text)
+def _indented(text: str) -> str:
+    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))

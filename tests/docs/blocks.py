@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,39 +15,31 @@ RUN = (
 )
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
-_TAB = re.compile(r'^=== "(.+)"$')
-_FENCE = re.compile(r"^( *)```(\w*)$")
-_NOT_RUN = re.compile(r"^ *<!-- not run: (.+) -->$")
+_FENCE = re.compile(r"^```(\w*)$")
+_NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block: where it begins, its language and text, the tab that it is in, and why it is not run."""
+    """One block: where it begins, its language and text, and why it is not run."""
 
     page: Path
     line: int
     language: str
     text: str
-    tab: str | None
     not_run: str | None
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
     """All blocks of a page, in order."""
     lines = page.read_text(encoding="utf-8").splitlines()
-    tab: str | None = None
     number = 0
     while number < len(lines):
-        line = lines[number]
-        if found := _TAB.match(line):
-            tab = found[1]
-        elif line and not line.startswith(" "):
-            tab = None
-        if fence := _FENCE.match(line):
-            end = lines.index(f"{fence[1]}```", number + 1)
-            text = textwrap.dedent("\n".join(lines[number + 1 : end])) + "\n"
+        if fence := _FENCE.match(lines[number]):
+            end = lines.index("```", number + 1)
+            text = "".join(f"{line}\n" for line in lines[number + 1 : end])
             reason = _NOT_RUN.match(lines[number - 1]) if number else None
-            yield Block(page, number + 1, fence[2], text, tab, reason[1] if reason else None)
+            yield Block(page, number + 1, fence[1], text, reason[1] if reason else None)
             number = end
         number += 1
 

@@ -1,4 +1,4 @@
-"""The site builds strictly, asks nobody else for anything, and tells what each setting means."""
+"""The site builds strictly, asks nobody else for anything, and has what the repository shows otherwise."""
 
 from __future__ import annotations
 
@@ -56,11 +56,19 @@ def test_examples_of_docstrings_are_code(site: Path) -> None:
     assert "<blockquote>" not in page
 
 
-def test_every_setting_has_a_meaning(site: Path) -> None:
-    missing = []
-    for page in (site / "reference").glob("*-settings.html"):
-        for row in re.findall(r"<tr>\s*(.*?)\s*</tr>", page.read_text("utf-8"), re.DOTALL):
-            cells = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
-            if cells and not cells[-1].strip():
-                missing.append(re.sub(r"<[^>]+>", "", cells[0]))
-    assert missing == []
+def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
+    assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
+    assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
+    assert 'href="../howto/evaluate.html"' in (site / "tutorials" / "train.html").read_text("utf-8")
+
+
+def test_shell_and_python_are_tabs(site: Path) -> None:
+    page = (site / "tutorials" / "train.html").read_text("utf-8")
+    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) >= 5
+    assert page.count(">Shell</label>") == page.count(">Python</label>")
+
+
+def test_pictures_are_there_for_both_schemes(site: Path) -> None:
+    page = (site / "index.html").read_text("utf-8")
+    assert "way-light.svg#only-light" in page
+    assert "way-dark.svg#only-dark" in page

@@ -1,0 +1,108 @@
+"""In the repository, each relative link of a document leads to a committed file and a heading in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT
+
+_CODE = re.compile(r"^(```|~~~).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:")
+
+
+def _committed() -> list[Path]:
+    """Files that git knows or would take in; none outside of a checkout."""
+    asked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [path for name in asked.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+COMMITTED = _committed()
+DOCUMENTS = [path for path in COMMITTED if path.suffix in {".md", ".ipynb"}]
+pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
+
+
+def test_documents_are_found() -> None:
+    assert {ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "tutorials" / "train.ipynb"} <= {
+        *DOCUMENTS
+    }
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    assert [f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))] == []
+
+
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        ("docs/start.md", None),
+        ("docs/start.md#real-repositories", None),
+        ("docs", None),
+        ("#citing", None),
+        ("docs/about/design.md", "no committed file"),  # a page of the site alone
+        ("../elsewhere.md", "no committed file"),
+        ("docs/start.md#nothing-like-it", "no such heading"),
+    ],
+)
+def test_what_is_broken(link: str, fault: str | None) -> None:
+    assert broken(ROOT / "README.md", link) == fault
+
+
+def test_headings_have_the_anchors_that_github_gives_them() -> None:
+    text = "# The `gis` command\n## Prompts, etc.\n## Less *memory*\n## Prompts, etc.\n"
+    assert anchors(text) == {"the-gis-command", "prompts-etc", "prompts-etc-1", "less-memory"}
+
+
+def links(document: Path) -> Iterator[str]:
+    """The links of a document that name no server."""
+    for one, other in _LINK.findall(_CODE.sub("", _text(document))):
+        if not _ELSEWHERE.match(one or other):
+            yield one or other
+
+
+def broken(document: Path, link: str) -> str | None:
+    """What is wrong with a link, if anything."""
+    name, _, anchor = link.partition("#")
+    target = (document.parent / name).resolve() if name else document
+    if target not in COMMITTED and not any(target in path.parents for path in COMMITTED):
+        return "no committed file"
+    if anchor and anchor not in anchors(_text(target)):
+        return "no such heading"
+    return None
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a document, by GitHub's rule."""
+    seen: Counter[str] = Counter()
+    found = set()
+    for heading in _HEADING.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
+        words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+@cache
+def _text(document: Path) -> str:
+    text = document.read_text(encoding="utf-8")
+    if document.suffix != ".ipynb":
+        return text
+    cells = json.loads(text)["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")

@@ -1,0 +1,50 @@
+"""What the documents take from the code is what the code says now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.docs.blocks import ROOT
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[Any]:
+    scripts = str(ROOT / "docs" / "scripts")
+    sys.path.insert(0, scripts)
+    yield import_module("reference")
+    sys.path.remove(scripts)
+
+
+def test_it_is_up_to_date(reference: Any) -> None:
+    made = reference.pages()
+    assert {page.stem for page in made} >= {"gis", "label-settings", "dump", "faults", "stores", "training"}
+    for page, text in made.items():
+        assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
+
+
+def test_no_mark_is_left_without_its_end(reference: Any) -> None:
+    for page in reference.DOCS.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        marks = [
+            line
+            for line in text.splitlines()
+            if line.startswith(tuple(f"<!-- {what}:" for what in reference.SAYS))
+        ]
+        assert len(marks) == text.count("\n<!-- end -->"), page
+
+
+def test_every_setting_has_a_meaning(reference: Any) -> None:
+    rows = [
+        line
+        for page, text in reference.pages().items()
+        if page.stem.endswith("-settings")
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
+    assert len(rows) > 100
+    assert [row for row in rows if not row.rstrip(" |") or row.endswith("|  |")] == []
