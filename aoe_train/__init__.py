@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from aoe_train._face.figures import Figures, figures
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
-    from aoe_train._face.training import DryRun, Trained, TrainOptions, dry_run, train
+    from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
 
 __all__ = [
     "Converted",
-    "DryRun",
     "Encoded",
     "Encoder",
     "Evaluation",
     "Exported",
     "Figures",
+    "Plan",
     "Pretrained",
     "Reproduced",
     "Runs",
     "TrainOptions",
     "Trained",
     "convert",
-    "dry_run",
     "encode",
     "evaluate",
     "export",
     "figures",
     "losses",
+    "plan",
     "pretrain",
     "push",
     "recipes",
@@ -64,7 +64,7 @@ _PLACES = {
     "aoe_train._face.figures": ("Figures", "figures"),
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
-    "aoe_train._face.training": ("DryRun", "TrainOptions", "Trained", "dry_run", "train"),
+    "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
     "aoe_train.losses": ("losses",),
 }
 

@@ -15,7 +15,7 @@ TRAIN: Mapping[str, str] = {
     "prompt": "encoder.prompt",
     "precision": "run.precision",
 }
-"""Of `train` and `dry_run`; keys of `TrainSettings`."""
+"""Of `train` and `plan`; keys of `TrainSettings`."""
 
 PRETRAIN: Mapping[str, str] = {
     name: name

@@ -1,4 +1,4 @@
-"""From a data source and a backbone to everything that a training loop needs; for training and dry run."""
+"""From a data source and a backbone to everything that a training loop needs; for training and plan."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def prepare(
         Objective(settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples))
         if objective is None
         else Own(objective)
-    ).to(args.device)  # Trainer would move it, but a dry run has none, and weights are shared out before it
+    ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(
         encoder,

@@ -90,7 +90,7 @@ def train(
         settings=sets,
     )
     if dry_run:
-        plan = aoe_train.dry_run(data, backbone=backbone, out=out, progress=not quiet, **options)
+        plan = aoe_train.plan(data, backbone=backbone, out=out, progress=not quiet, **options)
         if json:
             print_json(plan.to_dict())
         else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TrainOptions(TypedDict, total=False):
-    """Keyword arguments that `train` and `dry_run` share; each is named after its flag."""
+    """Keyword arguments that `train` and `plan` share; each is named after its flag."""
 
     preset: str | None
     dev_data: Source | None
@@ -119,34 +119,34 @@ class Trained:
 
 
 @dataclass(frozen=True, repr=False)
-class DryRun:
+class Plan:
     """What a run of `train` would take: counts, batches, memory and time.
 
     Attributes:
-        plan: As in the JSON of `aoe train --dry-run --json`.
+        record: What the JSON of `aoe train --dry-run --json` holds.
     """
 
-    plan: Mapping[str, Any]
+    record: Mapping[str, Any]
 
     @property
     def seconds(self) -> float:
         """How long the training steps would take, by a short probe."""
-        return float(self.plan["seconds"])
+        return float(self.record["seconds"])
 
     @property
     def memory_mb(self) -> float:
         """MiB of weights, gradients, optimiser and activations."""
-        return float(sum(self.plan["memory_mb"].values()))
+        return float(sum(self.record["memory_mb"].values()))
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan."""
-        return dict(self.plan)
+        """As in the JSON of `aoe train --dry-run --json`."""
+        return dict(self.record)
 
     def table(self) -> ResultTable:
-        """The plan for people."""
-        from aoe_train._dry_run import plan_table
+        """The same for people."""
+        from aoe_train._plan import plan_table
 
-        return plan_table(self.plan)
+        return plan_table(self.record)
 
     def __repr__(self) -> str:
         return str(self.table())
@@ -264,14 +264,14 @@ def train(
     return run
 
 
-def dry_run(
+def plan(
     data: Source,
     *,
     backbone: str | Path = "minilm",
     out: str | Path = "model",
     progress: bool | Listener = True,
     **options: Unpack[TrainOptions],
-) -> DryRun:
+) -> Plan:
     """Say what `train` would take, by a few steps on a model that is thrown away; nothing is written.
 
     Args:
@@ -285,11 +285,11 @@ def dry_run(
         ConfigError, DataError, RemoteError: See `train`.
     """
     if unknown := options.keys() - TrainOptions.__annotations__.keys() - {"fresh"}:
-        raise TypeError(f"dry_run() got an unexpected keyword argument {min(unknown)!r}")
+        raise TypeError(f"plan() got an unexpected keyword argument {min(unknown)!r}")
     sources, settings = _sources(data, backbone, out, options), _settings(options)
-    from aoe_train import _dry_run
+    from aoe_train import _plan
 
-    return DryRun(_dry_run.dry_run(sources, settings, objective=options.get("objective"), progress=progress))
+    return Plan(_plan.plan(sources, settings, objective=options.get("objective"), progress=progress))
 
 
 def _sources(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:

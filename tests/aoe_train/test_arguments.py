@@ -49,9 +49,9 @@ def test_a_wrong_argument_is_named(call: Callable[[], object], message: str) -> 
     assert str(raised.value).startswith(message)
 
 
-def test_a_dry_run_takes_no_unknown_keyword() -> None:
+def test_a_plan_takes_no_unknown_keyword() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
-        ANY.dry_run(ROWS, batchsize=2)
+        ANY.plan(ROWS, batchsize=2)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_keyword_arguments_are_over_settings_and_those_over_a_file(
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
     with pytest.raises(ConfigError, match=r"unknown setting 'optim\.speed'"):
-        aoe_train.dry_run(train_file, backbone=bert, settings={"optim.speed": 3})
+        aoe_train.plan(train_file, backbone=bert, settings={"optim.speed": 3})
 
 
 def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: Path, tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_what_is_no_loss_is_refused(
         aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
 
 
-def test_a_dry_run_tells_and_writes_nothing(
+def test_a_plan_tells_and_writes_nothing(
     train_file: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    plan = aoe_train.dry_run(rows(train_file), backbone=bert, batch_size=8, progress=False)
+    plan = aoe_train.plan(rows(train_file), backbone=bert, batch_size=8, progress=False)
     assert plan.to_dict()["steps"] == 6
     assert plan.memory_mb > 0
     assert "batches an epoch" in repr(plan)

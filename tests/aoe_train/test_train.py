@@ -18,9 +18,9 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train._dry_run import dry_run
 from aoe_train._evaluate.dev import dev_metric
 from aoe_train._examples import read_examples
+from aoe_train._plan import plan
 from aoe_train._precision import choose_precision
 from aoe_train._preparation import Sources, load_encoder, prepare, read_data
 from aoe_train._settings import TrainSettings
@@ -528,7 +528,7 @@ def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, 
 
 def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> None:
     with pytest.raises(ConfigError, match=r"--dry-run with run.shard"):
-        dry_run(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
+        plan(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
 
 
 def test_advice_where_memory_is_short_goes_with_the_settings() -> None:
@@ -667,15 +667,15 @@ def test_memory_errors_of_loading(
     with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
         run(data, bert, tmp_path / "m")
     with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
-        dry_run(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
+        plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
 
 
-def test_dry_run_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    plan = dry_run(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
-    assert (plan["rows"], plan["dev_rows"], plan["steps"]) == (ROWS, 30, 6)
-    assert sum(plan["labels"].values()) == ROWS
+def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    planned = plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
+    assert (planned["rows"], planned["dev_rows"], planned["steps"]) == (ROWS, 30, 6)
+    assert sum(planned["labels"].values()) == ROWS
     # Words that the rows don't have do not learn.
-    assert 20_000 < plan["parameters"]["trained"] < plan["parameters"]["total"]
-    assert plan["seconds"] > 0
-    assert plan["memory_mb"]["activations"] > 0
+    assert 20_000 < planned["parameters"]["trained"] < planned["parameters"]["total"]
+    assert planned["seconds"] > 0
+    assert planned["memory_mb"]["activations"] > 0
     assert list(tmp_path.iterdir()) == []

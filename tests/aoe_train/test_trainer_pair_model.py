@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aoe_train._dry_run import saved_bytes
+from aoe_train._plan import saved_bytes
 from aoe_train._trainer.pair_model import PairModel, split_texts
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch
 

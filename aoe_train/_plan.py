@@ -36,7 +36,7 @@ _PROBES = 4  # timed steps, after one that warms up
 _MIB = 1 << 20
 
 
-def dry_run(
+def plan(
     sources: Sources,
     settings: TrainSettings,
     *,
@@ -67,42 +67,42 @@ def dry_run(
         prepared = prepare(encoder, data, settings, args, objective=objective, progress=show)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
-    plan = describe(prepared.batches, prepared.store)
-    batches = math.ceil(plan["steps"] * settings.optim.epochs)
+    planned = describe(prepared.batches, prepared.store)
+    batches = math.ceil(planned["steps"] * settings.optim.epochs)
     return {
         "rows": len(data.train),
         "kind": data.train.kind,
         "texts": len(data.train.texts),
         "labels": _labels(data.train.labels),
         "dev_rows": 0 if data.dev is None else len(data.dev),
-        "batches": plan,
+        "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
         "parameters": _parameters(prepared.model),
         "memory_mb": memory,
         "seconds": round(batches * seconds_a_batch, 3),
-        "pairs_per_s": round(plan["rows_mean"] / seconds_a_batch, 1),
+        "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
     }
 
 
-def plan_table(plan: Mapping[str, Any]) -> ResultTable:
-    """A dry run for people."""
-    batches, memory = plan["batches"], plan["memory_mb"]
-    labels = ", ".join(f"{label}: {count:,}" for label, count in plan["labels"].items())
-    table = ResultTable("", "dry run", left=("dry run",))
+def plan_table(record: Mapping[str, Any]) -> ResultTable:
+    """The same for people."""
+    batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
+    labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
+    table = ResultTable("", "plan", left=("plan",))
     rows = {
-        "rows": f"{plan['rows']:,} ({plan['kind']}), {plan['texts']:,} distinct texts",
+        "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
-        "dev rows": f"{plan['dev_rows']:,}",
+        "dev rows": f"{record['dev_rows']:,}",
         "truncated texts": f"{batches['truncated_texts']:,}",
         "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
         f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
         "padding avoided": f"{batches['padding_share']:.0%}",
-        "parameters": f"{plan['parameters']['total']:,}, of which {plan['parameters']['trained']:,} learn",
+        "parameters": f"{weights['total']:,}, of which {weights['trained']:,} learn",
         "memory": f"{sum(memory.values()):,.0f} MiB ("
         + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
         + ")",
-        "steps": f"{plan['steps']:,}",
-        "time": f"{plan['seconds']:,.0f} s by a short probe, {plan['pairs_per_s']:,.1f} rows a second",
+        "steps": f"{record['steps']:,}",
+        "time": f"{record['seconds']:,.0f} s by a short probe, {record['pairs_per_s']:,.1f} rows a second",
     }
     for name, value in rows.items():
         table.add_row(name, value)
@@ -147,8 +147,8 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
     model = prepared.model
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(learned, lr=settings.optim.lr, fused=True)
-    plan = list(prepared.batches)
-    picked = [plan[int(place)] for place in np.linspace(0, len(plan) - 1, _PROBES + 1)]
+    batches = list(prepared.batches)
+    picked = [batches[int(place)] for place in np.linspace(0, len(batches) - 1, _PROBES + 1)]
     took = []
     for rows in [picked[-1], *picked[:-1]]:
         begun = time.perf_counter()
