@@ -39,11 +39,12 @@ check: $(VENV)/.dev lowest
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
 
-# The lowest versions that pyproject.toml allows, of what `gis`, `label` and figures need, in an environment of its own.
+# The lowest versions that pyproject.toml allows, of what `gis`, `label`, figures and the hub need, in an environment
+# of its own.
 # Not those of training: the lowest torch has no wheel for a CPU alone.
 lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
 	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
 

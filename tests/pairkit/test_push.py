@@ -51,10 +51,15 @@ def test_a_dry_run_needs_no_token(made: Path, monkeypatch: pytest.MonkeyPatch) -
     pushed = pairkit.push(made, "me/m", dry_run=True)
     assert pushed.url is None
     assert "would go to me/m" in repr(pushed)
-    with pytest.raises(AuthError, match="set HF_TOKEN"):
-        pairkit.push(made, "me/m")
     done = CliRunner().invoke(app, ["push", str(made), "--repo", "me/m", "--dry-run", "--json"])
     assert json.loads(done.stdout)["files"] == pushed.files
+
+
+def test_sending_needs_a_token(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    with pytest.raises(AuthError, match="set HF_TOKEN"):
+        pairkit.push(made, "me/m")
 
 
 @pytest.mark.parametrize("missing", ["README.md", "run.json", "statistics.json", "data"])
