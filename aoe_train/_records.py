@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
+ABSENT = -1  # in the place of a negative that a row lacks and others have
 
 
 @dataclass(frozen=True)

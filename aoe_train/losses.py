@@ -1,8 +1,8 @@
 """This package's objectives as losses of sentence-transformers' `SentenceTransformerTrainer`.
 
-Pairs with labels (0 and 1, or scores from 0 to 1, larger = more alike), or triplets: anchor, positive,
-negative. Contrastive losses also take positive pairs without labels. Rows are compared with those of the
-same batch in one process; `aoe_train.train` compares them over all processes.
+Pairs with labels (0 and 1, or scores from 0 to 1, larger = more alike), or triplets: anchor, positive and
+one or more negatives, a column each. Contrastive losses also take positive pairs without labels. Rows are
+compared with those of the same batch in one process; `aoe_train.train` compares them over all processes.
 
 Example:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -63,11 +63,11 @@ class _Loss(nn.Module):
         """The loss of a batch.
 
         Args:
-            sentence_features: Features of each column's texts: two columns, or three of triplets.
+            sentence_features: Features of each column's texts: two columns, or three and more of triplets.
             labels: (row,), unless the columns are triplets or positive pairs.
 
         Raises:
-            ConfigError: Another number of columns, or pairs without labels where rows are to be ranked.
+            ConfigError: A single column, or pairs without labels where rows are to be ranked.
         """
         features = list(sentence_features)
         vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
@@ -79,14 +79,15 @@ class _Loss(nn.Module):
         """The loss of vectors (row, column, dim); equal numbers in `texts` are equal texts."""
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.wanted.keys()
-        if columns not in (2, 3) or (columns == 2 and labels is None and ranks):
+        if columns < 2 or (columns == 2 and labels is None and ranks):
+            found = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
-                f"{type(self).__name__}: found {columns} columns and {'no' if labels is None else 'a'} label;"
-                " expected two columns and a label, or anchor, positive and negative"
+                f"{type(self).__name__}: found {found} and {'no' if labels is None else 'a'} label;"
+                " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:
             texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
-        given = None if labels is None or columns == 3 else labels.view(-1).float()
+        given = None if labels is None or columns > 2 else labels.view(-1).float()
         loss: Tensor = self.objective(vectors, given, texts)["loss"]
         return loss
 

@@ -9,37 +9,50 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from aoe_train._objectives.pairs import Pairs
 from aoe_train._objectives.parts import Given, Loss
 from aoe_train._objectives.similarity import unit
+from aoe_train._records import ABSENT
 
 
 def ibn_part(given: Given) -> Loss:
     """The part `ibn`."""
-    tau, positive_from = given.tau("ibn"), given.positive_from
+    tau = given.tau("ibn")
     if given.settings.ibn_form == "angle-emb":
-        return lambda pairs: ibn_angle_emb(pairs.first, pairs.second, pairs.labels >= positive_from, tau)
-    return lambda pairs: ibn_loss(pairs.first, pairs.second, pairs.texts, pairs.labels >= positive_from, tau)
+        return lambda pairs: ibn_angle_emb(
+            pairs.first, pairs.second, pairs.labels >= given.positive_from, tau
+        )
+    return lambda pairs: ibn_loss(*_candidates(pairs, given), tau)
 
 
 def contrastive_part(given: Given) -> Loss:
     """The part `contrastive`."""
     settings = given.settings
     return lambda pairs: contrastive_loss(
-        pairs.first,
-        pairs.second,
-        pairs.texts,
-        pairs.labels >= given.positive_from,
+        *_candidates(pairs, given),
         given.tau("contrastive"),
         hard_negatives=settings.hard_negatives,
         symmetric=settings.symmetric,
     )
 
 
+def _candidates(
+    pairs: Pairs, given: Given
+) -> tuple[
+    Float[Tensor, "anchor dim"],
+    Float[Tensor, "candidate dim"],
+    Int[Tensor, "candidate 2"],
+    Bool[Tensor, " anchor"],
+]:
+    anchors = pairs.anchors
+    return pairs.first[:anchors], pairs.second, pairs.texts, pairs.labels[:anchors] >= given.positive_from
+
+
 def ibn_loss(
-    first: Float[Tensor, "pair dim"],
-    second: Float[Tensor, "pair dim"],
-    texts: Int[Tensor, "pair 2"],
-    positive: Bool[Tensor, " pair"],
+    first: Float[Tensor, "anchor dim"],
+    second: Float[Tensor, "candidate dim"],
+    texts: Int[Tensor, "candidate 2"],
+    positive: Bool[Tensor, " anchor"],
     tau: float,
 ) -> Float[Tensor, ""]:
     """In-batch negatives with identical-sentence detection: arXiv Eq. 2, as a mean over the positive pairs.
@@ -50,9 +63,9 @@ def ibn_loss(
     pair gives 0 with gradient 0.
 
     Args:
-        first: First texts.
-        second: Second texts.
-        texts: The texts' numbers; equal numbers are equal texts.
+        first: First texts of the pairs that may be positive, which come first.
+        second: Second texts of all pairs.
+        texts: All pairs' texts by number: equal numbers are equal texts, `ABSENT` is none.
         positive: Pairs whose texts belong together.
         tau: Temperature.
     """
@@ -92,10 +105,10 @@ def ibn_angle_emb(
 
 
 def contrastive_loss(
-    first: Float[Tensor, "pair dim"],
-    second: Float[Tensor, "pair dim"],
-    texts: Int[Tensor, "pair 2"],
-    positive: Bool[Tensor, " pair"],
+    first: Float[Tensor, "anchor dim"],
+    second: Float[Tensor, "candidate dim"],
+    texts: Int[Tensor, "candidate 2"],
+    positive: Bool[Tensor, " anchor"],
     tau: float,
     *,
     hard_negatives: bool = True,
@@ -107,53 +120,55 @@ def contrastive_loss(
     `ibn_loss`.
 
     Args:
-        first: First texts.
-        second: Second texts.
-        texts: The texts' numbers; equal numbers are equal texts.
+        first: First texts of the pairs that may be positive, which come first.
+        second: Second texts of all pairs.
+        texts: All pairs' texts by number: equal numbers are equal texts, `ABSENT` is none.
         positive: Pairs whose texts belong together.
         tau: Temperature.
         hard_negatives: The second texts of negative pairs are candidates too, for every anchor.
         symmetric: Mean of this and the same from second texts to first, among the positive pairs.
     """
     left_out = no_negatives(texts, positive)
-    among_positives = left_out | ~positive
-    forth = _partner_loss(first, second, left_out if hard_negatives else among_positives, positive, tau)
+    partners, among_partners = second[: len(positive)], left_out[:, : len(positive)]
+    if hard_negatives:
+        forth = _partner_loss(first, second, left_out, positive, tau)
+    else:
+        forth = _partner_loss(first, partners, among_partners | ~positive, positive, tau)
     if not symmetric:
         return forth
-    back = _partner_loss(second, first, left_out.T | ~positive, positive, tau)
+    back = _partner_loss(partners, first, among_partners.T | ~positive, positive, tau)
     return (forth + back) / 2
 
 
-def no_negatives(texts: Int[Tensor, "pair 2"], positive: Bool[Tensor, " pair"]) -> Bool[Tensor, "pair pair"]:
+def no_negatives(
+    texts: Int[Tensor, "candidate 2"], positive: Bool[Tensor, " anchor"]
+) -> Bool[Tensor, "anchor candidate"]:
     """[i, j]: the second text of pair j must not be a negative of the first text of pair i.
 
     So it is if both are one text, or if a positive pair of the batch, in either order, holds the two. This
-    covers copies of i's partner as well as i's text with another partner. The diagonal is left to the caller.
+    covers copies of i's partner as well as i's text with another partner. It is also if there is no such
+    text. The diagonal is left to the caller.
     """
-    first, second = _numbered(texts).unbind(1)
-    alike = torch.eye(texts.numel(), dtype=torch.bool, device=texts.device)
+    pairs, candidates = texts[: len(positive)].contiguous(), texts[:, 1].contiguous()
+    known = pairs.flatten().sort().values  # torch.unique would wait to learn how many there are
+    first, second = torch.searchsorted(known, pairs).unbind(1)
+    alike = torch.eye(len(known), dtype=torch.bool, device=texts.device)
     # Negative pairs mark that a text is like itself, as picking out the others would wait for the device.
     alike[first * positive, second * positive] = True
-    return (alike | alike.T)[first][:, second]
-
-
-def _numbered(texts: Int[Tensor, "pair 2"]) -> Int[Tensor, "pair 2"]:
-    """Equal texts as equal numbers from 0 on; torch.unique waits to learn how many there are."""
-    ascending, order = texts.flatten().sort()
-    ranks = torch.zeros_like(order)
-    ranks[1:] = (ascending[1:] != ascending[:-1]).cumsum(0)
-    return torch.empty_like(order).scatter_(0, order, ranks).view_as(texts)
+    places = torch.searchsorted(known, candidates).clamp_max(len(known) - 1)
+    is_known = known[places] == candidates  # a row's own negative may stand in no pair that may be positive
+    return ((alike | alike.T)[first][:, places] & is_known) | (candidates == ABSENT)
 
 
 def _partner_loss(
-    anchors: Float[Tensor, "pair dim"],
-    candidates: Float[Tensor, "pair dim"],
-    left_out: Bool[Tensor, "pair pair"],
-    positive: Bool[Tensor, " pair"],
+    anchors: Float[Tensor, "anchor dim"],
+    candidates: Float[Tensor, "candidate dim"],
+    left_out: Bool[Tensor, "anchor candidate"],
+    positive: Bool[Tensor, " anchor"],
     tau: float,
 ) -> Float[Tensor, ""]:
     """Mean of -log softmax of each positive pair's own candidate, among those not left out."""
-    own = torch.eye(len(positive), dtype=torch.bool, device=positive.device)
+    own = torch.eye(*left_out.shape, dtype=torch.bool, device=positive.device)
     logits = unit(anchors) @ unit(candidates).T / tau
     kept = logits.masked_fill(left_out & ~own, -torch.inf)
     losses = kept.logsumexp(1) - logits.diagonal()

@@ -2,8 +2,8 @@
 
 | part | binary | graded | triplet | positive | single |
 |---|---|---|---|---|---|
-| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller | any (anchor, positive) ranks above any (anchor, negative) | – | – |
-| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and negatives | every row is positive | the other view of the text |
+| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller | any (anchor, positive) ranks above any (anchor, negative), of all negatives of all rows | – | – |
+| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and all negatives of all rows | every row is positive | the other view of the text |
 | contrastive | as ibn; without `hard_negatives` only second texts of positive rows are candidates | the same | as ibn; without `hard_negatives` negatives are left out | as ibn | as ibn: unsupervised SimCSE |
 | sbert | softmax over two classes | cosine regressed on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
 

@@ -70,10 +70,11 @@ class Objective(nn.Module):
         """The loss to minimise as "loss", and each part by its name, unweighted and detached.
 
         Args:
-            vectors: Two columns, or three for triplets. For `single`, two encodings of the same text under
-                different dropout.
+            vectors: Two columns, or anchor, positive and negatives for triplets. For `single`, two encodings
+                of the same text under different dropout.
             labels: As in the data; None for kinds without labels.
-            texts: Numbers of the texts; equal numbers are equal texts.
+            texts: Numbers of the texts; equal numbers are equal texts. `ABSENT` stands for a negative that a
+                row lacks, whose vector then does not matter.
         """
         with torch.autocast(vectors.device.type, enabled=False):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 OwnObjective = Callable[..., Tensor]
-"""`(vectors, labels) -> loss`: float32 (row, column, dim) of all rows of the batch, and (row,) or None."""
+"""`(vectors, labels) -> loss`: float32 (row, column, dim) of all rows of the batch, and (row,) or None.
+
+A row that has fewer negatives than others has vectors of zeros in their place.
+"""
 
 
 class Own(nn.Module):
@@ -33,7 +37,7 @@ class Own(nn.Module):
         self,
         vectors: Float[Tensor, "row column dim"],
         labels: Float[Tensor, " row"] | None,
-        texts: Int[Tensor, "row column"],  # noqa: ARG002 - as `Objective`
+        texts: Int[Tensor, "row column"],
     ) -> dict[str, Tensor]:
         """The loss to minimise as "loss".
 
@@ -42,6 +46,7 @@ class Own(nn.Module):
         """
         with torch.autocast(vectors.device.type, enabled=False):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            wide = wide.masked_fill((texts == ABSENT)[..., None], 0)
             loss = self.function(wide, labels)
         if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             found = (

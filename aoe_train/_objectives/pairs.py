@@ -1,21 +1,37 @@
-"""Rows of any kind as labelled pairs, which is all that the losses know."""
+"""Rows as pairs with labels, which is all that the losses know."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from aoe_train._records import ABSENT
 
 
 class Pairs(NamedTuple):
-    """Vectors of first and second texts, with the pairs' labels and the texts' numbers."""
+    """Vectors of first and second texts, with the pairs' labels and the texts' numbers.
+
+    Attributes:
+        anchors: So many pairs, the first ones, may be positives; the others are the negatives of rows that
+            have their own: the positives' first texts once more, each with a negative.
+    """
 
     first: Float[Tensor, "pair dim"]
     second: Float[Tensor, "pair dim"]
     labels: Float[Tensor, " pair"]
     texts: Int[Tensor, "pair 2"]
+    anchors: int
+
+    @property
+    def present(self) -> Bool[Tensor, " pair"]:
+        """Pairs that there are: a row may have fewer negatives than others. Vectors of the rest mean nothing.
+
+        It is a mask, since leaving them out would wait for the device.
+        """
+        return self.texts[:, 1] != ABSENT
 
 
 def as_pairs(
@@ -23,14 +39,15 @@ def as_pairs(
     labels: Float[Tensor, " row"] | None,
     texts: Int[Tensor, "row column"],
 ) -> Pairs:
-    """Cut each triplet into (anchor, positive) labelled 1 and (anchor, negative) labelled 0.
+    """Cut (anchor, positive, negatives) into (anchor, positive) labelled 1 and (anchor, negative) labelled 0.
 
-    Pairs without labels are all labelled 1.
+    The positives come first, then each row's first negative, then each row's second one, and so on. Pairs
+    without labels are all labelled 1.
     """
-    ones = vectors.new_ones(len(vectors))
-    if vectors.shape[1] == 3:
-        vectors = torch.cat([vectors[:, [0, 1]], vectors[:, [0, 2]]])
-        texts = torch.cat([texts[:, [0, 1]], texts[:, [0, 2]]])
-        labels = torch.cat([ones, torch.zeros_like(ones)])
-    first, second = vectors.unbind(1)
-    return Pairs(first, second, ones if labels is None else labels, texts)
+    rows, columns, _ = vectors.shape
+    pairs = rows * (columns - 1)
+    first, second = vectors[:, 0].repeat(columns - 1, 1), vectors[:, 1:].transpose(0, 1).flatten(0, 1)
+    numbers = torch.stack([texts[:, 0].repeat(columns - 1), texts[:, 1:].T.flatten()], dim=1)
+    if labels is None:
+        labels = (torch.arange(pairs, device=vectors.device) < rows).to(vectors.dtype)
+    return Pairs(first, second, labels, numbers, rows)

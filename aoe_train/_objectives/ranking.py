@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from aoe_train._objectives.parts import Given, Loss
@@ -14,19 +14,25 @@ from aoe_train._objectives.similarity import angle_phase, angle_reference, cosin
 def cosine_part(given: Given) -> Loss:
     """The part `cosine`: CoSENT."""
     scale = 1 / given.tau("cosine")
-    return lambda pairs: ranking_loss(cosine(pairs.first, pairs.second), pairs.labels, scale, given.margin)
+    return lambda pairs: ranking_loss(
+        cosine(pairs.first, pairs.second), pairs.labels, scale, given.margin, pairs.present
+    )
 
 
 def angle_part(given: Given) -> Loss:
     """The part `angle`."""
     measure = angle_phase if given.settings.angle_form == "phase" else angle_reference
     return lambda pairs: ranking_loss(
-        measure(pairs.first, pairs.second), pairs.labels, 1 / given.tau("angle")
+        measure(pairs.first, pairs.second), pairs.labels, 1 / given.tau("angle"), present=pairs.present
     )
 
 
 def ranking_loss(
-    scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"], scale: float, margin: float = 0.0
+    scores: Float[Tensor, " pair"],
+    labels: Float[Tensor, " pair"],
+    scale: float,
+    margin: float = 0.0,
+    present: Bool[Tensor, " pair"] | None = None,
 ) -> Float[Tensor, ""]:
     """Penalise every pair that scores above, or not far below, a pair of a larger label.
 
@@ -44,12 +50,15 @@ def ranking_loss(
             gives 0 with gradient 0.
         scale: 1 / tau.
         margin: By how much scores shall differ for each unit of the labels.
+        present: Pairs that there are, where some are not; the others are compared with none.
     """
     ordered, order = labels.sort()
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))[order]
     # The margin parts into what belongs to i and what belongs to j, so the running sum stays one.
     scaled = scale * (wide - margin * ordered.to(wide.dtype))
     smaller = torch.searchsorted(ordered, ordered)  # how many labels are strictly smaller
-    below = F.pad(scaled.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
-    terms = below[smaller] - scaled
+    away = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
+    counted = scaled.masked_fill(away, -torch.inf)
+    below = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
+    terms = (below[smaller] - scaled).masked_fill(away, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from aoe_train._objectives.pairs import Pairs
 from aoe_train._objectives.parts import Given, Loss
 from aoe_train._objectives.similarity import cosine
+
+IGNORED = -100
 
 
 def sbert_part(given: Given) -> Loss:
@@ -29,13 +31,14 @@ class Classifier(nn.Module):
 
     def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
         """The loss of the pairs."""
-        return softmax_loss(pairs.first, pairs.second, pairs.labels, self.head.weight, self.head.bias)
+        classes = pairs.labels.long().masked_fill(~pairs.present, IGNORED)
+        return softmax_loss(pairs.first, pairs.second, classes, self.head.weight, self.head.bias)
 
 
 def softmax_loss(
     first: Float[Tensor, "pair dim"],
     second: Float[Tensor, "pair dim"],
-    labels: Float[Tensor, " pair"],
+    classes: Int[Tensor, " pair"],
     weight: Float[Tensor, "class features"],
     bias: Float[Tensor, " class"],
 ) -> Float[Tensor, ""]:
@@ -44,13 +47,13 @@ def softmax_loss(
     Args:
         first: u.
         second: v.
-        labels: Class numbers.
+        classes: Class numbers; `IGNORED` for pairs that don't count.
         weight: The head's, with three features for each dimension; brought to the vectors' precision.
         bias: The head's.
     """
     features = torch.cat([first, second, (first - second).abs()], dim=-1)
     logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
-    return F.cross_entropy(logits, labels.long())
+    return F.cross_entropy(logits, classes, ignore_index=IGNORED)
 
 
 def regression_loss(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from aoe_train._packing.compiling import only_callees_compiled, uncompiled
+from aoe_train._records import ABSENT
 from aoe_train._trainer.gather import gather_rows
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class PairModel(nn.Module):
         labels: Float[Tensor, " row"] | None = None,
     ) -> dict[str, Tensor]:
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
-        return self._loss(self.embed(input_ids, lengths, pieces)[rows], labels, texts[rows])
+        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
+        return self._loss(self.embed(input_ids, lengths, pieces)[rows], labels, numbers)
 
     @uncompiled  # little work, which differs with the batch and between processes
     def _loss(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:

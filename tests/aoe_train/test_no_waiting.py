@@ -60,19 +60,19 @@ def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairMod
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
-def batch(lengths: list[int]) -> dict[str, Any]:
-    return {
+def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
+    made = {
         "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
         "lengths": np.array(lengths),
         "pieces": np.ones(len(lengths), dtype=np.int64),
-        "rows": torch.empty(8, 2, dtype=torch.int64, device=META),
+        "rows": torch.empty(8, columns, dtype=torch.int64, device=META),
         "texts": torch.empty(len(lengths), dtype=torch.int64, device=META),
-        "labels": torch.empty(8, device=META),
     }
+    return made if columns > 2 else made | {"labels": torch.empty(8, device=META)}
 
 
-def step(trained: PairModel, lengths: list[int]) -> None:
-    trained(**batch(lengths))["loss"].backward()
+def step(trained: PairModel, lengths: list[int], columns: int = 2) -> None:
+    trained(**batch(lengths, columns))["loss"].backward()
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
@@ -88,8 +88,9 @@ def test_poolings(pooling: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ["aoe", "cosent", "sbert", "simcse"])
-def test_objectives(preset: str) -> None:
-    step(model(preset=preset), [3, 5, 9])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_objectives(preset: str, columns: int) -> None:
+    step(model(preset=preset), [3, 5, 9], columns)
 
 
 def test_chunks() -> None:

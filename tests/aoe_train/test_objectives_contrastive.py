@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train._objectives.contrastive import contrastive_loss, ibn_angle_emb, ibn_loss, no_negatives
+from aoe_train._records import ABSENT
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -88,6 +89,27 @@ def test_who_is_no_negative_of_whom():
         [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
     ]
     assert no_negatives(texts, positive).int().tolist() == expected
+
+
+def test_two_negatives_a_row_by_hand():
+    # Anchor (1, 0), partner at cosine 0.8, negatives at 0.6 and 0: log(1 + e^-0.2 + e^-0.8)
+    first, second = torch.tensor([[1.0, 0]]), torch.tensor([[0.8, 0.6], [0.6, 0.8], [0, 1]])
+    batch = first, second, torch.tensor([[0, 1], [0, 2], [0, 3]]), torch.tensor([True]), 1.0
+    expected = math.log(1 + math.exp(-0.2) + math.exp(-0.8))
+    assert ibn_loss(*batch).item() == pytest.approx(expected, abs=1e-6)
+    assert contrastive_loss(*batch).item() == pytest.approx(expected, abs=1e-6)
+    assert contrastive_loss(*batch, hard_negatives=False).item() == 0
+
+
+def test_which_negatives_of_the_rows_are_none():
+    # Rows 0-1 and 2-3; then a negative of each: 4 and 3, which is the second row's own partner, and 2, the
+    # second anchor itself, and one that the second row lacks.
+    texts = torch.tensor([[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]])
+    expected = [
+        [1, 0, 0, 0, 0, 1],
+        [0, 1, 0, 1, 1, 1],
+    ]
+    assert no_negatives(texts, torch.tensor([True, True])).int().tolist() == expected
 
 
 def test_numbers_tell_equal_texts_not_vectors():

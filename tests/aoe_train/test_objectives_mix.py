@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from aoe_train._objectives.pairs import as_pairs
 from aoe_train._objectives.ranking import ranking_loss
 from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
@@ -24,10 +27,10 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9):
+def draw(seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None):
     """Vectors, labels and numbers of a batch in which texts repeat."""
     generator = torch.Generator().manual_seed(seed)
-    texts = torch.randint(distinct, (rows, COLUMNS[kind]), generator=generator)
+    texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
     if kind == "single":
         texts = texts[:, :1].expand(-1, 2)
     vectors = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)[texts]
@@ -81,7 +84,7 @@ def test_ibn_form_is_chosen():
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
 def test_the_margin_is_of_the_whole_label_range(kind, unit):
     vectors, labels, texts = draw(3, kind)
-    first, second, labels, _ = as_pairs(vectors, labels, texts)
+    first, second, labels, *_ = as_pairs(vectors, labels, texts)
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
     torch.testing.assert_close(found["loss"], expected)
@@ -108,14 +111,97 @@ def test_triplets_by_hand():
     assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
 
 
+def with_options(preset: str, kind: str) -> list[Objective]:
+    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
+    return [objective(preset, kind, **chosen) for chosen in options]
+
+
 @pytest.mark.parametrize("preset", PRESETS)
-def test_triplets_are_pairs_labelled_one_and_zero(preset):
-    vectors, _, texts = draw(3, "triplet")
-    labels = torch.tensor([1.0] * 6 + [0.0] * 6)
-    as_binary = (torch.cat([part[:, [0, column]] for column in (1, 2)]) for part in (vectors, texts))
-    pairs, numbers = as_binary
-    expected = objective(preset, "binary")(pairs, labels, numbers)
-    torch.testing.assert_close(objective(preset, "triplet")(vectors, None, texts), expected)
+@pytest.mark.parametrize("negatives", [1, 2, 5])
+def test_triplets_are_pairs_labelled_one_and_zero(preset, negatives):
+    vectors, _, texts = draw(3, "triplet", columns=2 + negatives)
+    labels = torch.tensor([1.0] * 6 + [0.0] * 6 * negatives)
+    columns = range(1, 2 + negatives)
+    pairs, numbers = (torch.cat([part[:, [0, column]] for column in columns]) for part in (vectors, texts))
+    binary, triplet = with_options(preset, "binary"), with_options(preset, "triplet")
+    for expected, found in zip(binary, triplet, strict=True):
+        torch.testing.assert_close(found(vectors, None, texts), expected(pairs, labels, numbers))
+
+
+def plain_triplets(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float]:
+    """Each part by loops over rows and their negatives, at temperatures of 1; in float64."""
+    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    rows, columns = texts.shape
+    there = [(row, column) for row in range(rows) for column in range(2, columns) if texts[row, column] >= 0]
+
+    def ranked(measure: Callable[[np.ndarray, np.ndarray], float]) -> float:
+        total = 1.0
+        for row in range(rows):
+            positive = measure(unit[row, 0], unit[row, 1])
+            total += sum(np.exp(measure(unit[k, 0], unit[k, j]) - positive) for k, j in there)
+        return float(np.log(total))
+
+    def turned(x: np.ndarray, y: np.ndarray) -> float:
+        z, w = (v[: len(v) // 2] + 1j * v[len(v) // 2 :] for v in (x, y))
+        product = (z * w.conj()).sum()
+        return float(abs(product.real + product.imag))
+
+    together = {frozenset(row[:2].tolist()) for row in texts}
+    losses = []
+    for row in range(rows):
+        own = np.exp(unit[row, 0] @ unit[row, 1])
+        others = [(k, 1) for k in range(rows) if k != row] + there
+        total = own + sum(
+            np.exp(unit[row, 0] @ unit[k, j])
+            for k, j in others
+            if texts[k, j] != texts[row, 0]
+            and frozenset((texts[row, 0].item(), texts[k, j].item())) not in together
+        )
+        losses.append(-np.log(own / total))
+    in_batch = float(np.mean(losses))
+    cosine_part = ranked(lambda x, y: float(x @ y))
+    return {"cosine": cosine_part, "angle": ranked(turned), "ibn": in_batch, "contrastive": in_batch}
+
+
+@quick
+@given(seed=seeds, negatives=st.integers(1, 5))
+def test_triplets_against_loops(seed, negatives):
+    wanted = ObjectiveSettings(
+        weights=Weights(cosine=1, ibn=1, angle=1, contrastive=1),
+        tau=Taus(cosine=1, ibn=1, angle=1, contrastive=1),
+    )
+    vectors, _, texts = draw(seed, "triplet", columns=2 + negatives, distinct=12)
+    texts[::3, 2:] = ABSENT
+    texts[1::3, 3:] = ABSENT
+    found = Objective(wanted, dim=6, kind="triplet")(vectors, None, texts)
+    expected = plain_triplets(vectors.numpy(), texts.numpy())
+    assert {name: found[name].item() for name in expected} == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@quick
+@given(seed=seeds, negatives=st.integers(1, 4))
+def test_a_negative_that_a_row_lacks_is_no_pair(preset, seed, negatives):
+    vectors, _, texts = draw(seed, "triplet", columns=2 + negatives)
+    lacks = torch.rand(6, negatives, generator=torch.Generator().manual_seed(seed)) < 0.4
+    texts[:, 2:][lacks] = ABSENT
+    there = [
+        (row, column)
+        for column in range(1, 2 + negatives)
+        for row in range(6)
+        if texts[row, column] != ABSENT
+    ]
+    pairs = torch.stack([vectors[row, [0, column]] for row, column in there])
+    numbers = torch.stack([texts[row, [0, column]] for row, column in there])
+    labels = torch.tensor([float(column == 1) for _, column in there])
+    binary, triplet = with_options(preset, "binary"), with_options(preset, "triplet")
+    for expected, found in zip(binary, triplet, strict=True):
+        given_vectors = vectors.clone().requires_grad_()
+        losses = found(given_vectors, None, texts)
+        torch.testing.assert_close(losses, expected(pairs, labels, numbers))
+        (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
+        assert gradient.isfinite().all()
+        assert (gradient[:, 2:][lacks] == 0).all()
 
 
 def test_sbert_regresses_on_scaled_grades_and_classifies_the_rest():
