@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -27,6 +28,7 @@ from pairkit import __version__
 from pairkit.errors import ConfigError
 
 DROPPED_FILE = "dropped.parquet"
+_LOG = logging.getLogger(__name__)
 
 
 def assemble(
@@ -58,7 +60,11 @@ def assemble(
     issues = show.counted("rendering texts", _issues(store, wanted), len(wanted))
     texts = render_issues(issues, clusters, settings.text)
     positives = make_positives(clusters, texts, _grounds(duplicates), settings.pair, seed)
-
+    _LOG.info(
+        "%d duplicates in %d clusters, %d texts (%d left out), %d positives (%d dropped)",
+        *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
+        *(len(positives.pairs), len(positives.dropped)),
+    )
     ties = tie_similar(texts.usable, settings.pair.similar_at)
     splits = split_issues(
         positives.pairs, clusters, texts.usable, ties, settings.split, settings.pair.ratio, seed

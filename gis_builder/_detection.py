@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from gis_builder._settings import DetectSettings
 from gis_builder._store import RepoRow, Store, StoredThread, full_names
 from gis_builder._verdicts import KEPT_FILE, Kept, KeptVerdicts, write_verdicts
 from pairkit.errors import ConfigError, DataError
+
+_LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
 
@@ -153,9 +156,11 @@ class Detector:
     def _judge(self, stored: StoredThread, basis: bytes, known: Kept | None) -> Kept:
         digest = stored.digest(basis)
         if known is not None and known.digest == digest and self._is_as_told(known):
-            judged = known
+            judged, how = known, "kept"
         else:
-            judged = self._judge_anew(stored.read(), digest)
+            judged, how = self._judge_anew(stored.read(), digest), "judged anew"
+        verdict = judged.verdict
+        _LOG.info("%s: %s: %s (%s)", verdict.ref, how, verdict.outcome, verdict.reason)
         self._kept.add(judged)
         return judged
 

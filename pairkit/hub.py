@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from pairkit.result_table import ResultTable
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+
+_LOG = logging.getLogger(__name__)
 
 _TOKEN = "HF_TOKEN"  # noqa: S105 - where the token is
 _UNWANTED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # of a model: other formats' weights
@@ -182,6 +185,7 @@ def send(
     """
     with needed_for("sending to the hub", "hub"):
         api, token = _api(endpoint)
+    _LOG.info("sending %d files to %s: %s", len(files), api.endpoint, ", ".join(files))
     with _remote_errors(repo, token):
         api.create_repo(repo, repo_type=kind, private=private or None, exist_ok=True)
         if private and not api.repo_info(repo, repo_type=kind).private:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from pairkit.columns import find_roles, to_pairs, to_rows
+from pairkit.columns import Roles, find_roles, to_pairs, to_rows
 from pairkit.config import argument
 from pairkit.errors import ConfigError, DataError
 from pairkit.hub import load
@@ -19,6 +21,8 @@ from pairkit.printable import one_line
 from pairkit.records import LabelKind, PairDataset, in_split_order
 from pairkit.saved_dataset import saved_files
 from pairkit.tables import first_row, is_table, read_table
+
+_LOG = logging.getLogger(__name__)
 
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
@@ -55,7 +59,7 @@ def read_pairs(
     """
 
     def pairs(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
-        roles = find_roles(frame.columns, where, columns)
+        roles = _roles(frame, where, columns)
         return to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
 
     columns, split, label_values = _checked(columns, split, label_values)
@@ -87,7 +91,7 @@ def read_rows(
     """
 
     def rows(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
-        roles = find_roles(frame.columns, where, columns, single=True)
+        roles = _roles(frame, where, columns, single=True)
         return to_rows(frame, roles, where, label_values=label_values, first_row=first)
 
     columns, split, label_values = _checked(columns, split, label_values)
@@ -102,6 +106,15 @@ def read_rows(
                 path=source_name(source),
             )
     return splits
+
+
+def _roles(
+    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, single: bool = False
+) -> Roles:
+    roles = find_roles(frame.columns, where, columns, single=single)
+    read_as = (f"{role} from {one_line(name, 60)}" for role, name in asdict(roles).items() if name)
+    _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
+    return roles
 
 
 def _checked(columns: Any, split: Any, label_values: Any) -> tuple[Any, Any, Any]:

@@ -17,6 +17,7 @@ Equal input gives equal bytes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
+
+_LOG = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
@@ -192,6 +195,7 @@ def write_dataset(
             for split, rows in splits.items():
                 if rows.height:
                     write_parquet(folder / shard(config, split), rows)
+                    _LOG.info("%s: %s, %d rows", out, shard(config, split), rows.height)
         write_json(folder / "statistics.json", statistics)
         write_json(folder / "run.json", run)
         write_text(folder / "README.md", card)

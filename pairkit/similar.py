@@ -13,6 +13,7 @@ says for which they do not.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -26,6 +27,7 @@ from pairkit.groups import Groups
 from pairkit.jaccard_join import Hashes, tied_sets
 
 DEFAULT_THRESHOLD = 0.8
+_LOG = logging.getLogger(__name__)
 
 
 _WORD = re.compile(r"\w+")
@@ -52,7 +54,9 @@ def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -
         sets = list(shingler.sets(texts[member] for member in members))
         for one, other in _tied(sets, threshold):
             groups.join(members[one], members[other])
-    return [members for members in groups.all().values() if len(members) > 1]
+    tied = [members for members in groups.all().values() if len(members) > 1]
+    _LOG.info("near-identical at %g: %d groups among %d texts", threshold, len(tied), len(texts))
+    return tied
 
 
 def similarity(one: str, other: str) -> float:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
-from typer import Exit, Option, Typer
-from typer.core import TyperGroup
 
 from pairkit.errors import ConfigError, PairkitError
 from pairkit.extras import missing
@@ -159,106 +157,13 @@ def print_json(result: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-class Commands(TyperGroup):
-    """Typer's group of commands, but for how a run ends from outside and what its help says of flags."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The options of the group itself."""
-        return _with_bare_flags(super().get_params(ctx))
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, if there is one."""
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            _with_bare_flags(command.get_params(ctx))
-        return command
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments, and show help.
-
-        Raises:
-            Ended: Ctrl-C.
-        """
-        try:
-            return super().make_context(*arguments, **options)
-        except KeyboardInterrupt:
-            raise Ended(INTERRUPTED) from None
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for.
-
-        Raises:
-            Ended: Ctrl-C, or nobody reads on.
-        """
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Ended(INTERRUPTED) from None
-        except BrokenPipeError:
-            raise Ended(BROKEN_PIPE) from None
-
-
-def _with_bare_flags(options: list[Any]) -> list[Any]:
-    """Options whose help names no type where they take no value: the room is needed for words."""
-    for option in options:
-        if getattr(option, "is_flag", False) and option.metavar is None:
-            option.metavar = ""
-    return options
-
-
-def application(name: str, purpose: str) -> Typer:
-    """The application that the commands of one console script register with.
-
-    It knows `--version` and how to install completion for shells.
-
-    Args:
-        name: The script.
-        purpose: One sentence, for its help.
-    """
-
-    def show_version(*, wanted: bool) -> None:
-        if wanted:
-            from pairkit.version import __version__
-
-            out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
-            raise Exit
-
-    option = Option(
-        False,  # noqa: FBT003 - its default
-        "--version",
-        callback=lambda wanted: show_version(wanted=wanted),
-        is_eager=True,
-        help="Show the version.",
-    )
-
-    def root(*, version: bool = option) -> None:
-        """Each command begins here; `version` has ended the run."""
-
-    app = Typer(
-        name=name,
-        cls=Commands,
-        help=purpose,
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,  # a traceback with local variables could show a token
-        context_settings={"help_option_names": ["-h", "--help"]},
-        rich_markup_mode="markdown",
-    )
-    app.callback(help=purpose)(root)
-    return app
-
-
-def examples(*lines: str) -> str:
-    """The end of a command's help."""
-    return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
-
-
 def run(command: Callable[[], Any]) -> None:
     """Run a command line's entry point and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
 
     A bug (any exception outside the tree) is left to show its traceback and exits with 1.
 
     Args:
-        command: A typer application of the class `Commands`.
+        command: A typer application of `pairkit.application`.
     """
     try:
         with _streams():

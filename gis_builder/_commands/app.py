@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.terminal import application, examples, next_step, print_json
+from pairkit.application import application, examples
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:

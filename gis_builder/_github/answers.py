@@ -68,6 +68,7 @@ class Answer:
     was_heard: bool = True  # False: nothing came back at all
     rate_limit: RateLimit | None = None
     cost: int = 1  # points
+    status: int | None = None  # of HTTP; None where nothing came
 
 
 class _Extensions(Node, frozen=True):
@@ -121,7 +122,8 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, *, graphql: b
         graphql: Whether a GraphQL endpoint was asked; what a REST body holds is not looked at.
     """
     low = {name.lower(): value for name, value in headers.items()}
-    return replace(_classify(status, low, body, graphql=graphql), rate_limit=_rate_limit(low))
+    answer = _classify(status, low, body, graphql=graphql)
+    return replace(answer, rate_limit=_rate_limit(low), status=status)
 
 
 def _classify(status: int, low: Mapping[str, str], body: bytes, *, graphql: bool) -> Answer:

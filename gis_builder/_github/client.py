@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import threading
 import time
@@ -17,6 +18,10 @@ from gis_builder._github.transport import GraphQLTransport, Query, Transport
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import RATE_LIMIT, Page, RateLimit, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+from pairkit.printable import one_line
+
+_LOG = logging.getLogger(__name__)
+_SHOWN = 100  # characters of a query
 
 T = TypeVar("T")
 
@@ -148,7 +153,13 @@ class Client:
         answer = self._transport.ask(query)
         self._was_heard |= answer.was_heard
         self._rate_limit = answer.rate_limit or self._rate_limit
-        self._usage += Usage(answer.cost, 1, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        self._usage += Usage(answer.cost, 1, seconds)
+        _LOG.info(
+            "%s %s in %.2f s for %d points, %s left: %s",
+            *(answer.status or "no status,", answer.kind, seconds, answer.cost, self.points_left),
+            one_line(query.text, _SHOWN),
+        )
         return answer
 
     @staticmethod
@@ -192,6 +203,7 @@ class Client:
 
     def _sleep(self, seconds: float, why: str) -> None:
         self._listener(Waiting(why, seconds, time.time() + seconds))
+        _LOG.info("waiting %.2f s: %s", seconds, why)
         self._stop.wait(seconds)
         self._usage += Usage(seconds=seconds)
         self._check_stop()

@@ -74,7 +74,7 @@ class RestTransport:
             if following is None:
                 return bad_reply("a next page that is nowhere on it")
             reply = replace(reply, next=following)
-        return Answer(AnswerKind.OK, data=reply, rate_limit=answer.rate_limit)
+        return Answer(AnswerKind.OK, data=reply, rate_limit=answer.rate_limit, status=raw.status)
 
 
 def _elsewhere(location: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -10,6 +11,8 @@ from gis_builder._github.events import Advanced, Listener
 from gis_builder._github.queries import Queries
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, Store
+
+_LOG = logging.getLogger(__name__)
 
 AnyClient = TypeVar("AnyClient", bound=Client)
 
@@ -27,6 +30,7 @@ class Tools(Generic[AnyClient]):
         """Store a page together with what was spent on it, under the repository's account."""
         self.client.book(page, repo)
         self.store.save(page)
+        _LOG.info("%s: stored %s", repo or "all repositories", page)
 
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:
         """Tell the listener how far a stage is."""

@@ -161,3 +161,8 @@ class Page:
     warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, words
     usage: dict[str, Usage] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # remembered facts about the server
+
+    def __str__(self) -> str:
+        told = ("threads", "issues", "comments", "events", "wishes", "missing", "repos", "warnings")
+        counts = {name: len(getattr(self, name)) for name in told}
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "how far it is"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pairkit.terminal import application
+from pairkit.application import application
 
 app = application(
     "label",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.terminal import examples, next_step, print_json, say
+from pairkit.application import examples
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def generate(
     fresh: o.Fresh = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
     config: o.Config = None,
     sets: o.Sets = None,
     seed: o.Seed = None,
@@ -54,7 +54,6 @@ def generate(
     """Ask LLMs for sentences of same and opposite meaning; write a pair dataset. Run it again to go on."""
     import llm_labeler
 
-    o.log_calls(wanted=verbose)
     common: dict[str, Any] = {
         "llms": llms,
         "out": out,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +14,6 @@ LIMITS, OUTPUT, RUN = "Limits of all runs in --work", "Output", "Run"
 def option(panel: str, *names: str, help: str, **more: Any) -> Any:  # noqa: A002 - typer's word
     """A flag in a panel of the help."""
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
-
-
-def log_calls(*, wanted: bool) -> None:
-    """Have each failed call told on stderr."""
-    if wanted:
-        logging.basicConfig(format="%(message)s")
-        logging.getLogger("llm_labeler").setLevel(logging.INFO)
 
 
 Input = Annotated[
@@ -103,7 +95,6 @@ WorkOnly = Annotated[Path, typer.Option("--work", "-w", metavar="DIR", help="The
 Fresh = Annotated[bool, option(OUTPUT, "--fresh", help="Replace a dataset made with other settings.")]
 Json = Annotated[bool, option(OUTPUT, "--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, option(OUTPUT, "--quiet", "-q", help="No progress and no notes on stderr.")]
-Verbose = Annotated[bool, option(OUTPUT, "--verbose", "-v", help="Tell of each call that failed.")]
 
 KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even where LLMs failed.")]
 RetryFailed = Annotated[

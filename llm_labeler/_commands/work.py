@@ -11,7 +11,8 @@ import typer
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.terminal import examples, next_step, print_json
+from pairkit.application import examples
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -187,3 +188,35 @@ def test_a_demo_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     built = gis_builder.demo(tmp_path / "demo", progress=False)
     assert built.positives >= 115
     shutil.rmtree(built.work)
+
+
+def test_details_tell_each_request_and_each_verdict_but_no_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "ghp_" + "s3cr3t" * 6
+    with gis_builder.emulate(SAMPLE) as server:
+        asked = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
+        gis_builder.crawl([REPO], **asked)  # type: ignore[arg-type]
+        assert not caplog.messages  # nobody asked
+        caplog.set_level(logging.INFO, "gis_builder")
+        crawled = gis_builder.crawl([REPO], update=True, **asked)  # type: ignore[arg-type]
+        requests = [said for said in caplog.messages if said.startswith("200 ok in ")]
+        gis_builder.detect(tmp_path / "w", progress=False)
+    spent = crawled.status.usage.requests - len(requests)
+    assert requests
+    assert spent > 0  # of the first crawl
+    assert all(" points, " in said and " left: {" in said for said in requests)
+    assert any(said.startswith(f"{REPO}: stored threads ") for said in caplog.messages)
+    verdicts = [said for said in caplog.messages if said.startswith(f"{REPO}#")]
+    assert any(": kept: duplicate (" in said for said in verdicts)
+    assert secret not in caplog.text
+
+
+def test_details_tell_which_thread_was_judged_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    gis_builder.import_tracker(SAMPLE, tmp_path, progress=False)
+    caplog.set_level(logging.INFO, "gis_builder")
+    for how in ("judged anew", "kept"):
+        caplog.clear()
+        gis_builder.detect(tmp_path, progress=False)
+        assert caplog.messages
+        assert all(f": {how}: " in said for said in caplog.messages)

@@ -32,7 +32,8 @@ def test_run_turns_errors_into_one_line_and_a_code(
 
 COMMAND = """
 import sys, typer
-from pairkit.terminal import Commands, out, run
+from pairkit.application import Commands
+from pairkit.terminal import out, run
 app = typer.Typer(cls=Commands)
 @app.callback()
 def root(): pass
@@ -116,7 +117,8 @@ def test_a_width_without_room_for_words_is_none(columns: str | None, width: int 
 
 APPLICATION = """
 import typer
-from pairkit.terminal import application, run
+from pairkit.application import application
+from pairkit.terminal import run
 app = application("tool", "What it is for.")
 @app.command()
 def go(*, fast: bool = False, size: int = 3): pass
