@@ -83,8 +83,8 @@ def assemble(
     missing = {split: count for split, count in negatives.missing.items() if count}
     if missing and settings.split.exact:
         raise ConfigError(
-            f"--split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
-            "smaller --ratio, or crawl more issues (--set pool.per_positive=3)"
+            f"split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
+            "smaller ratio, or crawl more issues (such as pool.per_positive=3)"
         )
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
     write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)

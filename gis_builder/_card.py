@@ -38,7 +38,7 @@ Relations, as the closing words say: `duplicate` (marked or called so), `same` (
 ("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked in", "covered by"),
 `part-of`. Read by eye in one large tracker, 97 % of `duplicate` describe the same problem, 90 % of `same`,
 84 % of `reported`, about half of `superseded` and `tracked`, 18 % of `part-of`. Those that were not chosen
-(`--relations`) still tie issues into clusters: they are never parted, and never a negative.
+(`pair.relations`) still tie issues into clusters: they are never parted, and never a negative.
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
 """

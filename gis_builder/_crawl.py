@@ -167,7 +167,7 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
             values = f" ({old[key]}, not {record[key]})" if isinstance(old[key], str) else ""
             raise ConfigError(
                 f"{store.path.parent}: holds a crawl with another setting of {key}{values}; choose another "
-                "--work, or crawl as before"
+                "working folder, or crawl as before"
             )
 
 

@@ -90,10 +90,10 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[V
     """
     repo, _, number = name.rpartition("#")
     if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
-        raise ConfigError(f"--explain {name}: expected owner/name#number, such as rust-lang/rust#8051")
+        raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")
     thread = store.thread(IssueRef(repo, int(number)))
     if thread is None:
-        raise ConfigError(f"--explain {name}: not among the issues of {store.path}")
+        raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
     detector = Detector(store, settings)
     verdict = detector.decide(thread, detector.kind_of)
     return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))

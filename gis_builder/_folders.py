@@ -30,8 +30,8 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
     same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
     if not same and not fresh:
         raise ConfigError(
-            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it, "
-            "or another --out"
+            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it "
+            "(fresh=True), or another folder"
         )
 
 
@@ -44,8 +44,10 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
             be made.
     """
     if not create and not work.is_dir():
-        raise ConfigError(f"{work}: no such working folder; run the crawl first or choose another --work")
-    with held_folder(work, "another gis process works in it; wait for it or choose another --work"):
+        raise ConfigError(
+            f"{work}: no such working folder; run the crawl first or choose another working folder"
+        )
+    with held_folder(work, "another gis process works in it; wait for it or choose another working folder"):
         yield
 
 

@@ -34,7 +34,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     if not names or None in names:
         wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
         raise ConfigError(
-            f"--repos: {wrong!r} is neither an existing file nor owner/name; "
+            f"repos = {wrong!r}: neither an existing file nor owner/name; "
             "give a file with one owner/name a line, or owner/name,owner/name"
         )
     return _distinct([name for name in names if name])

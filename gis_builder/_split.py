@@ -82,7 +82,7 @@ def _check_filled(splits: Splits, targets: Mapping[str, int]) -> None:
     for split, pairs in splits.positives.items():
         if len(pairs) < targets[split]:
             raise ConfigError(
-                f"--split asks for {targets[split]} positives in {split}, and whole clusters leave"
+                f"split asks for {targets[split]} positives in {split}, and whole clusters leave"
                 f" {len(pairs)} for it; ask for fewer rows or give fractions"
             )
 
@@ -124,8 +124,8 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
         if sum(wanted) > positives:
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"--split {','.join(f'{size:g}' for size in settings.sizes)} needs {sum(wanted)} positives,"
-                f" and there are {positives}; the largest in this proportion is --split {largest}"
+                f"split = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
+                f" and there are {positives}; the largest in this proportion is {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
     return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))

@@ -94,7 +94,7 @@ def _parts(shares: Sequence[float]) -> dict[str, float]:
     if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < float("inf"):
         told = ",".join(f"{share:g}" for share in shares)
         raise ConfigError(
-            f"--split {told}: expected shares of train, validation and test, such as 0.8,0.1,0.1"
+            f"split = {told}: expected shares of train, validation and test, such as 0.8,0.1,0.1"
         )
     return {split: share / sum(shares) for split, share in zip(SPLITS, shares, strict=True)}
 
@@ -134,6 +134,6 @@ def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> N
         if 2 * found[split] < wanted:
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows hang together by their texts, so that {split} would get"
-                f" {found[split]:,} rows of {wanted:,}; give --cut-negatives to let positives alone tie them,"
-                " or other shares"
+                f" {found[split]:,} rows of {wanted:,}; let positives alone tie them"
+                " (--cut-negatives, cut_negatives=True), or give other shares"
             )

@@ -44,7 +44,7 @@ def export_pairs(
         DataError: A column holds bytes, which neither format has.
     """
     if file_format not in get_args(FileFormat):
-        raise ConfigError(f"--format {file_format}: expected jsonl or csv")
+        raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     for rows in dataset.splits.values():
         for name, dtype in rows.schema.items():
             if _holds_bytes(dtype):
@@ -60,7 +60,7 @@ def export_pairs(
     }
     for path, text in texts.items():
         if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
-            raise ConfigError(f"{path}: already exists; choose another --out, or move it away")
+            raise ConfigError(f"{path}: already exists; choose another folder, or move it away")
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)

@@ -155,13 +155,13 @@ def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], 
             home := Path(source).resolve(),
             *home.parents,
         ):
-            raise ConfigError(f"{out}: would replace {source}, which it is made of; choose another --out")
+            raise ConfigError(f"{out}: would replace {source}, which it is made of; choose another folder")
     there = made_there(out, "pairs", "inputs")
     same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
     if there is not None and not same and not fresh:
         raise ConfigError(
-            f"{out}: holds a dataset made of other datasets, or with other settings; give --fresh to replace"
-            " it, or another --out"
+            f"{out}: holds a dataset made of other datasets, or with other settings; give --fresh"
+            " to replace it (fresh=True), or another folder"
         )
 
 

@@ -65,7 +65,7 @@ def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
         DataError: Labels differ and that is to be an error; names the first rows.
     """
     if conflicts not in get_args(Conflicts):
-        raise ConfigError(f"--conflicts {conflicts}: expected error, drop or first")
+        raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
     low, high = pl.min_horizontal("text1", "text2"), pl.max_horizontal("text1", "text2")
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
     keyed = rows.with_row_index(_PLACE).with_columns(low.alias(_LOW), high.alias(_HIGH), rank.alias(_RANK))
@@ -100,8 +100,8 @@ def _refuse(differing: pl.DataFrame) -> None:
         told.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
     more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; give --conflicts drop to"
-        " leave them out, or --conflicts first to believe the dataset that comes first"
+        f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; set conflicts to drop"
+        " to leave them out, or to first to believe the dataset that comes first"
     )
 
 

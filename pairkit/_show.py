@@ -89,12 +89,12 @@ def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | 
     """
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
-        raise ConfigError(f"--split {split}: {dataset.source} has {', '.join(dataset.splits)}")
+        raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
     rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)
     if not 0 <= place < rows.height:
-        raise ConfigError(f"--row {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
+        raise ConfigError(f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
     return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
 
 

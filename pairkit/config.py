@@ -54,7 +54,7 @@ def load_settings(
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
-            raise ConfigError(f"--set {assignment}: expected key=value, such as --set split.seed=7")
+            raise ConfigError(f"setting {assignment!r}: expected key=value, such as split.seed=7")
         _put(tree, key.strip(), _toml_value(value.strip()))
     for key, value in (flags or {}).items():
         if value is not None:

@@ -50,11 +50,12 @@ def _explain(path: Path, error: sqlite3.Error, code: int | None) -> ConfigError 
         return ConfigError(f"{path}: no space left on the device; free some and run the same command again")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ConfigError(
-            f"{path}: another process writes to it; wait until it has ended or choose another --work"
+            f"{path}: another process writes to it; wait until it has ended or choose another working folder"
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
         return ConfigError(
-            f"{path}: can't be read or written ({error}); fix its permissions or choose another --work"
+            f"{path}: can't be read or written ({error}); fix its permissions, or choose another working "
+            "folder"
         )
     return DataError(f"unusable ({error}): move it away and run again", path=path)
 
@@ -160,7 +161,7 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
         return
     if application != schema.application:
         raise DataError(
-            f"not a {schema.name}: move it away and run again, or choose another --work", path=path
+            f"not a {schema.name}: move it away and run again, or choose another working folder", path=path
         )
     if version != schema.version:
         age, remedy = (
@@ -168,7 +169,8 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
         )
         sign = ">" if version > schema.version else "<"
         raise DataError(
-            f"made by {age} version ({version} {sign} {schema.version}): {remedy} or choose another --work",
+            f"made by {age} version ({version} {sign} {schema.version}): {remedy}, or choose another "
+            "working folder",
             path=path,
         )
     if other := sorted(_contents(connection) ^ _expected(schema.tables)):

@@ -40,9 +40,9 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
         ConfigError: `out` has no name of its own, or is a file.
     """
     if out.name in ("", ".."):
-        raise ConfigError(f"{out}: {what} needs a folder of its own; give --out a name, such as {such_as}")
+        raise ConfigError(f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}")
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; choose another --out")
+        raise ConfigError(f"{out}: is a file; choose another folder")
 
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
@@ -63,7 +63,7 @@ def check_only(out: Path, ours: Collection[str], what: str) -> None:
         if others := sorted(found.difference(ours)):
             raise ConfigError(
                 f"{out}: holds {one_line(others[0])}, which is no part of {what} and would be lost;"
-                " choose another --out"
+                " choose another folder"
             )
 
 
@@ -117,7 +117,7 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         and all(isinstance(run.get(name), dict) for name in tables)
     )
     if not is_ours:
-        raise ConfigError(f"{out}: holds files that are no dataset of `{command}`; choose another --out")
+        raise ConfigError(f"{out}: holds files that are no dataset of `{command}`; choose another folder")
     shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
     check_only(out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`")
     return run
@@ -131,7 +131,9 @@ def check_apart(out: Path, work: Path) -> None:
     """
     home = work.resolve()
     if out.resolve() in (home, *home.parents):
-        raise ConfigError(f"{out}: the dataset would replace the working folder {work}; choose another --out")
+        raise ConfigError(
+            f"{out}: the dataset would replace the working folder {work}; choose another folder"
+        )
 
 
 @contextmanager

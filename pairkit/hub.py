@@ -224,7 +224,7 @@ def _remote_errors(repo: str, token: str) -> Iterator[None]:
     try:
         yield
     except HFValidationError as error:
-        raise ConfigError(f"--repo {repo}: {said(error)}; expected owner/name") from error
+        raise ConfigError(f"repo = {repo}: {said(error)}; expected owner/name") from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):

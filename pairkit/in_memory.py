@@ -79,7 +79,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-            return _from_rows(source)
+            return _from_rows(source, where)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is no table ({one_line(str(error), 100)})", path=where) from error
     raise DataError(
@@ -96,7 +96,9 @@ def _from_hub(source: Any) -> pl.DataFrame:
     return found
 
 
-def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
+def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
+    if not rows:
+        raise DataError("is empty; expected a dict for each row, or a text for each row", path=where)
     if all(isinstance(row, str) for row in rows):
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
     if all(isinstance(row, Mapping) for row in rows):

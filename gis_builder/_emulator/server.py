@@ -196,7 +196,7 @@ def _bind(address: tuple[str, int]) -> _Http:
         return _Http(address)
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"can't listen at {address[0]}:{address[1]} ({error}); choose another --port, or 0 for any"
+            f"can't listen at {address[0]}:{address[1]} ({error}); choose another port, or 0 for any"
         ) from error
 
 

@@ -62,7 +62,7 @@ class _Installation:
         if isinstance(raw, Answer):
             raise _refused(raw.message)
         if 300 <= raw.status < 400:
-            raise _refused(f"HTTP {raw.status}, a redirect: give the address that it leads to as --api-url")
+            raise _refused(f"HTTP {raw.status}, a redirect: give the address that it leads to as api_url")
         if raw.status != 201:
             raise _refused(f"HTTP {raw.status}")
         try:

@@ -188,7 +188,7 @@ class Client:
     def _wait_after_failure(self, answer: Answer, failures: int) -> None:
         if not self._was_heard and failures >= self._settings.first_attempts:
             raise RemoteError(
-                f"{self._address} can't be reached ({answer.message}): check --api-url and the network"
+                f"{self._address} can't be reached ({answer.message}): check api_url and the network"
             )
         if failures >= self._settings.attempts:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
@@ -222,8 +222,8 @@ def _error_of(answer: Answer, token: str) -> RemoteError:
         case AnswerKind.FORBIDDEN:
             return Denied(f"{token} may not see this ({answer.message}): give it access")
         case AnswerKind.NOT_FOUND:
-            return BadReply(f"the server has no GraphQL at this address ({answer.message}): check --api-url")
+            return BadReply(f"the server has no GraphQL at this address ({answer.message}): check api_url")
         case _ if answer.errors:
             return Refused(answer.message)
         case _:
-            return BadReply(f"{answer.message}; check --api-url")
+            return BadReply(f"{answer.message}; check api_url")

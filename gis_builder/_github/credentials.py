@@ -14,8 +14,9 @@ from gis_builder._settings.crawl import read_root
 from pairkit.errors import ConfigError
 
 _HOW = (
-    "set GITHUB_TOKEN (any token that can read public repositories), give --token-file, log in with `gh auth "
-    "login`, or set GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY_PATH and GITHUB_APP_INSTALLATION_ID"
+    "set GITHUB_TOKEN (any token that can read public repositories), give a file of tokens (--token-file, "
+    "token_file=…), log in with `gh auth login`, or set GITHUB_APP_ID, "
+    "GITHUB_APP_PRIVATE_KEY_PATH and GITHUB_APP_INSTALLATION_ID"
 )
 
 
@@ -38,7 +39,7 @@ def find_tokens(
         ConfigError: there is none, and the message says how to give one; or it would be sent in clear.
     """
     if not plain_http:
-        read_root(api_url).guard("the token", "say --set crawl.plain_http=true")
+        read_root(api_url).guard("the token", "set crawl.plain_http to true")
     secrets = (
         _from_file(file) if file else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
     )

@@ -82,7 +82,8 @@ class Lists:
         task = stored[0] if stored else Task(self._repo, self._kind, name, first, {"got": 0, "run": 0})
         if task.cursor and not is_path(task.cursor):
             raise DataError(
-                f"table tasks: the cursor {task.cursor[:100]!r} is no path on a server; use another --work",
+                f"table tasks: the cursor {task.cursor[:100]!r} is no path on a server; use another "
+                "working folder",
                 path=self._crawl.store.path,
             )
         # An update knows of how many issues there were, not of how many there are.

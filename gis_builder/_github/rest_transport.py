@@ -80,5 +80,5 @@ class RestTransport:
 def _elsewhere(location: str) -> str:
     """Where a redirect leads that is not followed."""
     if "//" in location:
-        return "to another host; give that one as --api-url"
+        return "to another host; give that one as api_url"
     return f"to {location[:60]!r}, which is no URL and no path from the root; run the same command again"

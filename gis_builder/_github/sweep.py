@@ -37,7 +37,7 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     page = Page(repos=[fresh], dropped=[(row.full_name, "update")])
     gone = crawl.store.count_threads(row.full_name) - fresh.issue_count
     if gone > 0:  # after a sweep only: nothing else has all of them
-        words = f"update: {gone} stored issues are gone from the server; a new --work leaves them out"
+        words = f"update: {gone} stored issues are gone from the server; a crawl into another folder has none"
         page.warnings.append((row.full_name, words))
     crawl.save(row.full_name, page)
 

@@ -145,7 +145,7 @@ def read_root(url: str) -> Address:
     Raises:
         ConfigError: it is none.
     """
-    return read_address(url, "--api-url", "https://api.github.com")
+    return read_address(url, "api_url", "https://api.github.com")
 
 
 class CrawlSettings(Settings):

@@ -225,8 +225,8 @@ class Cells:
         except Malformed as error:
             first = ", ".join(repr(cell)[:60] for cell in row[:2])
             raise DataError(
-                f"table {table}, row {first}: {error}; it is damaged or was changed: choose another --work "
-                "and crawl again",
+                f"table {table}, row {first}: {error}; it is damaged or was changed: choose another working "
+                "folder and crawl again",
                 path=self._path,
             ) from None
 

@@ -150,7 +150,9 @@ def content_hash(path: Path) -> str:
                 try:
                     digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
                 except TypeError:
-                    words = f"table {table}: holds bytes, which no crawl writes; choose another --work"
+                    words = (
+                        f"table {table}: holds bytes, which no crawl writes; choose another working folder"
+                    )
                     raise DataError(words, path=path) from None
     return digest.hexdigest()
 

@@ -60,7 +60,7 @@ class Store:
             ConfigError: it is absent (without `create`), unreadable, or in use.
             DataError: it is damaged, another program's, or of a newer version.
         """
-        absent = "no crawl store there; run the crawl first or choose another --work"
+        absent = "no crawl store there; run the crawl first or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:

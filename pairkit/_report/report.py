@@ -130,7 +130,7 @@ def check_out(out: Path, source: str) -> None:
     check_place(out, "a report", "report")
     home = Path(source).resolve()
     if out.resolve() in (home, *home.parents):
-        raise ConfigError(f"{out}: the report would replace the dataset {source}; choose another --out")
+        raise ConfigError(f"{out}: the report would replace the dataset {source}; choose another folder")
     check_only(out, _FILES if _is_report(out / COUNTS_FILE) else (), "a report of `pairs report`")
 
 

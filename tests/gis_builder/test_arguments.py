@@ -31,7 +31,7 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.detect("work", settings=[5], progress=False), "settings = [5]: "),
         (
             lambda: ANY.detect("work", settings="detect.x", progress=False),
-            "--set detect.x: expected key=value",
+            "setting 'detect.x': expected key=value",
         ),
         (lambda: ANY.detect("work", config=5, progress=False), "config = 5: "),
         (lambda: ANY.plan(None, **QUIET), "repos = None: "),

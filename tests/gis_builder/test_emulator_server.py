@@ -101,7 +101,7 @@ def test_bad_settings(tiny_dump: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ConfigError, match="choose another --port"):
+        with pytest.raises(ConfigError, match="choose another port"):
             serve(tiny_dump, port=taken.getsockname()[1])
 
 

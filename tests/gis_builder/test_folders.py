@@ -16,9 +16,9 @@ def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:
 
 @pytest.mark.parametrize("out", [".", "/", "..", "a/.."])
 def test_a_dataset_needs_a_name(out: str) -> None:
-    with pytest.raises(ConfigError, match="give --out a name"):
+    with pytest.raises(ConfigError, match="give it a name"):
         work_beside(Path(out))
-    with pytest.raises(ConfigError, match="give --out a name"):
+    with pytest.raises(ConfigError, match="give it a name"):
         check_out(Path(out), ["a/b"], {}, fresh=True)
 
 

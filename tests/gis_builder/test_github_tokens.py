@@ -208,7 +208,7 @@ def test_it_signs_for_its_own_origin_only() -> None:
 
 def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
     environ = {"GITHUB_TOKEN": SECRET}
-    with pytest.raises(ConfigError, match=r"over plain http .* --set crawl\.plain_http=true"):
+    with pytest.raises(ConfigError, match=r"over plain http .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
     for url, allowed in (
         ("http://git.example", True),
@@ -291,7 +291,7 @@ def test_no_error_output_or_store_shows_it(
 
 def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
-    with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check --api-url"):
+    with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check api_url"):
         client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 

@@ -61,7 +61,7 @@ def test_the_papers_counts() -> None:
 
 def test_too_many_rows_say_what_fits() -> None:
     clusters, issues = tracker(100)
-    with pytest.raises(ConfigError, match=r"needs 200 positives.*are 100.*--split 160,20,20"):
+    with pytest.raises(ConfigError, match=r"needs 200 positives.*are 100.* is 160,20,20"):
         split(clusters, issues, "320,40,40")
     assert sum(sizes_of(split(clusters, issues, "160,20,20")).values()) == 100
 

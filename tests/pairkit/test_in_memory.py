@@ -71,6 +71,8 @@ def test_texts_are_single_texts() -> None:
     ("source", "said"),
     [
         (7, "found int"),
+        ([], "^the list given: is empty; expected a dict for each row"),
+        ({"train": []}, "^the dict given, train: is empty; expected"),
         (["one", {"text": "two"}], "a dict for each row"),
         ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),

@@ -58,15 +58,14 @@ def test_conflicts_are_named_and_resolved_as_asked() -> None:
         pairkit.merge({"one": one, "other": other})
     assert str(told.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
-        " give --conflicts drop to leave them out, or --conflicts first to believe the dataset that comes"
-        " first"
+        " set conflicts to drop to leave them out, or to first to believe the dataset that comes first"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
     assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
-    with pytest.raises(ConfigError, match="--conflicts all: expected error, drop or first"):
+    with pytest.raises(ConfigError, match="conflicts = all: expected error, drop or first"):
         pairkit.merge([one], conflicts="all")
 
 

@@ -1,0 +1,52 @@
+"""What is said in messages reads for who gave a flag as for who gave a keyword argument."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FACES = ("pairkit", "gis_builder")
+NO_MESSAGES = {"_commands", "_secrets", "_detect"}  # flags themselves, patterns, words of threads
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+A_COMMAND = re.compile(r"gis import --help")
+
+
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The texts of a module as they are written, f-strings as one, docstrings left out."""
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value for part in node.values if isinstance(part, ast.Constant))
+            yield node.lineno, "…".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | alone:
+            yield node.lineno, node.value
+
+
+def flags_alone(source: str) -> list[str]:
+    """The flags that a module's messages name without the keyword argument of the same meaning."""
+    found = []
+    for line, text in texts(ast.parse(source)):
+        if not FLAG.fullmatch(text):  # else the flag's own definition
+            for flag in FLAG.findall(A_COMMAND.sub("", text)):
+                if f"{flag.replace('-', '_')}=" not in text:
+                    found.append(f"{line}: --{flag}")
+    return found
+
+
+@pytest.mark.parametrize("package", FACES)
+def test_a_message_that_names_a_flag_names_the_keyword_too(package: str) -> None:
+    files = [path for path in (ROOT / package).rglob("*.py") if NO_MESSAGES.isdisjoint(path.parts)]
+    assert files
+    assert {path.name: told for path in files if (told := flags_alone(path.read_text()))} == {}
+
+
+def test_what_is_looked_for_is_found() -> None:
+    assert flags_alone('raise E(f"{x}: give " "--cut-negatives")') == ["1: --cut-negatives"]
+    assert flags_alone('raise E("give --cut-negatives (cut_negatives=True), see gis import --help")') == []
+    assert flags_alone('"""--out"""\noption("--out")') == []
