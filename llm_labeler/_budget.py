@@ -125,15 +125,17 @@ def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: 
         return
     unknown = sorted(llm for llm, price in prices.items() if price.cost(Usage(1, 1)) is None)
     if unknown:
+        name = f"llm.{unknown[0]}"
         raise ConfigError(
-            f"--max-cost can't be kept: the price of {', '.join(unknown)} is unknown; set price_in and "
-            f"price_out (US dollars per million tokens) under [llm.{unknown[0]}], or local = true if it runs "
-            "on this machine, or limit with --max-tokens"
+            f"max_cost (--max-cost) can't be kept: the price of {', '.join(unknown)} is unknown; give US "
+            "dollars per million tokens, 0 for what is free: "
+            f"settings={{'{name}.price_in': X, '{name}.price_out': Y}} (--set {name}.price_in=X "
+            f"--set {name}.price_out=Y), or limit with max_tokens (--max-tokens)"
         )
     if spent.unpriced:
         raise ConfigError(
-            f"--max-cost can't be kept: {spent.unpriced} earlier calls of this run had no known price; "
-            "limit with --max-tokens, or begin in another folder"
+            f"max_cost (--max-cost) can't be kept: {spent.unpriced} earlier calls of this run had no known "
+            "price; limit with max_tokens (--max-tokens), or begin in another work folder (--work)"
         )
 
 
@@ -183,7 +185,9 @@ class Budget:
             ConfigError: there is a limit in dollars and the price is unknown.
         """
         if cost is None and self._limits[2] is not None:
-            raise ConfigError("--max-cost can't be kept: a price is unknown; set price_in and price_out")
+            raise ConfigError(
+                f"max_cost can't be kept: {llm} has no known price; set its price_in and price_out"
+            )
         plain = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
         wanted = self._raised(llm, plain)
         share = 1 if in_bulk else _SHARE

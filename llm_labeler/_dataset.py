@@ -85,8 +85,8 @@ def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str
     what = f"no pair is left to write ({told or 'no LLM proposed any'})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
-            f"{what}: no question was answered; run `label generate` again, with a higher --max-cost, "
-            "--max-tokens or --max-requests where that is what ended it"
+            f"{what}: no question was answered; run `label generate` again, with a higher max_cost "
+            "(--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if that ended it"
         )
     doubts = statistics.get("warnings") or ("look at some with `label show`",)
     return f"{what}; {'; '.join(doubts)}, and see the [filters] and [ensemble] settings"

@@ -39,7 +39,7 @@ class Doubts:
             found.append(
                 f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts"
                 f" ({', '.join(BESIDE)}); it may answer them instead of rewriting them: look at some with"
-                " `label show`, and try --prompt hardened"
+                " `label show`, and try prompt hardened (--prompt hardened)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
         if spent >= _FEWEST and 2 * spent > answers:

@@ -68,8 +68,8 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     there = made_there(out, _COMMAND, "input")
     if there is not None and not fresh and _made_of(there) != _made_of(run):
         raise ConfigError(
-            f"{out}: holds a dataset made from another input, or with other settings or LLMs; give --fresh to"
-            " replace it, or another --out"
+            f"{out}: holds a dataset made from another input, or with other settings or LLMs; give fresh"
+            " (--fresh) to replace it, or another out (--out)"
         )
 
 

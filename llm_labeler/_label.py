@@ -82,12 +82,12 @@ def generate(
             _refuse_unanswered(asked, out, work)
         if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
             notes.add(
-                f"{rejected:,} questions were rejected for good and not asked again; --retry-failed asks them"
+                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
+                " (--retry-failed) asks them"
             )
         if asked.stopped:
-            notes.add(
-                f"stopped at --{asked.stopped.replace('_', '-')}; the dataset holds what was answered so far"
-            )
+            flag = f"--{asked.stopped.replace('_', '-')}"
+            notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
         assembled = assemble(store, record, texts.texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
     return _labelled(out, work, assembled, asked, _difference(in_all, before), in_all, start, notes)
@@ -161,7 +161,7 @@ def _prepare(
     source: Source, column: str | None, settings: LabelSettings, own: Own
 ) -> tuple[RunRecord, Texts, dict[str, Provider]]:
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm (llms=…), such as chatgpt,llama, or wordnet for rules")
+        raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
     _refuse_lost(settings, own)
     refuse_fruitless(settings)
     template = load_template(settings.prompt)
@@ -171,8 +171,8 @@ def _prepare(
     leaving = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and leaving:
         raise ConfigError(
-            f"--local-only: {', '.join(leaving)} may send text to another machine; where the LLM itself runs "
-            f"on this one, set local = true in [llm.{leaving[0]}]"
+            f"local_only (--local-only): {', '.join(leaving)} may send text to another machine; where the "
+            f"LLM itself runs on this one, set local = true in [llm.{leaving[0]}]"
         )
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
@@ -184,8 +184,8 @@ def _refuse_lost(settings: LabelSettings, own: Own) -> None:
     name = settings.ensemble.strategy
     if name.startswith(OWN) and own.strategy is None:
         raise ConfigError(
-            f"strategy {name} is a function: give it from Python (strategy=your_function), or another"
-            " --strategy"
+            f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
+            " (--strategy)"
         )
 
 
@@ -204,7 +204,8 @@ def _refuse_unanswered(asked: Asked, out: Path, work: Path) -> None:
     number = sum(asked.unanswered.values())
     raise RemoteError(
         f"{number:,} questions got no answer ({any_of(asked.unanswered)}); run the same command again to ask "
-        f"them, or `label parse --work {work} --out {out}` for a dataset without them"
+        f"them, or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the shell "
+        f"`label parse --work {work} --out {out}`"
     )
 
 

@@ -119,8 +119,8 @@ def refuse_fruitless(settings: LabelSettings) -> None:
     else:
         return
     raise ConfigError(
-        f"--strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
-        " come of it; name more LLMs (--llm, judge.llms), or use --strategy union"
+        f"strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
+        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
     )
 
 

@@ -68,9 +68,9 @@ class LlmSettings(Settings):
     plain_http: bool = False  # send the key in clear to another machine
     ca_file: Path | None = None  # certificates (PEM) to trust; unset: SSL_CERT_FILE's, else the system's
     must_be_listed: bool = True  # whether a list of models that the server gives has to name this one
-    # US dollars per million tokens of prompts; unset: unknown
+    # US dollars per million tokens of prompts; unset: as published, 0 on a server of your own, else unknown
     price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
-    # US dollars per million tokens of answers; unset: unknown
+    # US dollars per million tokens of answers; unset: as price_in
     price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
     concurrency: int = Field(default=16, ge=1)  # calls at a time
     rpm: int | None = Field(default=None, ge=1)  # requests a minute; unset: until the server says otherwise
@@ -232,7 +232,7 @@ class LabelSettings(Settings):
             if name not in self.llm:
                 raise ValueError(
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
-                    f"describe it as [llm.{name}] in a file for --config"
+                    f"describe it as [llm.{name}] in a file for config (--config)"
                 )
         if strategy_of(self.ensemble.strategy).is_judged and self.llms and not self.judges:
             raise ValueError(

@@ -84,7 +84,9 @@ def _file_values(path: Path, column: str | None) -> Values:
         raise DataError("is empty; give a file with a sentence a line, or a table of sentences", path=path)
     match _kind(path):
         case ".txt" if column is not None:
-            raise ConfigError(f"{path}: a text file has no columns; leave out --text-column {column}")
+            raise ConfigError(
+                f"{path}: a text file has no columns; leave out text_column (--text-column) {column}"
+            )
         case ".txt":
             return ((str(path), row, line) for row, line in _lines(path))
         case ".jsonl" | ".ndjson":
@@ -147,7 +149,7 @@ def _frame_values(frame: pl.DataFrame, where: str, column: str | None, first: in
         if first > 1 and is_sentence:
             raise DataError(
                 "its only column is named by a whole sentence, so it seems to lack a header line: put one,"
-                " such as `text`, on top, or name the column with --text-column",
+                " such as `text`, on top, or name the column with text_column (--text-column)",
                 path=where,
             )
     elif column not in names:
@@ -164,7 +166,7 @@ def _choose(names: Sequence[str], of_text: Sequence[str], where: str) -> str:
         return of_text[0]
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, and can't tell which holds the"
-        " sentences; name it with --text-column",
+        " sentences; name it with text_column (--text-column)",
         path=where,
     )
 
@@ -172,7 +174,7 @@ def _choose(names: Sequence[str], of_text: Sequence[str], where: str) -> str:
 def _no_column(names: Sequence[str], where: str, column: str | None) -> DataError:
     return DataError(
         f"no column {column!r}; there are {one_line(', '.join(names)) or '(none)'}: give one of them"
-        " as --text-column",
+        " as text_column (--text-column)",
         path=where,
     )
 

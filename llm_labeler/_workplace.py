@@ -23,7 +23,7 @@ STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
 CANDIDATES_FILE = "candidates.parquet"
-IN_USE = "another label process works in it; wait for it or choose another --work"
+IN_USE = "another label process works in it; wait for it or choose another work folder (--work)"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
@@ -106,7 +106,9 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """
     path = work / RUN_FILE
     if not path.is_file():
-        raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
+        raise ConfigError(
+            f"{work}: not a working folder of `label generate`; give its OUT.work as work (--work)"
+        )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         record = RunRecord(

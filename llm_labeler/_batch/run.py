@@ -92,7 +92,9 @@ def _with_batches(provider: Provider) -> OpenAiProvider:
 
     if isinstance(provider, OpenAiProvider) and provider.kind != "glm":
         return provider
-    raise ConfigError(f"llm {provider.name}: has no OpenAI Batch API; leave it out, or run without --batch")
+    raise ConfigError(
+        f"llm {provider.name}: has no OpenAI Batch API; leave it out, or run without batch (--batch)"
+    )
 
 
 class _Batcher:

@@ -78,7 +78,7 @@ async def listen(
         )
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"can't listen at {host}:{port} ({error}); choose another --port, or 0 for any"
+            f"can't listen at {host}:{port} ({error}); choose another port (--port), or 0 for any"
         ) from error
     announce(server.sockets[0].getsockname()[1])
     try:

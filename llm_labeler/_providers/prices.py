@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 
 from llm_labeler._provider import Prices
 from llm_labeler._settings import LlmSettings
 from pairkit.address import Address
+from pairkit.openai_api.credentials import key_variable
 
 AS_OF = "June 2026"
 
@@ -36,15 +38,20 @@ _ZAI: Mapping[str, tuple[float, float]] = {
 }
 _HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
 _PARTS = re.compile(r"[/:@]")  # of a name: a gateway's or maker's, the model's, a variant's or version's
+# Models whose weights only their makers have: whatever serves one passes the call on.
+_CLOSED = re.compile(r"gpt-[3-9]|chatgpt|o[134](?:-|$)|claude|gemini|grok-[3-9]")
+# Names that no public server has; one without a dot is of the own network, too.
+_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
     """What a model's tokens cost: the entry's own prices, else published ones (see `AS_OF`), else unknown.
 
-    A gateway passes the bill on, so a model with a published price has it wherever it is served. Only what
-    is marked as local is free, unless nobody but its maker has it; a variant of such a model, like
-    `gpt-4o:extended`, has a price of its own, which is unknown.
+    A server of one's own is free: one that is marked as local, or that is on this machine or in a private
+    network and asked without a key. A model that only its maker has is never free: a gateway passes the bill
+    on, so it has its published price wherever it is served. A variant of it, like `gpt-4o:extended`, has a
+    price of its own, which is unknown.
     """
     prompt, completion = _published(settings, address) or (None, None)
     return Prices(
@@ -59,10 +66,23 @@ def _published(settings: LlmSettings, address: Address) -> tuple[float, float] |
     model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
     if closed := _look_up(_OPENAI, model):
         return closed
-    parts = _PARTS.split(settings.model.casefold())
-    if any(part.startswith(tuple(_OPENAI)) for part in parts):
+    if any(map(_CLOSED.match, _PARTS.split(settings.model.casefold()))):
         return None
-    return (0.0, 0.0) if settings.local else _look_up(_ZAI, model)
+    return (0.0, 0.0) if _is_own(settings, address) else _look_up(_ZAI, model)
+
+
+def _is_own(settings: LlmSettings, address: Address) -> bool:
+    """Whether nobody sends a bill: who does wants a key, or is elsewhere."""
+    if settings.local:
+        return True
+    return key_variable(address.host, settings.api_key_env) is None and _is_near(address.host)
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_private
+    except ValueError:
+        return "." not in host or host.endswith(_OWN_NETWORK)
 
 
 def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:

@@ -191,7 +191,9 @@ def test_a_key_that_a_server_repeats_is_kept_nowhere(source: Path, tmp_path: Pat
     assert [data for data in kept if b"You sent Bearer [key]" in data]
 
 
-def test_a_gateway_on_this_machine_is_neither_free_nor_private(source: Path, tmp_path: Path) -> None:
+def test_a_gateway_on_this_machine_that_wants_a_key_is_neither_free_nor_private(
+    source: Path, tmp_path: Path
+) -> None:
     with serve(Options(models=("gpt-4o", "team-model"))) as server:
         for model, flags, code, says in (
             ("gpt-4o", ("--local-only",), 2, "llama may send text to another machine"),
@@ -200,10 +202,12 @@ def test_a_gateway_on_this_machine_is_neither_free_nor_private(source: Path, tmp
             ("gpt-4o", ("--max-cost", "0.0001"), 3, ""),
             ("team-model", ("--max-cost", "0.0001", "--local-only", "--set", "llm.llama.local=true"), 0, ""),
         ):
-            entry = f'[llm.llama]\nbase_url = "{server.base_url}"\nmodel = "{model}"\n'
+            entry = f'[llm.llama]\nbase_url = "{server.base_url}"\nmodel = "{model}"\napi_key_env = "K"\n'
             (tmp_path / "l.toml").write_text(entry, encoding="utf-8")
             out = tmp_path / f"{model}{len(flags)}{code}"
-            done = generate(source, out, "--llm", "llama", "--config", str(tmp_path / "l.toml"), *flags)
+            done = generate(
+                source, out, "--llm", "llama", "--config", str(tmp_path / "l.toml"), *flags, keys={"K": "x"}
+            )
             assert (done.code, says in done.err) == (code, True), done.err
             assert code == 0 or server.stats.requests == 0
 
@@ -215,7 +219,7 @@ def test_a_limit_in_dollars_needs_a_price(source: Path, tmp_path: Path) -> None:
     flags = ("--llm", "llama", "--config", str(tmp_path / "l.toml"), "--max-cost", "1")
     done = generate(source, tmp_path / "out", *flags)
     assert done.code == 2, done.err
-    assert "price of llama is unknown; set price_in and price_out" in done.error
+    assert "price of llama is unknown; give US dollars per million tokens" in done.error
 
 
 def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None:

@@ -60,11 +60,15 @@ def test_an_unknown_price_is_not_zero() -> None:
     limited = BudgetSettings(max_cost=1.0)
     check_prices(limited, {"free": known}, Spending())
     check_prices(BudgetSettings(max_tokens=1), {"odd": unknown}, Spending(unpriced=3))
-    with pytest.raises(ConfigError, match=r"price of odd is unknown; set price_in and .* \[llm.odd\]"):
+    remedy = (
+        r"price of odd is unknown; .*settings=\{'llm.odd.price_in': X, 'llm.odd.price_out': Y\} "
+        r"\(--set llm.odd.price_in=X --set llm.odd.price_out=Y\)"
+    )
+    with pytest.raises(ConfigError, match=remedy):
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
     with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
-    with pytest.raises(ConfigError, match="price is unknown"):
+    with pytest.raises(ConfigError, match="a has no known price"):
         Budget(limited, Spending()).reserve("a", Usage(1, 1), None)
 
 

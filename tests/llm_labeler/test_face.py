@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -203,6 +205,29 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     assert seen[-1] == shown.Progress("making pairs", 3, 3, ended=True)
     assert "the sentences may leave this machine: mine" in made.notes
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_limit_in_dollars_needs_no_mark_for_an_llm_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    plan = llm_labeler.plan(TEXTS, llms=["chatgpt", "llama"], out=tmp_path / "out")
+    assert [(one.llm, bool(one.cost)) for one in plan.estimates] == [("chatgpt", True), ("llama", False)]
+    with llm_labeler.emulate(models="meta-llama/Llama-3.1-8B-Instruct") as server:
+        entries = {"llm.llama.base_url": server.base_url}
+        made = generate(TEXTS, tmp_path / "out", llms=["llama"], max_cost=5, settings=entries)
+    assert (made.cost, made.asked.stopped) == (0.0, None)
+
+
+def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None:
+    asked: list[str] = []
+    with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
+        generate(TEXTS, tmp_path / "out", asked, max_cost=5)
+    assert asked == []
+    words = re.search(r"settings=(\{.*?\})", str(caught.value))
+    assert words is not None
+    entries = ast.literal_eval(words[1].replace("X", "10").replace("Y", "20"))
+    assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
 
 
 def test_no_llm_is_named(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
 
 def test_a_text_file_has_no_columns(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("Tea is hot.\n")
-    with pytest.raises(ConfigError, match="leave out --text-column text"):
+    with pytest.raises(ConfigError, match=r"leave out text_column \(--text-column\) text"):
         read(tmp_path / "s.txt", "text")
 
 
