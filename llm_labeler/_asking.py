@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llm_labeler._batch import run_batch
-from llm_labeler._budget import Budget
+from llm_labeler._budget import Budget, Spending
 from llm_labeler._dispatch import Outcome, ask_all, by_llm, together
 from llm_labeler._gathered import judge_questions, proposed
 from llm_labeler._provider import Provider
@@ -16,7 +16,7 @@ from llm_labeler._records import Ask, Text
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
 from llm_labeler._workplace import RunRecord
-from pairkit.errors import PairkitError
+from pairkit.errors import ConfigError, PairkitError
 from pairkit.progress import Listener
 
 
@@ -26,7 +26,7 @@ class How:
 
     Attributes:
         batch: Use the Batch API for proposals and judgements.
-        retry_failed: Ask again what servers rejected for good.
+        retry_failed: Ask again what servers rejected for good, and what waits in a batch that is given up.
         keep_going: Go on without LLMs that can't be asked.
     """
 
@@ -41,6 +41,7 @@ class Asked:
 
     Attributes:
         cached: Questions that were answered before.
+        spent: Calls, tokens and money of this session.
         stopped: The limit that left questions unasked, if one did.
         unanswered: Why questions that were asked have no answer, with their numbers; the rejected ones, which
             no second try would change, aside.
@@ -48,6 +49,7 @@ class Asked:
     """
 
     cached: int = 0
+    spent: Spending = field(default_factory=Spending)
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, PairkitError] = field(default_factory=dict)
@@ -79,6 +81,8 @@ async def ask_everything(
     settings = record.settings
     budget = Budget(settings.budget, store.spent())
     try:
+        if not how.batch:
+            _see_to_batches(record, store, give_up=how.retry_failed)
         dead = await check_all(providers)
         if dead and (not how.keep_going or len(dead) == len(providers)):
             raise together(list(dead.values()))
@@ -89,8 +93,9 @@ async def ask_everything(
         first = await ask.all("proposing", proposals, total)
         dead = {**dead, **first.problems}
         judges = [name for name in settings.judges if name not in dead]
-        if not judges or first.stopped_by or (first.failed and not how.keep_going):
-            return _asked(store, record, [first], dead)
+        asked = _asked(store, record, [first], dead)
+        if not judges or asked.stopped or (asked.unanswered and not how.keep_going):
+            return asked
         by_id = {text.text_id: text for text in texts}
         judging = {name: judge_questions(proposed(store, record, by_id), name, record) for name in judges}
         second = await ask.all("judging", judging, None)
@@ -127,6 +132,19 @@ class _Asking:
         )
 
 
+def _see_to_batches(record: RunRecord, store: Store, *, give_up: bool) -> None:
+    """See that no question is asked beside a batch that holds it: both would be paid."""
+    waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
+    if waiting and not give_up:
+        number, llms = sum(len(batch.keys) for batch in waiting), sorted({batch.llm for batch in waiting})
+        raise ConfigError(
+            f"{number:,} questions wait in a batch of {', '.join(llms)} and would be paid twice: collect it"
+            " with batch (--batch), or give it up and ask them again with retry_failed (--retry-failed)"
+        )
+    for batch in waiting:
+        store.give_up_batch(batch)
+
+
 async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError]:
     """By LLM that can't be asked, what to do about it."""
     checks = (provider.check() for provider in providers.values())
@@ -143,4 +161,10 @@ def _asked(
             failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
         )
     stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
-    return Asked(sum(outcome.cached for outcome in outcomes), stopped, dict(unanswered), problems)
+    return Asked(
+        sum(outcome.cached for outcome in outcomes),
+        sum((outcome.spent for outcome in outcomes), Spending()),
+        stopped,
+        dict(unanswered),
+        problems,
+    )

@@ -158,7 +158,7 @@ class Budget:
         cost = settings.max_cost
         in_pico = None if cost is None else int(Fraction(repr(cost)) * _PICO)
         self._limits = (settings.max_requests, settings.max_tokens, in_pico)
-        self._spent: Amounts = (spent.requests, spent.tokens, spent.picodollars)
+        self._spent = _amounts(spent)
         self._held: Amounts = (0, 0, 0)
         self._changed = asyncio.Event()  # what is held became less
         self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
@@ -230,11 +230,15 @@ class Budget:
             cost: US dollars charged; None: unknown, which no limit in dollars lets happen.
         """
         self.release(reservation)
-        spent = charge(actual, cost)
-        taken = (spent.requests, spent.tokens, spent.picodollars)
+        taken = _amounts(charge(actual, cost))
         self._spent = _plus(self._spent, taken)
         if actual is not None:
             self._learn(reservation, taken)
+
+    def correct(self, counted: Spending, taken: Spending) -> None:
+        """Put what an earlier session's calls took in place of the bound that they were counted at."""
+        self._spent = _plus(_plus(self._spent, _amounts(counted), -1), _amounts(taken))
+        self._changed.set()
 
     def write_off(self, reservation: Reservation) -> None:
         """Count a call that may go on as spent at its bound: nobody waits for what it takes."""
@@ -266,6 +270,10 @@ class Budget:
             for known, took, bound in zip(self._excess.get(llm, _NONE), taken, reservation.bound, strict=True)
         )
         self._excess[llm] = one, tokens, money
+
+
+def _amounts(spending: Spending) -> Amounts:
+    return spending.requests, spending.tokens, spending.picodollars
 
 
 def _plus(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:

@@ -76,7 +76,7 @@ def generate(
         max_requests: Calls likewise.
         batch: Use OpenAI's Batch API: half the price, up to a day.
         keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
-        retry_failed: Ask again what servers rejected for good.
+        retry_failed: Ask again what servers rejected for good, and, without `batch`, give up batches.
         local_only: Refuse LLMs that may send text to another machine.
         seed: Decides every random choice (42).
         config: A TOML file with [llm.NAME] entries and other settings.

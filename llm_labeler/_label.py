@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import astuple
 from pathlib import Path
 
 from llm_labeler._asking import Asked, How, ask_everything
@@ -74,8 +73,7 @@ def generate(
         remember(work, record, texts.texts)
         if cut_off := store.recover():
             notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
-        before = store.spent()
-        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, before)
+        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         _keep_words(store, record)
         asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
         if not how.keep_going:
@@ -90,7 +88,7 @@ def generate(
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
         assembled = assemble(store, record, texts.texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
-    return _labelled(out, work, assembled, asked, _difference(in_all, before), in_all, start, notes)
+    return _labelled(out, work, assembled, asked, in_all, start, notes)
 
 
 def parse(
@@ -125,7 +123,7 @@ def parse(
     ):
         assembled = assemble(store, record, texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
-    return _labelled(out, work, assembled, Asked(), Spending(), in_all, start, _Notes(progress))
+    return _labelled(out, work, assembled, Asked(), in_all, start, _Notes(progress))
 
 
 def plan(
@@ -225,16 +223,11 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
     )
 
 
-def _difference(after: Spending, before: Spending) -> Spending:
-    return Spending(*(a - b for a, b in zip(astuple(after), astuple(before), strict=True)))
-
-
 def _labelled(
     out: Path,
     work: Path,
     assembled: Assembled,
     asked: Asked,
-    spent: Spending,
     in_all: Spending,
     start: float,
     notes: _Notes,
@@ -248,7 +241,6 @@ def _labelled(
         assembled.dropped,
         assembled.judges,
         asked,
-        spent,
         in_all,
         time.monotonic() - start,
         tuple(notes),

@@ -29,7 +29,6 @@ class Labelled:
         dropped: Reason to what is no pair: rows of the input, proposals, candidates, questions.
         judges: What is known of the judges; None without judges.
         asked: What asking came to.
-        spent: Calls, tokens and money of this session.
         spent_in_all: The same of all sessions in `work`.
         seconds: Of this session.
         notes: What people should know of the run, a line each.
@@ -41,7 +40,6 @@ class Labelled:
     dropped: Mapping[str, int]
     judges: Judges | None
     asked: Asked
-    spent: Spending
     spent_in_all: Spending
     seconds: float
     notes: tuple[str, ...] = field(default=())
@@ -60,6 +58,11 @@ class Labelled:
     def negatives(self) -> int:
         """Pairs of opposite meaning in all splits."""
         return self._count("negative")
+
+    @property
+    def spent(self) -> Spending:
+        """Calls, tokens and money of this session."""
+        return self.asked.spent
 
     @property
     def cost(self) -> float | None:

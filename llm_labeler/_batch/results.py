@@ -51,6 +51,7 @@ async def read_results(
             continue
         try:
             results.answers[line.custom_id] = _answer(provider, batch, line, _reply(line), discount)
+            results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
         except Refused as refused:

@@ -17,7 +17,7 @@ from uuid import uuid4
 from llm_labeler._batch.lines import Portion, request_line
 from llm_labeler._batch.results import Results, read_results
 from llm_labeler._batch.server import ENDED, BatchServer, Seen
-from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, charge
+from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler._dispatch import Outcome, ask_all
 from llm_labeler._dispatch.progress import Meter, by_llm, together
 from llm_labeler._provider import Provider
@@ -26,6 +26,7 @@ from llm_labeler._records import Ask, AskKey, Failure, Usage
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Batch, Store, chunks
 from pairkit.errors import ConfigError, RemoteError
+from pairkit.openai_api.credentials import OPENAI_HOST
 from pairkit.progress import Listener
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class _Batcher:
         self._portion = Portion()  # what is handed in next
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
-        # Others on this machine, or behind other servers, may give no discount.
-        self._discount = 0.5 if provider.kind == "openai" else 1.0
+        # Whoever else has a Batch API may give no discount.
+        self._discount = 0.5 if provider.address.host == OPENAI_HOST else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
         """Ask everything."""
@@ -209,7 +210,7 @@ class _Batcher:
         file_id = await self._server.upload(bytes(portion.content))
         tag = f"label-{uuid4().hex}"
         name, cost = self._provider.name, self._cost(portion.bound)
-        batch = Batch(name, tag, _STARTING, {}, portion.keys, portion.bound, cost)
+        batch = Batch(name, tag, _STARTING, portion.keys, portion.bound, cost)
         self._store.save_batch(batch)
         self._held |= portion.held
         self._portion = Portion()
@@ -226,6 +227,7 @@ class _Batcher:
                     self._adopt(batch, seen)
                 else:
                     self._store.forget_batch(batch.batch_id)
+                    self._budget.correct(batch.most, Spending())
 
     def _adopt(self, batch: Batch, seen: Seen) -> None:
         known = replace(batch, batch_id=seen.batch_id, state=seen.state)
@@ -261,20 +263,22 @@ class _Batcher:
             raise results.problem
 
     def _settle(self, batch: Batch, results: Results) -> None:
-        """Put what a batch took in place of what was held for it; an earlier process's is counted already."""
-        is_ours = not self._held.keys().isdisjoint(batch.keys)
-        self._meter.done += len(results.answers) if is_ours else 0
-        self._meter.failed += len(results.failures) if is_ours else 0  # an earlier one's are asked again
-        self._collected.update(batch.keys[name] for name in results.answers if not is_ours)
+        """Put what a batch took in place of what was held for it, or counted by an earlier process."""
+        charges = {name: charge(None, None) for name in results.failures}
+        for name, answer in results.answers.items():
+            charges[name] = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
+        spent = sum(charges.values(), Spending())
+        self._meter.spent += spent
+        if self._held.keys().isdisjoint(batch.keys):
+            self._budget.correct(batch.most, spent)
+            self._collected.update(batch.keys[name] for name in results.answers)  # failures are asked again
+            return
+        self._meter.done += len(results.answers)
+        self._meter.failed += len(results.failures)
         for name in batch.keys:
-            answer = results.answers.get(name)
-            usage, cost = (answer.reply.usage, answer.cost) if answer else (None, None)
-            if answer or name in results.failures:
-                estimated = answer is not None and answer.estimated
-                self._meter.spent += charge(usage, cost, estimated=estimated)
-            if (reservation := self._held.pop(name, None)) is None:
-                continue
-            if answer or name in results.failures:
+            reservation, found = self._held.pop(name), results.answers.get(name)
+            if name in charges:
+                usage, cost = (found.reply.usage, found.cost) if found else (None, None)
                 self._budget.settle(reservation, usage, cost)
             else:
                 self._budget.release(reservation)

@@ -130,7 +130,7 @@ class BatchServer:
         said = f"HTTP {refused.refusal.status}: {refused.refusal.message}"
         return ConfigError(
             f"llm {self._provider.name}: the server knows no such batch, or has no Batch API ({said}); use "
-            "the server and the key that the batch was started with, or run without --batch"
+            "the server and the key that the batch was started with, or run without batch (--batch)"
         )
 
 

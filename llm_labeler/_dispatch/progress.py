@@ -70,7 +70,9 @@ def by_llm(ends: Mapping[str, object]) -> dict[str, PairkitError]:
     Raises:
         BaseException: an end that nobody can do anything about: a bug, or Ctrl-C.
     """
-    for end in ends.values():
-        if isinstance(end, BaseException) and not isinstance(end, PairkitError):
-            raise end
+    others = [
+        end for end in ends.values() if isinstance(end, BaseException) and not isinstance(end, PairkitError)
+    ]
+    if others:  # a bug in one task cancels the rest
+        raise min(others, key=lambda end: isinstance(end, asyncio.CancelledError))
     return {llm: end for llm, end in ends.items() if isinstance(end, PairkitError)}

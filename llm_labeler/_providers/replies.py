@@ -70,11 +70,11 @@ def models_of(body: bytes) -> list[str]:
 
 
 def usage_of(value: Any) -> Usage | None:
-    """The tokens that a server counted; None if it told none, or nonsense."""
+    """The tokens that a server counted; None if it told none, or nonsense, such as a prompt of none."""
     if not isinstance(value, dict):
         return None
     prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
-    return None if prompt is None or completion is None else Usage(prompt, completion)
+    return None if not prompt or completion is None else Usage(prompt, completion)
 
 
 def no_answer(missed: NoAnswer) -> CallFailed:

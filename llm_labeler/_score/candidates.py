@@ -20,8 +20,16 @@ import polars as pl
 from llm_labeler._records import POLARITIES, VOTES, Candidate, Judgement
 from llm_labeler._score.gold import normalised
 from pairkit.errors import DataError
+from pairkit.printable import one_line
 
-_COLUMNS = ("text_id", "text", "candidate", "polarity", "llms")
+_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "text_id": pl.String,
+    "text": pl.String,
+    "candidate": pl.String,
+    "polarity": pl.String,
+    "llms": pl.List(pl.String),
+}
+_REMEDY = "write the table anew with `label parse`"
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
 
 
@@ -47,21 +55,29 @@ def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
     """The columns needed, `votes` even where there are none, and the `key` that gold pairs are matched by.
 
     Raises:
-        DataError: a missing column, or a polarity or vote that is none.
+        DataError: a missing column, an empty cell, or what is no text, polarity or vote.
     """
     if missing := [name for name in _COLUMNS if name not in table.columns]:
         raise DataError(
             f"the candidates have columns {', '.join(table.columns)}; {', '.join(missing)} is missing: "
-            "write the table anew with label generate"
+            f"{_REMEDY}"
         )
     votes = pl.col("votes") if "votes" in table.columns else pl.lit(None, _VOTES)
     if isinstance(table.schema.get("votes"), pl.List):  # `vote` was called `verdict` once
         votes = votes.list.eval(pl.element().struct.rename_fields(["judge", "vote"]))
     key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
-    known = table.select("text_id", "candidate", "polarity", "llms", votes=votes.cast(_VOTES), key=key)
-    _check(known["polarity"], POLARITIES)
-    _check(known["votes"].explode().struct.field("vote").drop_nulls(), VOTES)
-    return known
+    try:
+        texts = [pl.col(name).cast(kind) for name, kind in _COLUMNS.items()]
+        whole = table.select(*texts, votes=votes.cast(_VOTES))
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"the candidates can't be read ({one_line(str(error))}): {_REMEDY}") from error
+    cast = whole["votes"].explode().drop_nulls().struct.unnest()
+    for column in (*(whole[name] for name in _COLUMNS), whole["llms"].explode(), cast["judge"]):
+        if column.null_count():
+            raise DataError(f"the candidates hold an empty {column.name}: {_REMEDY}")
+    _check(whole["polarity"], POLARITIES)
+    _check(cast["vote"], VOTES)
+    return whole.select(pl.exclude("text"), key=key)
 
 
 def all_votes(known: pl.DataFrame) -> Iterator[Judgement]:
@@ -75,6 +91,5 @@ def all_votes(known: pl.DataFrame) -> Iterator[Judgement]:
 def _check(found: pl.Series, known: tuple[str, ...]) -> None:
     if strange := sorted({str(value) for value in found.unique()} - set(known)):
         raise DataError(
-            f"the candidates hold {found.name} {strange[0]!r}, expected {', '.join(known)}: "
-            "write the table anew with label generate"
+            f"the candidates hold {found.name} {strange[0]!r:.60}, expected {', '.join(known)}: {_REMEDY}"
         )

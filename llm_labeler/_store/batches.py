@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_labeler._budget import picodollars
+from llm_labeler._budget import Spending, charge, picodollars
 from llm_labeler._records import AskKey, Usage
 from llm_labeler._store.rows import amount, key_row, row_key
 from pairkit.errors import DataError
 
-_COLUMNS = "batch_id, llm, state, files, keys, requests, prompt_tokens, completion_tokens, picodollars"
+_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,15 @@ class Batch:
     llm: str
     batch_id: str  # the server's name for it
     state: str  # as the server says
-    files: Mapping[str, str]  # role (input, output, errors) to the server's id of the file
     keys: Mapping[str, AskKey]  # custom id to question: answers come in any order
     bound: Usage  # the most tokens that all of it can take
     cost: float | None  # the most US dollars; None: the price is unknown
+
+    @property
+    def most(self) -> Spending:
+        """What it counts as until it is collected."""
+        one, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
 
 
 def save(connection: sqlite3.Connection, batch: Batch) -> None:
@@ -34,9 +39,9 @@ def save(connection: sqlite3.Connection, batch: Batch) -> None:
     keys = {name: key_row(key) for name, key in batch.keys.items()}
     money = None if batch.cost is None else picodollars(batch.cost)
     connection.execute(
-        f"INSERT OR REPLACE INTO batches ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')",  # noqa: S608
         (
-            *(batch.batch_id, batch.llm, batch.state, json.dumps(dict(batch.files)), json.dumps(keys)),
+            *(batch.batch_id, batch.llm, batch.state, json.dumps(keys)),
             *(len(keys), batch.bound.prompt_tokens, batch.bound.completion_tokens, money),
         ),
     )
@@ -58,9 +63,9 @@ def waiting(connection: sqlite3.Connection, llm: str | None) -> list[Batch]:
 
 
 def _batch(row: tuple[Any, ...]) -> Batch:
-    batch_id, name, state, files, keys, _, prompt_tokens, completion_tokens, money = row
+    batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
     return Batch(
-        *(str(name), str(batch_id), str(state), dict(json.loads(files))),
+        *(str(name), str(batch_id), str(state)),
         {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
         Usage(amount(prompt_tokens), amount(completion_tokens)),
         None if money is None else amount(money) / 1e12,

@@ -34,7 +34,8 @@ CREATE TABLE spending (
   completion_tokens INTEGER NOT NULL, picodollars INTEGER NOT NULL, unpriced INTEGER NOT NULL,
   estimated INTEGER NOT NULL
 ) WITHOUT ROWID;
--- questions that a server answers within a day; prompt_tokens … picodollars: the most they can take
+-- questions that a server answers within a day; prompt_tokens … picodollars: the most they can take; `files`
+-- holds nothing
 CREATE TABLE batches (
   batch_id TEXT PRIMARY KEY, llm TEXT NOT NULL, state TEXT NOT NULL, files TEXT NOT NULL, keys TEXT NOT NULL,
   requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,

@@ -221,6 +221,12 @@ class Store:
                 ledger.add(connection, batch.llm, charge(None, None))
             batches.forget(connection, batch.batch_id)
 
+    def give_up_batch(self, batch: Batch) -> None:
+        """Strike out a batch that nobody collects, and charge it at its bound."""
+        with self._writing() as connection:
+            ledger.add(connection, batch.llm, batch.most)
+            batches.forget(connection, batch.batch_id)
+
     def forget_batch(self, batch_id: str) -> None:
         """Strike out a batch that brought nothing and cost nothing."""
         with self._writing() as connection:

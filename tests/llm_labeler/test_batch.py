@@ -37,6 +37,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
+@pytest.fixture
+def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator stands for OpenAI, which alone is known to give a discount."""
+    monkeypatch.setattr("llm_labeler._batch.run.OPENAI_HOST", "127.0.0.1")
+
+
 def batch(
     base_url: str,
     store: Store,
@@ -66,6 +72,7 @@ def answered(store: Store) -> int:
     return len(list(store.answers(("positive",))))
 
 
+@pytest.mark.usefixtures("half_price")
 def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> None:
     with serve(Options(batch_s=0.05)) as server:
         seen: list[Any] = []
@@ -309,6 +316,7 @@ def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest
     assert len(store.batches()) == 1
 
 
+@pytest.mark.usefixtures("half_price")
 def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
     bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
     one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
@@ -357,6 +365,36 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
     assert outcome.stopped_by == stopped
     # What may have been started counts until the next run has found out; what was not handed in does not.
     assert store.spent().requests == (30 if step == "create" else 21)
+
+
+def test_only_openai_is_known_to_give_a_discount(store: Store) -> None:
+    with serve() as server:
+        batch(server.base_url, store, 5)
+    for answer in store.answers(("positive",)):
+        usage = answer.reply.usage
+        assert usage is not None
+        assert answer.cost == pytest.approx((usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6)
+
+
+@pytest.mark.parametrize("point", ["written down", "adopted"])
+def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
+    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts at its bound until it is looked at, or found out to have never begun."""
+
+    def end() -> None:
+        raise Killed
+
+    with serve() as server:
+        with monkeypatch.context() as patched:
+            end_after(point, end, patched.setattr)
+            with pytest.raises(Killed):
+                batch(server.base_url, store)
+        limit = store.spent().tokens
+        outcome = batch(server.base_url, store, 25, budget=BudgetSettings(max_tokens=limit))
+        assert (outcome.done + outcome.cached, outcome.stopped_by) == (25, None)
+        assert store.spent().tokens < limit / 2
+        assert outcome.spent.tokens < limit / 2
 
 
 def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +490,7 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
 
     keys = {name: an_ask(number).key for number, name in enumerate("abcdef")}
-    waiting = Batch("llama", "batch_1", "completed", {}, keys, Usage(601, 60), 1.0)
+    waiting = Batch("llama", "batch_1", "completed", keys, Usage(601, 60), 1.0)
     said = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
@@ -476,3 +514,17 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     }
     assert not any(failure.final for failure in results.failures.values())
     assert "its account is exhausted" in str(results.problem)
+
+
+def test_an_answer_outweighs_a_failure_of_the_same_question() -> None:
+    """Some servers list a question that they tried twice in both files."""
+
+    def line(status: int, body: Any) -> bytes:
+        return json.dumps({"custom_id": "a", "response": {"status_code": status, "body": body}}).encode()
+
+    said = {"choices": [{"message": {"content": "1. yes"}}]}
+    waiting = Batch("llama", "batch_1", "completed", {"a": an_ask().key}, Usage(10, 10), None)
+    files = [line(500, "busy"), line(200, said)]
+    asked = provider("http://localhost:1/v1")
+    results = run(read_results(asked, waiting, "completed", files, 1.0))
+    assert (results.answers.keys(), results.failures) == ({"a"}, {})

@@ -115,7 +115,7 @@ def batches(draw: random.Random) -> None:
 
 def lines(draw: random.Random) -> None:
     content = b"\n".join(as_bytes(mutated(LINE, draw, JUNK), draw) for _ in range(3))
-    waiting = Batch("llama", "b", "completed", {}, {"a": an_ask().key}, Usage(10, 10), None)
+    waiting = Batch("llama", "b", "completed", {"a": an_ask().key}, Usage(10, 10), None)
     assert all(isinstance(line.custom_id, str) for line in read_lines(content))
     results = run(read_results(OFFLINE, waiting, "completed", [content], 0.5))
     assert (results.answers.keys() | results.failures.keys()) == {"a"}

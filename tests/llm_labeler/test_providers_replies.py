@@ -46,6 +46,8 @@ def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     "usage",
     [
+        {"prompt_tokens": 0, "completion_tokens": 0},  # some servers count nothing
+        {"prompt_tokens": 0, "completion_tokens": 7},
         None,
         {},
         {"prompt_tokens": 5},

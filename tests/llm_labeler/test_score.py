@@ -206,6 +206,12 @@ def test_unusable_gold_is_refused(bad: pl.DataFrame, words: str) -> None:
             pl.DataFrame([{**TABLE[0], "votes": [{"judge": "j", "vote": "equal"}]}]),
             "vote 'equal'",
         ),
+        (pl.DataFrame([{**TABLE[0], "votes": [{"judge": "j", "vote": None}]}]), "vote 'None'"),
+        (pl.DataFrame([{**TABLE[0], "votes": [{"judge": None, "vote": "same"}]}]), "an empty judge"),
+        (pl.DataFrame([TABLE[0], {**TABLE[1], "llms": None}]), "an empty llms"),
+        (pl.DataFrame([TABLE[0], {**TABLE[1], "text_id": None}]), "an empty text_id"),
+        (pl.DataFrame(TABLE).with_columns(votes=pl.lit(7)), "can't be read"),
+        (pl.DataFrame(TABLE).with_columns(candidate=pl.lit(b"\xff")), "can't be read"),
     ],
 )
 def test_unusable_candidates_are_refused(bad: pl.DataFrame, words: str) -> None:

@@ -110,7 +110,7 @@ def test_a_sum_that_nobody_here_wrote_enlarges_no_budget(
 ) -> None:
     store.save_answer(an_answer())
     store.begin(key_of(2), Usage(1, 1), 1.0)
-    store.save_batch(Batch("chatgpt", "b", "completed", {}, {"a": KEY}, Usage(1, 1), 1.0))
+    store.save_batch(Batch("chatgpt", "b", "completed", {"a": KEY}, Usage(1, 1), 1.0))
     store._connection.execute(f"UPDATE {table} SET {column} = {value}")
     for read in (store.spent, store.recover):
         with pytest.raises(DataError, match="which `label` never writes"):
@@ -137,10 +137,10 @@ def test_the_dearest_calls_add_up(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    ["files = '['", "files = '[1]'", "keys = '7'", "keys = '{\"a\": 1}'", "keys = x'ff'", "picodollars = -1"],
+    ["keys = '7'", "keys = '{\"a\": 1}'", "keys = x'ff'", "picodollars = -1"],
 )
 def test_a_batch_that_nobody_here_wrote(store: Store, change: str) -> None:
-    store.save_batch(Batch("chatgpt", "b", "completed", {}, {"a": KEY}, Usage(1, 1), None))
+    store.save_batch(Batch("chatgpt", "b", "completed", {"a": KEY}, Usage(1, 1), None))
     store._connection.execute(f"UPDATE batches SET {change}")
     with pytest.raises(DataError):
         store.batches()
@@ -272,9 +272,7 @@ def test_prompts_and_parameters(store: Store) -> None:
     assert (store.parameters("q"), store.parameters("x")) == ('{"temperature": 1}', None)
 
 
-BATCH = Batch(
-    "chatgpt", "b1", "validating", {"input": "f1"}, {"c1": KEY, "c2": key_of(2)}, Usage(200, 100), 4.0
-)
+BATCH = Batch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, Usage(200, 100), 4.0)
 
 
 def test_a_batch_counts_at_its_bound_until_it_is_collected(store: Store) -> None:
@@ -289,6 +287,14 @@ def test_a_batch_counts_at_its_bound_until_it_is_collected(store: Store) -> None
     assert store.spent() == Spending(2, 10, 5, 10**12 // 4)
     assert store.answer(KEY) == an_answer()
     assert [failure.key for failure in store.failures()] == [key_of(2)]
+
+
+def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: Store) -> None:
+    store.save_batch(BATCH)
+    before = store.spent()
+    store.give_up_batch(BATCH)
+    assert store.batches() == []
+    assert store.spent() == before == BATCH.most
 
 
 def test_a_batch_whose_answers_break_off_is_collected_anew(store: Store) -> None:

@@ -1,0 +1,80 @@
+"""Asking in the order of its stages: what a failure of the first means for the second, and what is spent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llm_labeler
+from llm_labeler._provider import CallFailed
+from llm_labeler._records import Usage
+from llm_labeler._store import Batch, Store
+from pairkit.errors import ConfigError, RemoteError
+
+TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
+
+
+def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
+    """An LLM that proposes and confirms; the failures come first, in answer to the first sentence."""
+    left = [*failures]
+
+    def llm(prompt: str) -> str:
+        if "Input sentence" not in prompt:
+            return json.dumps({str(number): "same" for number in range(1, 9)})
+        if "nurse" in prompt and left:
+            raise left.pop(0)
+        return f"1. It is so, {name} says.\n2. So {name} says it is."
+
+    return llm
+
+
+def generate(out: Path, *failures: CallFailed, **more: Any) -> llm_labeler.Labelled:
+    llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
+    given = {"polarity": "positive", "settings": {"filters.min_shared": 0}, "progress": False, **more}
+    return llm_labeler.generate(TEXTS, llms=llms, out=out, strategy="vote", **given)
+
+
+def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path) -> None:
+    rejected = CallFailed("rejected", "against the rules", retry=False, final=True)
+    made = generate(tmp_path / "out", rejected)
+    assert made.dropped["answer_rejected"] == 1
+    assert made.positives > 0
+    assert "not_judged" not in made.dropped
+
+
+def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
+    passing = CallFailed("rejected", "not now", retry=False)
+    with pytest.raises(RemoteError, match=r"1 questions got no answer \(rejected 1\)"):
+        generate(tmp_path / "out", passing)
+    assert "not_judged" not in generate(tmp_path / "out").dropped
+
+
+def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
+    made = generate(tmp_path / "out")
+    with Store.open(made.work / "answers.sqlite") as store:
+        (answer, *_) = store.answers(("positive",))
+        store.save_batch(Batch("ann", "batch_1", "in_progress", {"a": answer.key}, Usage(10, 10), None))
+    with pytest.raises(
+        ConfigError, match=r"1 questions wait in a batch of ann .* batch \(--batch\), or give"
+    ):
+        generate(tmp_path / "out")
+    before = made.spent_in_all.requests
+    assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
+    assert generate(tmp_path / "out").spent.requests == 0
+
+
+def test_an_error_of_one_llm_is_not_hidden_by_the_end_of_the_others(tmp_path: Path) -> None:
+    async def waits(prompt: str) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    def breaks(prompt: str) -> str:
+        raise ZeroDivisionError("of mine")
+
+    with pytest.raises(ZeroDivisionError, match="of mine"):
+        llm_labeler.generate(TEXTS, llms=[waits, breaks], out=tmp_path / "out", progress=False)
