@@ -8,9 +8,9 @@ near-identical texts, a mention, a likely duplicate that nobody marked) is looke
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pairkit.errors import DataError
@@ -91,6 +91,7 @@ class Retriever:
 
     def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
+        import numpy as np
 
         vocabulary: dict[str, int] = {}
         documents = [
@@ -99,33 +100,21 @@ class Retriever:
         ]
         # An index needs a word; texts without any score 0 with everything.
         vocabulary.setdefault("", len(vocabulary))
-        self._queries = [sorted(set(document)) for document in documents]
-        self._index = bm25s.BM25()
-        self._index.index((documents, vocabulary), show_progress=False)
-        self._recent: OrderedDict[int, Scores] = OrderedDict()
+        queries = [sorted(set(document)) for document in documents]
+        index = bm25s.BM25()
+        index.index((documents, vocabulary), show_progress=False)
+
+        @lru_cache(_REMEMBERED)  # of a function, not of a method: an index is large, and goes with its retriever
+        def scores(position: int) -> Scores:
+            """The BM25 score of every text for the distinct words of the text at `position`."""
+            query = queries[position]
+            return index.get_scores_from_ids(query) if query else np.zeros(len(queries), np.float32)
+
+        self.scores = scores
 
     def __getitem__(self, position: int) -> list[int]:
         """The texts most like the one at `position`, most like first."""
         return self.best(position, _RETRIEVED)
-
-    def scores(self, position: int) -> Scores:
-        """The BM25 score of every text for the distinct words of the text at `position`."""
-        import numpy as np
-
-        known = self._recent.get(position)
-        if known is None:
-            query = self._queries[position]
-            known = (
-                self._index.get_scores_from_ids(query)
-                if query
-                else np.zeros(len(self._queries), dtype=np.float32)
-            )
-            self._recent[position] = known
-            if len(self._recent) > _REMEMBERED:
-                self._recent.popitem(last=False)
-        else:
-            self._recent.move_to_end(position)
-        return known
 
     def share(self, one: int, other: int) -> float:
         """The larger score of one for the other, as a share of the asking text's score for itself."""

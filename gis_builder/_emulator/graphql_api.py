@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from graphql import (
@@ -23,7 +24,6 @@ from graphql import (
 
 from gis_builder._emulator.cost import MAX_NODES, Price, price
 from gis_builder._emulator.errors import GraphQLRefusal
-from gis_builder._emulator.remembered import Remembered
 from gis_builder._emulator.resolvers import Context
 
 _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
@@ -55,7 +55,7 @@ class GraphQLApi:
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._parsed: Remembered[str, DocumentNode | list[GraphQLError]] = Remembered(_REMEMBERED)
+        self._parsed = lru_cache(_REMEMBERED)(self._parse)
 
     def prepare(self, body: bytes) -> Prepared:
         """Read the body of a POST.
@@ -64,7 +64,7 @@ class GraphQLApi:
             Refused: it holds no query, or the query is invalid or asks for more than 500,000 nodes.
         """
         query, variables, operation_name = _read(body)
-        parsed = self._parsed.get(query, lambda: self._parse(query))
+        parsed = self._parsed(query)
         if isinstance(parsed, list):
             raise Refused([_format(error) for error in parsed])
         operation = get_operation_ast(parsed, operation_name)

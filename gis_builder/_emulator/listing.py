@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
-from gis_builder._emulator.remembered import Remembered
 from gis_builder._emulator.tracker import Comment, Event, Issue, Tracker
 
 _REMEMBERED = 32
@@ -54,21 +54,9 @@ class Listing:
     """The lists of all trackers; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._issues: Remembered[tuple[Tracker, Choice], list[Issue]] = Remembered(_REMEMBERED)
-        self._comments: Remembered[tuple[Tracker, str, str | None], list[Written]] = Remembered(_REMEMBERED)
-        self._events: Remembered[Tracker, list[Happened]] = Remembered(_REMEMBERED)
-
-    def issues(self, tracker: Tracker, choice: Choice) -> list[Issue]:
-        """The issues of a tracker that `choice` asks for."""
-        return self._issues.get((tracker, choice), lambda: _issues(tracker, choice))
-
-    def comments(self, tracker: Tracker, sort: str, since: str | None) -> list[Written]:
-        """Every comment on issues and pull requests, oldest first; `sort` is created or updated."""
-        return self._comments.get((tracker, sort, since), lambda: _comments(tracker, sort, since))
-
-    def events(self, tracker: Tracker) -> list[Happened]:
-        """Every event, newest first."""
-        return self._events.get(tracker, lambda: _events(tracker))
+        self.issues = lru_cache(_REMEMBERED)(_issues)
+        self.comments = lru_cache(_REMEMBERED)(_comments)
+        self.events = lru_cache(_REMEMBERED)(_events)
 
 
 _ISSUE_KEYS: dict[str, Callable[[Issue], tuple[str | int, int]]] = {
@@ -79,11 +67,13 @@ _ISSUE_KEYS: dict[str, Callable[[Issue], tuple[str | int, int]]] = {
 
 
 def _issues(tracker: Tracker, choice: Choice) -> list[Issue]:
+    """The issues of a tracker that `choice` asks for."""
     found = [issue for issue in tracker.issues.values() if choice.holds(issue)]
     return sorted(found, key=_ISSUE_KEYS[choice.sort], reverse=choice.descending)
 
 
 def _comments(tracker: Tracker, sort: str, since: str | None) -> list[Written]:
+    """Every comment on issues and pull requests, oldest first; `sort` is created or updated."""
     found = [
         Written(issue, comment)
         for issue in tracker.issues.values()
@@ -95,5 +85,6 @@ def _comments(tracker: Tracker, sort: str, since: str | None) -> list[Written]:
 
 
 def _events(tracker: Tracker) -> list[Happened]:
+    """Every event, newest first."""
     found = [Happened(issue, event) for issue in tracker.issues.values() for event in issue.events]
     return sorted(found, key=lambda item: (item.event.created_at, item.issue.number), reverse=True)

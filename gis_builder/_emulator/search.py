@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from gis_builder._emulator.errors import NothingToSearch
-from gis_builder._emulator.remembered import Remembered
 from gis_builder._emulator.search_query import Condition, Query, count_key, parse_query
 from gis_builder._emulator.text_index import TextIndex
 from gis_builder._emulator.tracker import Catalogue, Issue, Repository, Tracker
@@ -28,7 +28,7 @@ class Search:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._indexes: dict[Tracker, TextIndex] = {}
-        self._recent: Remembered[str, list[Hit]] = Remembered(_REMEMBERED)
+        self._recent = lru_cache(_REMEMBERED)(self._find)
 
     def run(self, text: str) -> list[Hit]:
         """Every hit of the query `text`, in its order; callers serve the first 1,000.
@@ -37,9 +37,10 @@ class Search:
             SearchRefusal: GitHub would not run it.
         NothingToSearch: none of the repositories that it names can be seen; a former name counts as none.
         """
-        return self._recent.get(text, lambda: self._find(parse_query(text)))
+        return self._recent(text)
 
-    def _find(self, query: Query) -> list[Hit]:
+    def _find(self, text: str) -> list[Hit]:
+        query = parse_query(text)
         hits = [
             Hit(repository, issue)
             for repository in self._scope(query)

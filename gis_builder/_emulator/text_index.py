@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache
 from itertools import pairwise
 
-from gis_builder._emulator.remembered import Remembered
 from gis_builder._emulator.tracker import Issue, Tracker
 
 # Scripts without spaces between words: each character counts as a word, as in GitHub's analyser.
@@ -25,7 +24,7 @@ class TextIndex:
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        self._found: Remembered[tuple[str, str], frozenset[int]] = Remembered(_REMEMBERED)
+        self._found = lru_cache(_REMEMBERED)(self._scan)
 
     def numbers(self, phrase: str, fields: tuple[str, ...]) -> frozenset[int]:
         """The numbers of the issues and pull requests that say `phrase` in one of `fields`.
@@ -33,10 +32,7 @@ class TextIndex:
         Case is ignored, punctuation separates words, and the words of a phrase stand next to one another.
         A phrase without any word is said by every issue.
         """
-        found = [
-            self._found.get((phrase.lower(), field), partial(self._scan, phrase, field)) for field in fields
-        ]
-        return frozenset().union(*found)
+        return frozenset().union(*(self._found(phrase.lower(), field) for field in fields))
 
     def _scan(self, phrase: str, field: str) -> frozenset[int]:
         says = phrase_test(phrase)
