@@ -104,7 +104,7 @@ class Retriever:
         index = bm25s.BM25()
         index.index((documents, vocabulary), show_progress=False)
 
-        @lru_cache(_REMEMBERED)  # of a function, not of a method: an index is large, and goes with its retriever
+        @lru_cache(_REMEMBERED)  # no method's, which would hold on to the index, and that is large
         def scores(position: int) -> Scores:
             """The BM25 score of every text for the distinct words of the text at `position`."""
             query = queries[position]

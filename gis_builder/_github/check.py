@@ -14,6 +14,7 @@ from gis_builder._github.fetch import part
 from gis_builder._github.nodes import RepositoryNode
 from gis_builder._github.parse import well_formed
 from gis_builder._github.tools import Crawl
+from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError
 
@@ -104,14 +105,17 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
             name=name,
             outcome=RepoOutcome.OK,
             full_name=node.name_with_owner,
-            max_number=max([found.number for found in (*newest, *node.pulls.nodes)], default=0),
+            max_number=max([item.number for item in (*newest, *node.pulls.nodes)], default=0),
             issue_count=node.newest.total_count,
             created_at=stamp_or_none(node.created_at) or "",
             newest_at=(stamp_or_none(newest[0].created_at) or "") if newest else "",
             as_of=stamp(fresh[0].updated_at) if fresh else "",
             labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
         )
-        return _with_outcome(crawl, row, node)
+        kept_out = why_not(
+            row, crawl.settings, is_private=node.is_private, has_issues=node.has_issues_enabled
+        )
+        return kept_out or found(row)
 
 
 def _is_duplicate_label(label: str) -> bool:
@@ -119,12 +123,18 @@ def _is_duplicate_label(label: str) -> bool:
     return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
 
 
-def _with_outcome(crawl: Crawl, row: RepoRow, node: RepositoryNode) -> RepoRow:
-    if node.is_private and not crawl.settings.include_private:
+def why_not(row: RepoRow, settings: CrawlSettings, *, is_private: bool, has_issues: bool) -> RepoRow | None:
+    """The repository with the reason why nothing of it is to be fetched; None where there is none."""
+    if is_private and not settings.include_private:
         words = "private; set include_private to crawl what this token can see"
         return RepoRow(row.name, RepoOutcome.PRIVATE, detail=words)
-    if not node.has_issues_enabled:
+    if not has_issues:
         return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+    return None
+
+
+def found(row: RepoRow) -> RepoRow:
+    """The repository that is there, under the name that it was asked for by or another."""
     if not row.issue_count:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
     if row.full_name.lower() != row.name.lower():
@@ -132,10 +142,15 @@ def _with_outcome(crawl: Crawl, row: RepoRow, node: RepositoryNode) -> RepoRow:
     return row
 
 
+def not_found(name: str) -> RepoRow:
+    """A name that no repository has."""
+    words = "no such repository, or none that this token can see: check the spelling"
+    return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
+
+
 def _absent(name: str, error: GraphQLError | None) -> RepoRow:
     if error is None or error.type == "NOT_FOUND":
-        words = "no such repository, or none that this token can see: check the spelling"
-        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
+        return not_found(name)
     if error.spoils:
         return RepoRow(name, RepoOutcome.FAILED, detail=error.message)
     return RepoRow(name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})")

@@ -12,7 +12,7 @@ from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Reply
 from gis_builder._github.nodes import Found, FoundPull, Item
 from gis_builder._github.parse import parse_issue, parse_pull, parse_thread, ref_of
-from gis_builder._github.tools import Crawl
+from gis_builder._github.tools import AnyTools, Crawl, Resolver
 from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
 from gis_builder._store import Absence, Page
@@ -95,12 +95,28 @@ class Fetcher:
         self._crawl.client.back_off(max(failures[ref] for ref in failed), next(iter(failed.values())))
 
 
-def fetch_threads(crawl: Crawl, fetcher: Fetcher, repo: str) -> None:
+def fetch(crawl: AnyTools, resolver: Resolver, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
+    """Fetch issues by number, of any repositories, a stored page at a time."""
+    size = resolver.batch(with_thread=with_thread)
+    ordered = sorted(set(refs))
+    for start in range(0, len(ordered), size):
+        batch = ordered[start : start + size]
+        crawl.save(_account(batch), resolver.resolve(batch, with_thread=with_thread))
+        crawl.tell(_account(batch), "issues", start + len(batch), len(ordered))
+
+
+def _account(refs: Sequence[IssueRef]) -> str:
+    """The repository that pays for a batch; nobody in particular where several share it."""
+    repos = {ref.repo for ref in refs}
+    return repos.pop() if len(repos) == 1 else ""
+
+
+def fetch_threads(crawl: AnyTools, resolver: Resolver, repo: str) -> None:
     """Fetch every thread that was wished for, a stored page at a time."""
     total = crawl.store.count_wishes(repo)
-    limit = fetcher.batch(with_thread=True)
+    limit = resolver.batch(with_thread=True)
     while refs := crawl.store.wishes(repo, with_thread=True, limit=limit):
-        page = fetcher.resolve(refs, with_thread=True)
+        page = resolver.resolve(refs, with_thread=True)
         page.granted.extend(refs)
         crawl.save(repo, page)
         crawl.tell(repo, "threads", total - crawl.store.count_wishes(repo), total)

@@ -10,22 +10,20 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder._github import rest_check, rest_fetch, rest_threads
+from gis_builder._github import pool, rest_check, rest_threads
 from gis_builder._github.events import Listener
-from gis_builder._github.pool import number_order
+from gis_builder._github.fetch import fetch, fetch_threads
 from gis_builder._github.rest_client import RestClient, RestCrawl
+from gis_builder._github.rest_fetch import RestResolver
 from gis_builder._github.rest_lists import Lists, counts_kind
 from gis_builder._github.tokens import Token
-from gis_builder._github.windows import epoch, iso
-from gis_builder._records import IssueRef, Kind
+from gis_builder._github.windows import look_back
+from gis_builder._records import IssueRef
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store, Task, Usage
 
 _SWEEP, _UPDATE = "rest sweep", "rest update"
 _WHOLE = "whole"  # the task that is done when all threads are
-# An update looks back a little further than it must: what changed within the same second is not lost.
-_OVERLAP_S = 60
-_WISHES = 50  # threads fetched by number between two looks at what is left
 
 
 class RestRoute:
@@ -44,6 +42,7 @@ class RestRoute:
     ) -> None:
         self._client = RestClient(settings, token, stop, listener)
         self._crawl = RestCrawl(settings, self._client, store, listener)
+        self._resolver = RestResolver(self._crawl)
 
     def check(self, names: Sequence[str], *, listed: bool = True) -> None:
         """Store what each repository is: three requests for one that is there."""
@@ -76,7 +75,7 @@ class RestRoute:
         task = self._open_update(row)
         Lists(self._crawl, row, _UPDATE, since=task.state["since"]).read()
         rest_threads.complete(self._crawl, row.full_name, _UPDATE, may_hold_deleted=True)
-        self._fetch_wishes(row.full_name)
+        fetch_threads(self._crawl, self._resolver, row.full_name)
         count = self._count(row) if self._is_swept(row) else row.issue_count
         fresh = replace(row, **task.state["row"], issue_count=count)
         dropped = [(row.full_name, kind) for kind in (_UPDATE, counts_kind(_UPDATE))]
@@ -84,27 +83,12 @@ class RestRoute:
 
     def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
         """Fetch issues by number, one request each and at least one more for a thread."""
-        ordered = sorted(set(refs))
-        for place, ref in enumerate(ordered, start=1):
-            self._crawl.save(ref.repo, rest_fetch.resolve(self._crawl, ref, with_thread=with_thread))
-            self._crawl.tell(ref.repo, "issues", place, len(ordered))
+        fetch(self._crawl, self._resolver, refs, with_thread=with_thread)
 
     def pool(self, row: RepoRow, count: int, seed: int) -> list[int]:
         """Fetch a sample of issues, the same as over GraphQL, and return its numbers; free after a sweep."""
-        task = self._open_pool(row, seed)
         is_swept = self._is_swept(row)
-        numbers: list[int] = []
-        for number in number_order(task.state["max_number"], row.full_name, seed):
-            if len(numbers) >= count:
-                break
-            ref = IssueRef(row.full_name, number)
-            # What a sweep did not bring is not there.
-            if not is_swept and self._crawl.store.kind(ref) is Kind.UNKNOWN:
-                self._crawl.save(row.full_name, rest_fetch.resolve(self._crawl, ref, with_thread=False))
-                self._crawl.tell(row.full_name, "pool", len(numbers), count)
-            if self._crawl.store.kind(ref) is Kind.ISSUE:
-                numbers.append(number)
-        return numbers
+        return pool.pool(self._crawl, self._resolver, row, count, seed, is_swept=is_swept)
 
     def take_usage(self) -> Usage:
         """What was spent and not stored yet."""
@@ -139,23 +123,7 @@ class RestRoute:
             return tasks[0]
         now = rest_check.look_up(self._crawl, row.full_name)
         after = {"as_of": now.as_of, "max_number": now.max_number, "newest_at": now.newest_at}
-        since = iso(epoch(row.as_of) - _OVERLAP_S)
+        since = look_back(row.as_of)
         task = Task(row.full_name, _UPDATE, state={"since": since, "row": after})
-        self._crawl.save(row.full_name, Page(tasks=[task]))
-        return task
-
-    def _fetch_wishes(self, repo: str) -> None:
-        while refs := self._crawl.store.wishes(repo, with_thread=True, limit=_WISHES):
-            for ref in refs:
-                page = rest_fetch.resolve(self._crawl, ref, with_thread=True)
-                page.granted.append(ref)
-                self._crawl.save(repo, page)
-
-    def _open_pool(self, row: RepoRow, seed: int) -> Task:
-        """The sample's order, fixed when it is first drawn: a later update must not shuffle it anew."""
-        tasks = [task for task in self._crawl.store.tasks(row.full_name, "pool") if task.key == str(seed)]
-        if tasks:
-            return tasks[0]
-        task = Task(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
         self._crawl.save(row.full_name, Page(tasks=[task]))
         return task

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gis_builder._decoding import Malformed, stamp, stamp_or_none
-from gis_builder._github.check import unsettled
+from gis_builder._github.check import found, not_found, unsettled, why_not
 from gis_builder._github.client import Denied, Stopped
 from gis_builder._github.parse import well_formed
 from gis_builder._github.rest_client import ISSUES, REPOSITORY, RestCrawl
@@ -62,8 +62,7 @@ def look_up(crawl: RestCrawl, name: str) -> RepoRow:
     if reply.status == 451:
         return RepoRow(name, RepoOutcome.NOT_FOUND, detail=reply.message)
     if reply.value is None:
-        words = "no such repository, or none that this token can see: check the spelling"
-        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
+        return not_found(name)
     with well_formed(name):
         return _row(crawl, name, reply.value)
 
@@ -71,24 +70,19 @@ def look_up(crawl: RestCrawl, name: str) -> RepoRow:
 def _row(crawl: RestCrawl, name: str, value: RepoObject) -> RepoRow:
     full_name, created_at = value.full_name, stamp_or_none(value.created_at) or ""
     row = RepoRow(name, RepoOutcome.OK, full_name=full_name, created_at=created_at)
-    if value.private and not crawl.settings.include_private:
-        words = "private; set include_private to crawl what this token can see"
-        return RepoRow(name, RepoOutcome.PRIVATE, detail=words)
-    if not value.has_issues:
-        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+    if kept_out := why_not(row, crawl.settings, is_private=value.private, has_issues=value.has_issues):
+        return kept_out
     newest, _ = crawl.client.get_list(_NEWEST.format(full_name, "created"), ISSUES)
     if not newest:
-        return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+        return found(row)
     fresh, _ = crawl.client.get_list(_NEWEST.format(full_name, "updated"), ISSUES)
     if not fresh:
         raise Malformed("no issue that was updated last")
-    row = replace(
+    counted = replace(
         row,
         max_number=newest[0].number,
         issue_count=newest[0].number,
         newest_at=stamp(newest[0].created_at),
         as_of=stamp(fresh[0].updated_at),
     )
-    if full_name.lower() != name.lower():
-        return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {full_name}")
-    return row
+    return found(counted)

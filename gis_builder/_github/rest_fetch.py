@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gis_builder._decoding import Malformed
@@ -18,6 +19,22 @@ from gis_builder._rest_records import (
 )
 from gis_builder._store import Absence, Page
 from pairkit.errors import RemoteError
+
+
+class RestResolver:
+    """Fetches issues by number, one at a time."""
+
+    def __init__(self, crawl: RestCrawl) -> None:
+        self._crawl = crawl
+
+    def batch(self, *, with_thread: bool) -> int:  # noqa: ARG002 - as over GraphQL
+        """See `Resolver`: each is a request."""
+        return 1
+
+    def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
+        """See `Resolver`."""
+        (ref,) = refs
+        return resolve(self._crawl, ref, with_thread=with_thread)
 
 
 def resolve(crawl: RestCrawl, ref: IssueRef, *, with_thread: bool) -> Page:

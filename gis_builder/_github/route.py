@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec.json import Decoder
 
@@ -14,7 +14,7 @@ from gis_builder._github import check, pool, search, sweep
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Client, Refused
 from gis_builder._github.events import Listener
-from gis_builder._github.fetch import Fetcher
+from gis_builder._github.fetch import Fetcher, fetch
 from gis_builder._github.nodes import TypeNode
 from gis_builder._github.queries import INTROSPECTION, Queries, Server
 from gis_builder._github.tokens import Token
@@ -53,19 +53,8 @@ class Route(Protocol):
         """Let go of the connection."""
 
 
-class RouteFactory(Protocol):
-    """Makes one worker's route."""
-
-    def __call__(
-        self,
-        settings: CrawlSettings,
-        token: Token,
-        store: Store,
-        stop: threading.Event,
-        listener: Listener,
-    ) -> Route:
-        """Make it; nothing is asked of the server yet."""
-
+RouteFactory: TypeAlias = Callable[[CrawlSettings, Token, Store, threading.Event, Listener], Route]
+"""Makes one worker's route; nothing is asked of the server yet."""
 
 _SERVER = Decoder(Server)
 
@@ -104,20 +93,15 @@ class GraphQLRoute:
     def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
         """See `Route`."""
         crawl = self._crawl()
-        fetcher = Fetcher(crawl)
-        size = fetcher.batch(with_thread=with_thread)
-        ordered = sorted(set(refs))
-        for start in range(0, len(ordered), size):
-            batch = ordered[start : start + size]
-            crawl.save(_account(batch), fetcher.resolve(batch, with_thread=with_thread))
-            crawl.tell(_account(batch), "issues", start + len(batch), len(ordered))
+        fetch(crawl, Fetcher(crawl), refs, with_thread=with_thread)
         if with_thread:
-            for repo in sorted({ref.repo for ref in ordered}):
+            for repo in sorted({ref.repo for ref in refs}):
                 top_up(crawl, repo)
 
     def pool(self, row: RepoRow, count: int, seed: int) -> list[int]:
         """See `Route`."""
-        return pool.pool(self._crawl(), row, count, seed)
+        crawl = self._crawl()
+        return pool.pool(crawl, Fetcher(crawl), row, count, seed)
 
     def take_usage(self) -> Usage:
         """See `Route`."""
@@ -164,9 +148,3 @@ def _fields(kind: TypeNode | None) -> dict[str, list[str]]:
     """A type's fields and their arguments."""
     fields = (kind.fields or ()) if kind else ()
     return {field.name: [argument.name for argument in field.args or ()] for field in fields}
-
-
-def _account(refs: Sequence[IssueRef]) -> str:
-    """The repository that pays for a batch; nobody in particular where several share it."""
-    repos = {ref.repo for ref in refs}
-    return repos.pop() if len(repos) == 1 else ""

@@ -14,12 +14,9 @@ from gis_builder._github.parse import ParsedThread, parse_thread
 from gis_builder._github.tools import Crawl
 from gis_builder._github.topup import top_up
 from gis_builder._github.transport import Query
-from gis_builder._github.windows import epoch, iso
+from gis_builder._github.windows import look_back
 from gis_builder._store import Page, RepoRow, Task
 from pairkit.errors import BadReply, RemoteError
-
-# An update looks back a little further than it must: what changed within the same second is not lost.
-_OVERLAP_S = 60
 
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
@@ -55,7 +52,7 @@ def _open_update(crawl: Crawl, row: RepoRow) -> Task:
         "newest_at": now.newest_at,
         "labels": now.labels,
     }
-    since = iso(epoch(row.as_of) - _OVERLAP_S)
+    since = look_back(row.as_of)
     task = Task(row.full_name, "update", state={"got": 0, "since": since, "row": after})
     crawl.save(row.full_name, Page(tasks=[task]))
     return crawl.store.tasks(row.full_name, "update")[0]

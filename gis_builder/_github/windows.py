@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 _MOST_PARTS = 16
 # Parts are never equally full: aim below the limit, so that few of them have to be cut again.
 _FILL = 0.7
+# An update looks back a little further than it must: what changed within the same second is not lost.
+_OVERLAP_S = 60
 _GITHUB_BEGAN = 1199145600  # 2008-01-01; imported issues may be older than their repository
 
 
@@ -65,3 +67,8 @@ def iso(seconds: int) -> str:
 def epoch(text: str) -> int:
     """GitHub's way of writing a time as epoch seconds; GitHub's own beginning where it is empty."""
     return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_BEGAN
+
+
+def look_back(as_of: str) -> str:
+    """The time that an update asks from, where the crawl before it was of `as_of`."""
+    return iso(epoch(as_of) - _OVERLAP_S)
