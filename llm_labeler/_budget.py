@@ -186,7 +186,7 @@ class Budget:
         """
         if cost is None and self._limits[2] is not None:
             raise ConfigError(
-                f"max_cost can't be kept: {llm} has no known price; set its price_in and price_out"
+                f"max_cost can't be kept: {llm}'s price is unknown; set its price_in and price_out"
             )
         plain = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
         wanted = self._raised(llm, plain)

@@ -1,23 +1,21 @@
-"""Reading a store as a stream: a connection of its own, one snapshot, a row at a time in memory."""
+"""Reading a store as a stream, a few rows at a time in memory: plain functions over a connection."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import TypeVar
 
 from llm_labeler._records import Answer, Ask, Failure, Task
 from llm_labeler._store.rows import ANSWER, FAILURE, key_row, row_answer, row_failure
 from llm_labeler._store.schema import KEY
-from pairkit.database import connect, database_errors
 
 T = TypeVar("T")
 
-CHUNK = 256  # questions, or texts, looked up at a time
+CHUNK = 256  # questions looked up at a time
+_TEXTS = 16  # whose answers are in memory at a time
 
 _ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
 # CROSS JOIN keeps SQLite from reading all answers to look each up among the few that are asked about.
@@ -26,6 +24,7 @@ _ANSWERED = (
     f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
     f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
 )
+_NEXT_TEXTS = "SELECT DISTINCT text_id FROM answers WHERE text_id > ? ORDER BY text_id LIMIT ?"
 
 
 def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -46,24 +45,31 @@ def unanswered(connection: sqlite3.Connection, asks: Sequence[Ask], *, retry_fin
     return [ask for place, ask in enumerate(distinct) if place not in answered]
 
 
-def answers(path: Path, tasks: Collection[Task], text_ids: Collection[str] | None = None) -> Iterator[Answer]:
-    """Answers in order of text, task, LLM, prompt and parameters, as of the moment of the first one."""
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        connection.execute("BEGIN")  # one snapshot, however many queries
-        wanted = json.dumps(sorted(tasks))
-        sql = f"SELECT {ANSWER} FROM answers WHERE task IN (SELECT value FROM json_each(?))"  # noqa: S608
-        if text_ids is None:
-            yield from map(row_answer, connection.execute(f"{sql} ORDER BY {KEY}", (wanted,)))
-            return
-        for chunk in chunks(sorted(set(text_ids))):
-            rows = connection.execute(
-                f"{sql} AND text_id IN (SELECT value FROM json_each(?)) ORDER BY {KEY}",  # noqa: S608
-                (wanted, json.dumps(chunk)),
-            )
-            yield from map(row_answer, rows)
+def answers(
+    connection: sqlite3.Connection, tasks: Collection[Task], text_ids: Collection[str] | None = None
+) -> Iterator[Answer]:
+    """Answers in order of text, task, LLM, prompt and parameters, those of a few texts at a time in memory.
+
+    Nothing is left open between two chunks: SQLite's log could not be folded in while calls go on beside it.
+    """
+    sql = (
+        f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+        f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+    )
+    wanted = json.dumps(sorted(tasks))
+    for chunk in _answered(connection) if text_ids is None else chunks(sorted(set(text_ids)), _TEXTS):
+        yield from map(row_answer, connection.execute(sql, (json.dumps(chunk), wanted)).fetchall())
 
 
-def failures(path: Path) -> Iterator[Failure]:
+def failures(connection: sqlite3.Connection) -> Iterator[Failure]:
     """Failures in the order of `answers`."""
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        yield from map(row_failure, connection.execute(f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"))  # noqa: S608
+    yield from map(row_failure, connection.execute(f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"))  # noqa: S608
+
+
+def _answered(connection: sqlite3.Connection) -> Iterator[list[str]]:
+    """The texts with answers, in order."""
+    chunk = [""]
+    while chunk:
+        found = connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
+        if chunk := [text_id for (text_id,) in found]:
+            yield chunk

@@ -38,7 +38,7 @@ _BEGIN = (
 
 
 class Store:
-    """A labelling run's store. One thread at a time writes; streams that are read see one moment."""
+    """A labelling run's store, for one thread at a time."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -150,7 +150,8 @@ class Store:
             tasks: Only of these.
             text_ids: Only of these texts; None: of all.
         """
-        return reading.answers(self.path, tasks, text_ids)
+        with database_errors(self.path):
+            yield from reading.answers(self._connection, tasks, text_ids)
 
     def answer(self, key: AskKey) -> Answer | None:
         """The answer to one question."""
@@ -163,7 +164,8 @@ class Store:
 
     def failures(self) -> Iterator[Failure]:
         """Questions without an answer that were asked, in the order of `answers`."""
-        return reading.failures(self.path)
+        with database_errors(self.path):
+            yield from reading.failures(self._connection)
 
     def spent(self) -> Spending:
         """What all calls cost; those in flight, or in a batch, at the most they can."""

@@ -68,7 +68,7 @@ def test_an_unknown_price_is_not_zero() -> None:
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
     with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
-    with pytest.raises(ConfigError, match="a has no known price"):
+    with pytest.raises(ConfigError, match="a's price is unknown"):
         Budget(limited, Spending()).reserve("a", Usage(1, 1), None)
 
 

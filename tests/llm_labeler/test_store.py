@@ -227,6 +227,19 @@ def test_reading_goes_on_while_answers_come(store: Store) -> None:
     assert [answer.key for answer in (first, *reader)] == [key_of(1), key_of(3)]
 
 
+def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: Store) -> None:
+    """While judges are asked proposals are read, for hours: in one transaction each call cost 23 kB."""
+    for number in range(300):
+        store.save_answer(an_answer(key_of(number)))
+    reader = store.answers(["positive"])
+    next(reader)
+    for number in range(1000):
+        key = key_of(number, task="judge")
+        store.save_answer(an_answer(key), store.begin(key, Usage(1, 1), 0.0))
+    assert store.path.with_name(f"{store.path.name}-wal").stat().st_size < 8 << 20
+    assert sum(1 for _ in reader) == 299
+
+
 def test_what_is_spent(store: Store) -> None:
     assert store.spent() == Spending()
     attempt = store.begin(KEY, Usage(100, 50), 2.0)
@@ -450,7 +463,7 @@ def test_memory_does_not_grow_with_the_number_of_answers(store: Store) -> None:
     assert sum(len(answer.reply.raw) for answer in store.answers(["positive"])) == 300 * len(raw)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 1_000_000, f"{peak} bytes for reading 30 MB"
+    assert peak < 4_000_000, f"{peak} bytes for reading 30 MB"
 
 
 @given(things=st.lists(st.integers()), size=st.integers(1, 5))
