@@ -6,6 +6,7 @@ import numpy as np
 
 from aoe_train._batches import Batches
 from aoe_train._label_mixing import one_label_batches
+from aoe_train._records import ABSENT
 from aoe_train._tokens import TokenStore
 
 
@@ -21,8 +22,9 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
     plan, examples = batches.plan(0), batches.examples
     copies = 2 if examples.kind == "single" else 1
     rows = np.array([len(batch) for batch in plan])
-    tokens, distinct, own, padded = np.array(
-        [_sizes(examples.rows[batch], store.lengths) for batch in plan]
+    counts = examples.token_counts(store.lengths)
+    tokens, distinct, texts, own, padded = np.array(
+        [_sizes(examples.rows[batch], counts[batch], store.lengths) for batch in plan]
     ).T
     return {
         "steps": len(plan),
@@ -30,7 +32,7 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
         "rows_max": int(rows.max()),
         "tokens_mean": float(tokens.mean() * copies),
         "tokens_max": int(tokens.max() * copies),
-        "distinct_share": float(distinct.sum() / (rows.sum() * examples.rows.shape[1])),
+        "distinct_share": float(distinct.sum() / texts.sum()),
         "padding_share": float(1 - own.sum() / padded.sum()),
         "one_label_batches": 0 if examples.labels is None else one_label_batches(plan, examples.labels),
         "left_out": batches.left_out,
@@ -38,8 +40,13 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
     }
 
 
-def _sizes(columns: np.ndarray, lengths: np.ndarray) -> tuple[int, int, int, int]:
-    """Tokens of distinct texts, distinct texts, tokens of all texts, tokens with every column padded."""
-    texts = np.unique(columns)
-    each = lengths[columns]
-    return lengths[texts].sum(), len(texts), each.sum(), each.max(axis=0).sum() * len(columns)
+def _sizes(columns: np.ndarray, counts: np.ndarray, lengths: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Tokens of distinct texts, distinct texts, texts, tokens of all texts, tokens with columns padded."""
+    distinct = distinct_texts(columns)
+    texts = int(np.count_nonzero(columns != ABSENT))
+    return lengths[distinct].sum(), len(distinct), texts, counts.sum(), counts.max(axis=0).sum() * len(counts)
+
+
+def distinct_texts(columns: np.ndarray) -> np.ndarray:
+    """The texts of some rows of `Examples`, each once."""
+    return np.unique(columns[columns != ABSENT])

@@ -67,7 +67,7 @@ class Batches(Sampler[list[int]]):
         if len(examples) < (least := batch_size if drop_last else world):
             raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
         self.examples = examples
-        self._lengths = lengths[examples.rows].sum(axis=1)
+        self._lengths = examples.token_counts(lengths).sum(axis=1)
         if examples.kind == "single":  # encoded twice
             self._lengths *= 2
         self._batch_size, self._strategy = batch_size, strategy

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train._backbones.packaged import PACKAGED
+from aoe_train._examples import negatives_in_words
 from aoe_train._settings import CardSettings
 from pairkit.card import table
 
@@ -149,6 +150,8 @@ def _use(record: Mapping[str, Any]) -> str:
 def _data(record: Mapping[str, Any]) -> str:
     rows, sources = record["rows"], record["sources"]
     lines = [f"{rows['train']:,} {_NUMBERS[rows['kind']]} from `{_base(sources['data'])}`."]
+    if "negatives" in rows:
+        lines.append(f"Negatives: {negatives_in_words(rows['negatives'])}.")
     if "dev" in rows:
         lines.append(f"{rows['dev']:,} held-out rows chose the best weights.")
     truncated = record["batches"]["truncated_texts"]

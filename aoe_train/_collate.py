@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from aoe_train._records import Batch, Examples
+from aoe_train._records import ABSENT, Batch, Examples
 from aoe_train._tokens import TokenStore
 
 
@@ -29,19 +29,23 @@ class Collate:
         columns = self._examples.rows[chosen]
         if self._examples.kind == "single":
             columns = np.repeat(columns, 2, axis=1)
-        texts, places = columns.ravel(), np.arange(columns.size)
+        there = columns != ABSENT
+        texts = columns[there]
+        places = np.arange(len(texts))
         if self._dedup:
             texts, places = np.unique(texts, return_inverse=True)
         order = np.argsort(self._store.lengths[texts], kind="stable")
         moved = np.empty_like(order)
         moved[order] = np.arange(len(order))
         texts = texts[order]
+        numbered = np.full_like(columns, ABSENT)
+        numbered[there] = moved[places]
         tokens = self._store.batch(texts)
         batch = Batch(
             input_ids=tokens["input_ids"],
             lengths=tokens["lengths"],
             pieces=tokens["pieces"],
-            rows=torch.from_numpy(moved[places].reshape(columns.shape)),
+            rows=torch.from_numpy(numbered),
             texts=torch.from_numpy(texts),
         )
         if self._examples.labels is not None:

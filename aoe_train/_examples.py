@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import chain
 
 import numpy as np
 import polars as pl
 
-from aoe_train._records import Examples, Kind
+from aoe_train._records import ABSENT, Examples, Kind
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.negatives import NEGATIVES
 from pairkit.reader import read_rows, split_names
 
 
@@ -25,7 +27,7 @@ def read_examples(
     """Read rows to train or to evaluate on.
 
     What the columns are says what the rows mean: a label of 0 and 1 throughout makes `binary` pairs, other
-    numbers `graded` ones; anchor and positive make `positive`, a negative beside them `triplet`; a lone text
+    numbers `graded` ones; anchor and positive make `positive`, negatives beside them `triplet`; a lone text
     column or a text file makes `single`.
 
     Args:
@@ -49,6 +51,23 @@ def read_examples(
         raise DataError("no rows; expected at least one", path=source_name(source))
     kind = _kind(frame)
     return _distinct(frame.head(limit) if limit else frame, kind)
+
+
+def negative_counts(examples: Examples) -> dict[str, int]:
+    """How many rows have how many negatives, as JSON can hold it; nothing for rows that have none."""
+    if examples.kind != "triplet":
+        return {}
+    counts = Counter((examples.rows[:, 2:] != ABSENT).sum(axis=1).tolist())
+    return {str(count): counts[count] for count in sorted(counts)}
+
+
+def negatives_in_words(counts: Mapping[str, int]) -> str:
+    """What `negative_counts` counts, for people."""
+    fewest, most = (end(map(int, counts)) for end in (min, max))
+    if fewest == most:
+        return f"{most} a row"
+    fewer = sum(counts.values()) - counts[str(most)]
+    return f"{fewest} to {most} a row; {fewer:,} of {sum(counts.values()):,} rows have fewer than {most}"
 
 
 def check_labels(examples: Examples, source: Source) -> None:
@@ -78,13 +97,19 @@ def _kind(frame: pl.DataFrame) -> Kind:
         return "binary" if frame["label"].dtype == pl.Int64 else "graded"
     if "text" in frame.columns:
         return "single"
-    return "triplet" if "negative" in frame.columns else "positive"
+    return "triplet" if NEGATIVES in frame.columns else "positive"
 
 
 def _distinct(frame: pl.DataFrame, kind: Kind) -> Examples:
-    columns = [frame[name].to_list() for name in frame.columns if name != "label"]
+    columns = [frame[name].to_list() for name in frame.columns if name not in ("label", NEGATIVES)]
+    if kind == "triplet":
+        negatives = frame[NEGATIVES].list
+        most = int(negatives.len().to_numpy().max())
+        columns += [negatives.get(place, null_on_oob=True).to_list() for place in range(most)]
     numbers: dict[str, int] = {}
     in_rows = chain.from_iterable(zip(*columns, strict=True))
-    flat = np.fromiter((numbers.setdefault(text, len(numbers)) for text in in_rows), np.int64)
+    flat = np.fromiter(
+        (ABSENT if text is None else numbers.setdefault(text, len(numbers)) for text in in_rows), np.int64
+    )
     labels = frame["label"].cast(pl.Float32).to_numpy() if "label" in frame.columns else None
     return Examples(list(numbers), flat.reshape(-1, len(columns)), labels, kind)

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from transformers import set_seed
 
-from aoe_train._batch_plan import describe
+from aoe_train._batch_plan import describe, distinct_texts
+from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._packing.transfer import upload_batch
@@ -74,6 +75,7 @@ def plan(
         "kind": data.train.kind,
         "texts": len(data.train.texts),
         "labels": _labels(data.train.labels),
+        "negatives": negative_counts(data.train),
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
@@ -92,6 +94,7 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
     rows = {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
+        **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
         "dev rows": f"{record['dev_rows']:,}",
         "truncated texts": f"{batches['truncated_texts']:,}",
         "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
@@ -139,7 +142,7 @@ def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
 
 
 def _tokens(prepared: Prepared, rows: list[int]) -> int:
-    return int(prepared.store.lengths[np.unique(prepared.data.train.rows[rows])].sum())
+    return int(prepared.store.lengths[distinct_texts(prepared.data.train.rows[rows])].sum())
 
 
 def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments) -> float:

@@ -16,7 +16,7 @@ from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config,
 from aoe_train._batches import Batches
 from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder
-from aoe_train._examples import check_labels, read_examples
+from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.own import Own, OwnObjective
@@ -97,7 +97,8 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
     Args:
         sources: Where they are.
         settings: The run's.
-        say: Told why a validation split can't be used that nobody asked for.
+        say: Told of rows that have fewer negatives than others, and why a validation split can't be used that
+            nobody asked for.
         ranked: Whether the settings' parts are what is trained by, which may need labels that differ.
 
     Raises:
@@ -107,6 +108,8 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
     """
     read = partial(read_examples, columns=sources.columns, label_values=sources.label_values)
     train = read(sources.data)
+    if len(counts := negative_counts(train)) > 1:
+        say(f"{source_name(sources.data)}: negatives: {negatives_in_words(counts)}")
     if ranked and RANKED & settings.objective.weights.wanted.keys():
         check_labels(train, sources.data)
     dev = None

@@ -20,8 +20,9 @@ class Examples:
 
     Attributes:
         texts: Each text once.
-        rows: int64 (row, column), indices into `texts`: two columns for pairs, three for (anchor, positive,
-            negative), one where a text is its own positive.
+        rows: int64 (row, column), indices into `texts`: two columns for pairs, three and more for (anchor,
+            positive, negatives), one where a text is its own positive. `ABSENT` fills up the rows that have
+            fewer negatives than others.
         labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more alike) pairs, else None.
         kind: What a row means.
     """
@@ -33,6 +34,15 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def token_counts(self, lengths: np.ndarray) -> np.ndarray:
+        """Tokens of the rows' texts, int64 (row, column): 0 for a negative that a row lacks.
+
+        Args:
+            lengths: Tokens of each text, `TokenStore.lengths`.
+        """
+        counts: np.ndarray = lengths[self.rows] * (self.rows != ABSENT)
+        return counts
 
 
 class TokenBatch(TypedDict):
@@ -53,7 +63,7 @@ class Batch(TokenBatch):
     """Rows to train on together, each distinct text once.
 
     Attributes:
-        rows: Indices into the batch's texts.
+        rows: Indices into the batch's texts, or `ABSENT`.
         texts: The texts' numbers in `Examples.texts`: equal numbers are equal texts, on any rank.
         labels: Absent for kinds without labels.
     """

@@ -21,6 +21,7 @@ from aoe_train._card import model_card
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
+from aoe_train._examples import negative_counts
 from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
@@ -236,6 +237,7 @@ class _Run:
             "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
             "rows": {"train": len(prepared.data.train), "kind": prepared.data.train.kind}
+            | ({"negatives": negatives} if (negatives := negative_counts(prepared.data.train)) else {})
             | ({"dev": len(prepared.data.dev)} if prepared.data.dev else {}),
             "batches": describe(prepared.batches, prepared.store),
             "training_texts": self.settings.log.training_texts,

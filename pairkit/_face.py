@@ -34,13 +34,14 @@ def read(
             JSON lines file, also packed; a folder of files named after their splits; a hub id
             (`owner/name`, `owner/name:config`); a DataFrame, a `datasets.Dataset`, a list of dicts; or a
             mapping of splits to any of the latter.
-        columns: `text1`, `text2`, `label`, or `anchor`, `positive`, `negative`, to the source's names; by
-            default those in use are recognised.
+        columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
+            `negative_2`, …, to the source's names; by default those in use are recognised.
         labels: Words to numbers, for labels that are words.
         split: Only this split.
 
     Returns:
-        text1, text2, label and the source's other columns, by split. A triplet is a positive and a negative.
+        text1, text2, label and the source's other columns, by split. A triplet is a positive and a row for
+        each of its negatives.
 
     Raises:
         ConfigError: No such source, or a bad mapping.

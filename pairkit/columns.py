@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.negatives import NEGATIVES, negative_columns, negatives_of
 from pairkit.printable import one_line
 
 GRADED_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
@@ -25,15 +27,24 @@ _PAIR_NAMES = (
     ("query", "text"),
 )
 _LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
-_POSITIVE_NAMES = (("anchor", "positive"), ("query", "positive"), ("query", "answer"), ("question", "answer"))
-_NEGATIVE_NAMES = ("negative",)
+_POSITIVE_NAMES = (
+    ("anchor", "positive"),
+    ("query", "positive"),
+    ("question", "positive"),
+    ("sentence", "positive"),
+    ("query", "answer"),
+    ("question", "answer"),
+    ("sent0", "sent1"),
+)
 _ROW = "row of the source"
-_MAPPED = ("text1", "text2", "label", "anchor", "positive", "negative", "text")
+_MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
+_MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
+_NO_NEGATIVES = "none"  # what `negative` is mapped to where a table's negatives are not wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which column is what; `label` is empty where every row is a positive, or has a negative beside it.
+    """Which column is what; `label` is empty where every row is a positive, or has negatives beside it.
 
     `text2` is empty where rows are single texts.
     """
@@ -41,7 +52,7 @@ class Roles:
     text1: str
     text2: str
     label: str = ""
-    negative: str = ""
+    negatives: tuple[str, ...] = ()
 
 
 def find_roles(
@@ -52,15 +63,44 @@ def find_roles(
     Args:
         names: The columns there are.
         where: The file or dataset, for messages.
-        columns: `text1`, `text2`, `label`, or `anchor`, `positive`, `negative`, to the source's own names.
+        columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
+            `negative_2`, …, to the source's own names. `negative` to `none` leaves negatives out.
         single: Whether single texts will do: an only column, or one mapped as `text`.
 
     Raises:
-        ConfigError: The mapping has an unknown key or too few.
-        DataError: A column is missing.
+        ConfigError: The mapping has an unknown key, too few, or some that don't go together.
+        DataError: A column is missing, or one looks like negatives and would not be used.
     """
-    if columns:
-        return _mapped_roles(names, where, columns, single=single)
+    found = _mapped_roles(names, where, columns, single=single) if columns else None
+    roles = found or _known_roles(names, where, single=single)
+    if roles.text2 and (columns or {}).get("negative") != _NO_NEGATIVES:
+        _check_all_used(roles, names, where)
+    return roles
+
+
+def _check_all_used(roles: Roles, names: list[str], where: str) -> None:
+    """Refuse to leave negatives out that nobody said to leave out."""
+    used = {roles.text1, roles.text2, roles.label, *roles.negatives}
+    unused = [name for name in negative_columns(names) if name not in used]
+    if not unused:
+        return
+    if roles.label:
+        mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
+        remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
+    else:
+        mapping = f"anchor={roles.text1},positive={roles.text2},negative"
+        remedy = (
+            f"give {mapping}={unused[0]} as columns (several: negative_1=…,negative_2=…), or"
+            f" {mapping}={_NO_NEGATIVES} to leave them out"
+        )
+    raise DataError(
+        f"by their names these columns hold negatives, and they would not be used:"
+        f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
+        path=where,
+    )
+
+
+def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     if single and len(names) == 1:
         return Roles(names[0], "")
     known = {name.lower(): name for name in reversed(names)}
@@ -71,34 +111,43 @@ def find_roles(
                 return Roles(known[one], known[other], label)
     for one, other in _POSITIVE_NAMES:
         if one in known and other in known:
-            negative = next((known[name] for name in _NEGATIVE_NAMES if name in known), "")
-            return Roles(known[one], known[other], negative=negative)
+            negatives = negative_columns(names)
+            label = next((known[name] for name in ("label", "score") if name in known), "")
+            return Roles(known[one], known[other], "" if negatives else label, negatives)
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
-        " anchor, positive[, negative]); rename them or give a mapping such as"
+        " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give a mapping such as"
         " text1=title,text2=body,label=same",
         path=where,
     )
 
 
 def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
-    unknown = [key for key in columns if key not in _MAPPED]
+    numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
+    unknown = [key for key in columns if key not in _MAPPED and key not in numbered]
     if unknown:
-        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_MAPPED)}")
+        known = ", ".join((*_MAPPED, "negative", "negative_1", "negative_2", "…"))
+        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {known}")
+    without = columns.get("negative") == _NO_NEGATIVES
     for key, name in columns.items():
-        if name not in names:
+        if name not in names and not (without and key == "negative"):
             raise DataError(
                 f"no column {name!r} for {key}; there are {one_line(', '.join(names))}", path=where
             )
-    if {"text1", "text2", "label"} <= columns.keys():
+    keys = columns.keys() - set(numbered)
+    if keys == {"text1", "text2", "label"} and (without or not numbered):
         return Roles(columns["text1"], columns["text2"], columns["label"])
-    if {"anchor", "positive"} <= columns.keys():
-        return Roles(columns["anchor"], columns["positive"], negative=columns.get("negative", ""))
+    if keys == {"anchor", "positive"}:
+        ordered = () if without else sorted(numbered, key=lambda key: int(key[len("negative_") :] or -1))
+        return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
     also = ", or text alone" if single else ""
-    raise ConfigError(f"a column mapping names text1, text2 and label, or anchor and positive{also}")
+    raise ConfigError(
+        "a column mapping names text1, text2 and label, or anchor, positive and perhaps negatives"
+        f"{also}; found {', '.join(columns)}"
+    )
 
 
 def to_pairs(
@@ -110,7 +159,7 @@ def to_pairs(
     check: bool = True,
     first_row: int = 1,
 ) -> pl.DataFrame:
-    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and a negative.
+    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives.
 
     Labels come out as whole numbers if they are all 0 and 1, else as 32-bit floats.
 
@@ -124,9 +173,12 @@ def to_pairs(
     else:
         ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
         pairs = _rows(frame, roles.text1, roles.text2, ones)
-        if roles.negative:
-            pairs = pairs.drop(roles.negative)
-            negatives = _rows(frame.drop(roles.text2), roles.text1, roles.negative, ones - 1)
+        if roles.negatives:
+            found = negatives_of(frame, roles.negatives, where, first_row=first_row, check=check)
+            pairs = pairs.drop(roles.negatives)
+            rows = frame.drop(roles.text2, *roles.negatives).with_columns(found).explode(NEGATIVES)
+            zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
+            negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
             pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
     if check:
         _check_texts(pairs, where, ["text1", "text2"])
@@ -143,7 +195,7 @@ def to_rows(
 ) -> pl.DataFrame:
     """As many rows as the source has, with the columns they mean and no others.
 
-    text1, text2 and label; or anchor, positive and, where known, negative; or text.
+    text1, text2 and label; or anchor, positive and, where known, negatives, a list of one or more; or text.
 
     Raises:
         DataError: As `to_pairs`.
@@ -152,19 +204,23 @@ def to_rows(
         pairs = to_pairs(frame, roles, where, label_values=label_values, first_row=first_row)
         return pairs.select("text1", "text2", "label")
     frame = _with_texts(frame, roles, where, first_row)
-    names = {"anchor": roles.text1, "positive": roles.text2, "negative": roles.negative}
+    names = {"anchor": roles.text1, "positive": roles.text2}
     if not roles.text2:
         names = {"text": roles.text1}
-    texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items() if own)
+    texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
     _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
+    if roles.negatives:
+        return texts.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
     return texts
 
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
     """The columns of these roles as texts; the label's too where it is bytes."""
     texts = []
-    for name in filter(None, (roles.text1, roles.text2, roles.label, roles.negative)):
+    for name in filter(None, (roles.text1, roles.text2, roles.label, *roles.negatives)):
         column = frame[name]
+        if name in roles.negatives and isinstance(column.dtype, pl.List | pl.Array):
+            continue
         if column.dtype.is_nested():
             raise DataError(
                 f"the column {one_line(name)} holds lists or structures; expected a single value in each row",

@@ -46,8 +46,9 @@ def read_pairs(
         source: A dataset folder, be it ours or one of `Dataset.save_to_disk`; a file (`.parquet .jsonl .json
             .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits; a hub name
             (`owner/name`, `owner/name:config`); or what is in memory: see `pairkit.in_memory.Source`.
-        columns: `text1`, `text2`, `label` or `anchor`, `positive`, `negative` to the source's names; by
-            default recognised. Triplets become a positive and a negative row, bare positives get label 1.
+        columns: `text1`, `text2`, `label` or `anchor`, `positive` and `negative` or `negative_1`,
+            `negative_2`, … to the source's names; by default recognised. Triplets become a positive row and
+            one for each negative, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
         label_values: Words to numbers, for labels that are words; a word that it lacks is an error.
         check: Whether an empty text is an error; an audit counts them instead.
@@ -82,7 +83,8 @@ def read_rows(
         label_values: As for `read_pairs`.
 
     Returns:
-        By split: text1, text2 and label; or anchor, positive and perhaps negative; or text.
+        By split: text1, text2 and label; or anchor, positive and perhaps `negatives`, a list of one or more;
+        or text.
 
     Raises:
         ConfigError: As `read_pairs`.

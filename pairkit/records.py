@@ -6,7 +6,7 @@ A folder that `datasets.load_dataset(folder)` loads as it is:
 README.md          the dataset card
 data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, where each row comes
 from positive/          the same splits: anchor, positive            (where asked for)
-triplet/           the same splits: anchor, positive, negative  (where known)
+triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (where known)
 statistics.json    counts, every dropped record's reason included
 run.json           what made it
 ```
@@ -28,6 +28,7 @@ import polars as pl
 from pairkit.errors import ConfigError
 from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
+from pairkit.negatives import negative_columns
 from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
 from pairkit.printable import one_line
@@ -40,7 +41,7 @@ CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet
 COLUMNS = {
     "default": ("text1", "text2", "label"),
     "positive": ("anchor", "positive"),
-    "triplet": ("anchor", "positive", "negative"),
+    "triplet": ("anchor", "positive"),  # and negatives, in columns of their own
 }
 
 _SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters of each text
@@ -186,6 +187,8 @@ def write_dataset(
     for config, splits in configs.items():
         for split, rows in splits.items():
             missing = [name for name in COLUMNS[config] if name not in rows.columns]
+            if config == "triplet" and not negative_columns(rows.columns):
+                missing.append("negative")
             if missing:
                 raise ConfigError(
                     f"{out}: {config}/{split} has no column {missing[0]}; it has {rows.columns}"

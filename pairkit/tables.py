@@ -116,11 +116,13 @@ def _fields(dtype: object) -> int:
 
 def _check_lengths(table: pl.DataFrame, size: int, path: Path) -> None:
     """Refuse one long text in ever so many rows: the file holds it once, whoever reads the texts does not."""
-    texts = [name for name, dtype in table.schema.items() if dtype in (pl.String, pl.Categorical)]
+    texts = [
+        pl.col(name).explode() if dtype == pl.List(pl.String) else pl.col(name).cast(pl.String)
+        for name, dtype in table.schema.items()
+        if dtype in (pl.String, pl.Categorical, pl.List(pl.String))
+    ]
     bytes_ = (
-        sum(table.select(pl.col(texts).cast(pl.String).str.len_bytes().cast(pl.Int64).sum()).row(0))
-        if texts
-        else 0
+        sum(table.select(text.str.len_bytes().cast(pl.Int64).sum() for text in texts).row(0)) if texts else 0
     )
     if bytes_ > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(

@@ -36,7 +36,8 @@ DevData = Annotated[
     INPUT("--dev-data", "Held-out rows that choose the weights. [default: the validation split]", "DATA"),
 ]
 Columns = Annotated[
-    str | None, INPUT("--columns", "Such as text1=title,text2=body,label=same or anchor=q,positive=a.", "MAP")
+    str | None,
+    INPUT("--columns", "Such as text1=title,text2=body,label=same or anchor=q,positive=a,negative=n.", "MAP"),
 ]
 Labels = Annotated[str | None, INPUT("--labels", "Numbers for words: entailment=1,contradiction=0.", "MAP")]
 Model = Annotated[str, INPUT("--model -m", "A folder, a hub id, or minilm.", "MODEL")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from aoe_train._evaluate.correlation import correlation
 from aoe_train._evaluate.vectors import ROUNDING, Encode, pair_cosines, unit
+from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _BLOCK = 128
 class DevMetric(NamedTuple):
     """A figure to choose the best checkpoint by: larger is better, at most 1.
 
-    `spearman` for labelled pairs, `triplet_accuracy` for triplets, `mrr` (mean reciprocal rank) for positives
-    alone.
+    `spearman` for labelled pairs, `triplet_accuracy` (see the function) for triplets, `mrr` (mean reciprocal
+    rank) for positives alone.
     """
 
     name: str
@@ -55,14 +56,20 @@ def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
 
 
 def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray) -> float:
-    """Share of (anchor, positive, negative) whose anchor is nearer to the positive; a tie is a miss.
+    """Share of rows whose anchor is nearer to the positive than to every one of its negatives.
+
+    Near is a large cosine; a tie is a miss.
 
     Args:
         vectors: (text, dim)
-        triplets: (row, 3), indices into `vectors`.
+        triplets: (row, column): anchor, positive and negatives, indices into `vectors`; `ABSENT` is none.
     """
-    to_positive, to_negative = (pair_cosines(vectors, triplets[:, [0, other]]) for other in (1, 2))
-    return float((to_positive > to_negative + ROUNDING).mean())
+    to_positive = pair_cosines(vectors, triplets[:, [0, 1]])
+    is_nearer = np.ones(len(triplets), np.bool_)
+    for column in range(2, triplets.shape[1]):
+        to_negative = pair_cosines(vectors, triplets[:, [0, column]])
+        is_nearer &= (to_positive > to_negative + ROUNDING) | (triplets[:, column] == ABSENT)
+    return float(is_nearer.mean())
 
 
 def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray) -> float:

@@ -205,7 +205,7 @@ def train(
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
         objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
             vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
-            module learns too.
+            negative that a row lacks is a vector of zeros. A module learns too.
         config: A TOML file with settings that differ from the defaults.
         settings: Dotted keys to values, such as `{"objective.tau.angle": 0.05}`; over the file, under what
             is given by name.

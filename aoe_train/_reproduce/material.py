@@ -138,8 +138,13 @@ def _texts(source: Source, texts: Texts, places: Places) -> str:
         frame = _read(places.fill(texts.of), None, columns=texts.columns)
         frame = _some(frame.head(texts.first or frame.height), source)
     columns = [name for name in frame.columns if name != "label"]
-    every = pl.concat([frame[name].alias("text") for name in columns])
+    every = pl.concat([_flat(frame[name]).alias("text") for name in columns])
     return _kept(pl.DataFrame({"text": every.unique(maintain_order=True)}), places)
+
+
+def _flat(column: pl.Series) -> pl.Series:
+    """Lists of negatives as the texts in them."""
+    return column.explode() if column.dtype == pl.List else column
 
 
 def _read(

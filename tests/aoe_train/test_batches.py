@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aoe_train import _batches as module
 from aoe_train._batches import Batches, budget_cuts, rank_slice
 from aoe_train._label_mixing import one_label_batches
-from aoe_train._records import Examples, Kind
+from aoe_train._records import ABSENT, Examples, Kind
 from pairkit.errors import ConfigError, DataError
 
 STRATEGIES: list[dict[str, Any]] = [
@@ -140,6 +140,14 @@ def test_single_texts_count_twice() -> None:
     examples = Examples(list("abcd"), np.arange(4).reshape(-1, 1), None, "single")
     plan = Batches(examples, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(0)
     assert [len(rows) for rows in plan] == [2, 2]
+
+
+def test_a_budget_counts_the_negatives_that_there_are() -> None:
+    rows = np.array([[0, 1, 2, 3], [4, 5, 6, ABSENT], [7, 8, 9, ABSENT]])
+    wide = Examples([str(n) for n in range(10)], rows, None, "triplet")
+    lengths = np.array([1, 2, 3, 4, 1, 1, 1, 2, 2, 9])  # rows of 10, 3 and 13 tokens
+    sampler = Batches(wide, lengths, 3, strategy="tokens", max_tokens=13)
+    assert sorted(sorted(batch) for batch in sampler) == [[0, 1], [2]]
 
 
 def test_a_smaller_last_batch() -> None:

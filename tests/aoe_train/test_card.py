@@ -47,6 +47,14 @@ def test_a_figure_is_called_what_it_is(metric: str, on_the_hub: str) -> None:
     assert result["metrics"] == [{"type": on_the_hub, "value": 0.87, "name": metric}]
 
 
+def test_rows_that_have_fewer_negatives_are_told() -> None:
+    rows = {"train": 1200, "kind": "triplet", "negatives": {"3": 200, "5": 1000}}
+    assert (
+        "1,200 triplets from `pairs.tsv`. Negatives: 3 to 5 a row; 200 of 1,200 rows have fewer than 5."
+        in model_card("model", record(rows=rows), 384)
+    )
+
+
 def test_body_tells_data_objective_and_results() -> None:
     card = model_card("model", record(), 384)
     for words in (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aoe_train._batch_plan import describe
 from aoe_train._batches import Batches
 from aoe_train._collate import Collate
-from aoe_train._records import Batch, Examples
+from aoe_train._records import ABSENT, Batch, Examples
 from aoe_train._tokens import TokenStore
 from tests.aoe_train.tiny import wordpiece
 
@@ -60,6 +60,28 @@ def test_triplets_have_no_labels(store: TokenStore) -> None:
     batch = Collate(Examples(WORDS, np.array([[0, 1, 2]]), None, "triplet"), store)([0])
     assert "labels" not in batch
     assert batch["rows"].shape == (1, 3)
+
+
+@pytest.mark.parametrize("dedup", [True, False])
+def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store: TokenStore, *, dedup: bool) -> None:
+    wide = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
+    batch = Collate(wide, store, dedup=dedup)([1, 0])
+    numbers = batch["texts"][batch["rows"]]
+    assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
+    assert batch["rows"].tolist()[0][3] == ABSENT
+    assert len(batch["texts"]) == (5 if dedup else 7)
+    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in batch["texts"].tolist()]
+
+
+def test_a_plan_counts_the_texts_that_there_are(store: TokenStore) -> None:
+    wide = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
+    plan = describe(Batches(wide, store.lengths, 2), store)
+    lengths = store.lengths
+    assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
+    assert plan["distinct_share"] == 5 / 7
+    padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
+    own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
+    assert plan["padding_share"] == pytest.approx(1 - own / padded)
 
 
 def test_a_single_text_comes_twice(store: TokenStore) -> None:

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from aoe_train._evaluate import dev_metric
 from aoe_train._evaluate.dev import mean_reciprocal_rank, triplet_accuracy
-from aoe_train._records import Examples, Kind
+from aoe_train._records import ABSENT, Examples, Kind
 from pairkit.errors import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
@@ -38,6 +38,15 @@ def test_labelled_pairs_give_spearman(kind: Kind, labels: list[float]) -> None:
 def test_triplets_give_the_share_that_is_right_and_a_tie_is_wrong() -> None:
     rows = [("a", "b", "d"), ("a", "d", "c"), ("a", "c", "c"), ("e", "d", "a")]
     assert dev_metric(on_circle, examples("triplet", rows)) == ("triplet_accuracy", 0.5)
+
+
+def test_a_row_is_right_where_the_positive_is_nearer_than_every_negative() -> None:
+    rows = [("a", "b", "d", "c"), ("a", "c", "d", "b"), ("e", "d", "a", "b"), ("d", "e", "a", "c")]
+    wide = examples("triplet", rows)
+    # b is 10 from a; c is 40 and b nearer; d is 80 from e, all else farther; from d, c is 50 and e 80
+    assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.5)
+    wide.rows[3, 3] = ABSENT  # and a is 90
+    assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
 
 
 def test_positives_give_the_mean_reciprocal_rank() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._examples import check_labels, read_examples
-from aoe_train._records import Examples
+from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
+from aoe_train._records import ABSENT, Examples
 from pairkit.errors import ConfigError, DataError
 from pairkit.records import shard
 from tests.published import REAL, real_data, write_pairs
@@ -23,7 +23,8 @@ def put(path: Path, text: str) -> Path:
 
 
 def columns_of(examples: Examples) -> list[list[str]]:
-    return [[examples.texts[number] for number in row] for row in examples.rows]
+    """The texts of each row; a negative that it lacks is left out."""
+    return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 
 def test_binary_pairs(tmp_path: Path) -> None:
@@ -70,14 +71,33 @@ def test_texts_are_told_apart_exactly(tmp_path: Path) -> None:
     assert examples.texts == ["A", "a", "A ", "á"]
 
 
-@given(st.lists(st.tuples(*[st.sampled_from("abcde")] * 3), min_size=1))
-def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, str]]) -> None:
+letters = st.sampled_from("abcde")
+
+
+@given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
+def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]]) -> None:
     from aoe_train._examples import _distinct
 
-    frame = pl.DataFrame(rows, schema=["anchor", "positive", "negative"], orient="row")
+    frame = pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
     examples = _distinct(frame, "triplet")
-    assert columns_of(examples) == [list(row) for row in rows]
-    assert examples.texts == list(dict.fromkeys(text for row in rows for text in row))
+    expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
+    assert columns_of(examples) == expected
+    assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))
+    assert examples.rows.shape[1] == max(map(len, expected))
+    assert sum(negative_counts(examples).values()) == len(rows)
+
+
+def test_rows_with_any_number_of_negatives(tmp_path: Path) -> None:
+    text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
+    examples = read_examples(put(tmp_path / "a.csv", text))
+    assert examples.kind == "triplet"
+    assert columns_of(examples) == [["a", "b", "c", "d"], ["e", "f", "g"], ["h", "i", "j"]]
+    assert examples.rows[:, 3].tolist() == [3, ABSENT, ABSENT]
+    assert negative_counts(examples) == {"1": 2, "2": 1}
+    assert negatives_in_words({"1": 2, "2": 1}) == "1 to 2 a row; 2 of 3 rows have fewer than 2"
+    assert negatives_in_words({"3": 1_000}) == "3 a row"
+    assert examples.token_counts(np.arange(1, 11)).tolist() == [[1, 2, 3, 4], [5, 6, 7, 0], [8, 9, 10, 0]]
+    assert negative_counts(read_examples(put(tmp_path / "b.csv", "anchor,positive\na,b\n"))) == {}
 
 
 def dataset(folder: Path) -> Path:

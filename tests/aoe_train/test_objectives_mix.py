@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from aoe_train._objectives.contrastive import contrastive_loss, ibn_angle_emb, ibn_loss
 from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.own import Own
 from aoe_train._objectives.pairs import as_pairs
 from aoe_train._objectives.ranking import ranking_loss
 from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
@@ -348,3 +349,13 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
     expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)
     torch.testing.assert_close(found["cosine"], expected)
+
+
+def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
+    vectors, _, texts = draw(5, "triplet", columns=4)
+    texts[0, 3] = ABSENT
+    seen = []
+    Own(lambda vectors, _: (seen.append(vectors), vectors.sum())[1])(vectors.requires_grad_(), None, texts)
+    assert (seen[0][0, 3] == 0).all()
+    torch.testing.assert_close(seen[0][1:], vectors[1:])
+    torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])

@@ -20,6 +20,7 @@ from aoe_train._reproduce.scoring import read_scorings
 from aoe_train._reproduce.table import markdown, summary
 from aoe_train._settings import merged
 from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_rows
 from tests.aoe_train.test_train import write_pairs
 
 RECIPE = """
@@ -172,6 +173,17 @@ def test_some_rows_and_bare_texts(place: Path) -> None:
     assert whole == Material(str(place / "data" / "train.tsv"), str(place / "data" / "dev.tsv"))
     assert texts.height > 10
     assert texts["text"].is_unique().all()
+
+
+def test_bare_texts_and_some_rows_of_triplets(place: Path) -> None:
+    rows = [{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}]
+    rows.append({"anchor": "e", "positive": "a", "negatives": ["c"]})
+    (place / "data" / "triplets.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source, places = Source(train="{data}/triplets.jsonl"), Places(place / "data", place / "work")
+    texts = pl.read_parquet(material(source, places, Texts()).train)["text"].to_list()
+    assert sorted(texts) == ["a", "b", "c", "d", "e"]
+    some = material(source.model_copy(update={"rows": 1}), places).train
+    assert read_rows(some)["train"]["negatives"].to_list() in ([["c", "d"]], [["c"]])
 
 
 def test_texts_of_another_file(place: Path) -> None:

@@ -157,6 +157,45 @@ def test_goes_on_to_the_same_weights(
     assert not (tmp_path / "b.work").exists()
 
 
+def write_triplets(path: Path, rows: int, seed: int) -> Path:
+    """Rows of one to three negatives."""
+    words = random.Random(seed)
+    with path.open("w") as file:
+        for number in range(rows):
+            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
+            row = {"anchor": texts[0], "positive": texts[1]}
+            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def test_rows_of_several_negatives(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+    data = {
+        "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
+        "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
+    }
+    counted = {"1": 20, "2": 20, "3": 20}
+    assert plan(Sources(backbone=str(bert), out=tmp_path, **data), settings())["negatives"] == counted
+    flags = {"run__chunk": 30, "batches__strategy": "tokens", "batches__max_tokens": 400}
+    record = run(data, bert, tmp_path / "a", **flags)
+    assert record["rows"] == {"train": 60, "kind": "triplet", "negatives": counted, "dev": 20}
+    assert record["result"]["dev_metric"] == "triplet_accuracy"
+    assert record["batches"]["tokens_max"] <= 400
+    kill_at(2)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
+    run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
+    expected = weights(tmp_path / "a")
+    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
+
+
+def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
+    path = write_triplets(tmp_path / "train.jsonl", 9, 3)
+    said: list[str] = []
+    read_data(Sources(data=path, backbone="minilm", out=tmp_path), settings(), said.append)
+    assert said == [f"{path}: negatives: 1 to 3 a row; 6 of 9 rows have fewer than 3"]
+
+
 def test_an_overflow_in_the_log_leaves_valid_json(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

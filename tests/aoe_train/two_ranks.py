@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.settings import ObjectiveSettings, Weights
+from aoe_train._records import ABSENT
 from aoe_train._trainer.checkpoints import restore_weights, trained_weights
 from aoe_train._trainer.gather import exit_cleanly, leave_group
 from aoe_train._trainer.ledger import Ledger
@@ -98,6 +101,33 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
     return history
 
 
+def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
+    """Of rows with one to three negatives."""
+    random = torch.Generator().manual_seed(5)
+    lengths = torch.randint(1, 5, (ROWS, 5), generator=random)
+    ids = [torch.randint(WORDS, (int(n),), generator=random) for n in lengths.flatten()]
+    share = ROWS // world
+    mine = range(rank * share * 5, (rank + 1) * share * 5)
+    rows = torch.arange(5 * share).reshape(share, 5)
+    rows[::2, 3:] = ABSENT
+    rows[1::4, 4] = ABSENT
+    loss = wrapped(
+        input_ids=torch.cat([ids[i] for i in mine]),
+        lengths=np.array([len(ids[i]) for i in mine]),
+        pieces=np.ones(len(mine), dtype=np.int64),
+        rows=rows,
+        texts=torch.tensor(mine),
+    )["loss"]
+    loss.backward()
+    return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
+
+
+def triplet_model() -> PairModel:
+    torch.manual_seed(1)
+    wanted = ObjectiveSettings(weights=Weights(cosine=1, ibn=1, angle=1, contrastive=1))
+    return PairModel(Bag(), Objective(wanted, dim=DIM, kind="triplet")).double()
+
+
 def flat(weights: dict[str, Tensor]) -> Tensor:
     return torch.cat([weight.flatten() for weight in weights.values()])
 
@@ -173,6 +203,7 @@ def text_batch(step: int) -> dict[str, Any]:
 
 def main() -> None:
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
+    triplets = triplet_gradients(triplet_model(), 0, 1)
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
         raise SystemExit("nothing was learned: the comparison says nothing")
     dist.init_process_group("gloo")
@@ -185,6 +216,8 @@ def main() -> None:
             dist.all_gather(everyone, weights)
             torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
             torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+    found = triplet_gradients(DistributedDataParallel(triplet_model()), dist.get_rank(), 2)
+    torch.testing.assert_close(found, triplets, rtol=1e-10, atol=1e-12)
     share_out(alone)
     leave_group()
 

@@ -85,6 +85,13 @@ def test_bombs_are_refused(
         read_table(tmp_path / "a.parquet")
 
 
+def test_one_text_in_many_lists_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "FREE_BYTES", 1 << 20)
+    pq.write_table(pa.table({"negatives": [["a" * 100_000]] * 90}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="its texts are more than 200 times its size"):
+        read_table(tmp_path / "a.parquet")
+
+
 def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
     """Row groups of one value; what is written once is claimed many times."""
     path = tmp_path / "a.parquet"

@@ -132,7 +132,7 @@ def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: 
 
 def test_the_negative_of_a_triplet_is_checked_too(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "anchor,positive,negative\na,b,c\nd,e,\n")
-    with pytest.raises(DataError, match=r":3: text2 is empty"):
+    with pytest.raises(DataError, match=r":3: negative is empty"):
         read_pairs(path)
 
 
@@ -214,8 +214,8 @@ def test_rows_as_they_are_meant(tmp_path: Path) -> None:
     triplets = put(tmp_path / "a.csv", "id,anchor,positive,negative\n7,a,b,c\n8,d,e,f\n")
     (frame,) = read_rows(triplets).values()
     assert frame.to_dicts() == [
-        {"anchor": "a", "positive": "b", "negative": "c"},
-        {"anchor": "d", "positive": "e", "negative": "f"},
+        {"anchor": "a", "positive": "b", "negatives": ["c"]},
+        {"anchor": "d", "positive": "e", "negatives": ["f"]},
     ]
     positives = put(tmp_path / "b.csv", "answer,query\nb,a\n")
     assert read_rows(positives)["train"].to_dicts() == [{"anchor": "a", "positive": "b"}]
@@ -230,11 +230,11 @@ def test_single_texts(tmp_path: Path) -> None:
     assert read_rows(titles, columns={"text": "title"})["train"].to_dicts() == [{"text": "one"}]
     with pytest.raises(DataError, match="found the columns id, title"):
         read_rows(titles)
-    with pytest.raises(ConfigError, match="anchor and positive, or text alone"):
+    with pytest.raises(ConfigError, match="perhaps negatives, or text alone; found text1"):
         read_rows(titles, columns={"text1": "title"})
     with pytest.raises(DataError, match="found the columns sentence"):
         read_pairs(lone)
-    with pytest.raises(ConfigError, match=r"anchor and positive$"):
+    with pytest.raises(ConfigError, match=r"perhaps negatives; found text"):
         read_pairs(titles, columns={"text": "title"})
 
 
@@ -270,7 +270,7 @@ def test_text_that_isnt(tmp_path: Path) -> None:
 def test_one_split_one_kind_of_row(tmp_path: Path) -> None:
     put(tmp_path / "train-0.csv", "anchor,positive\na,b\n")
     put(tmp_path / "train-1.csv", "anchor,positive,negative\na,b,c\n")
-    with pytest.raises(DataError, match=r"the files of train differ.*anchor, positive, negative"):
+    with pytest.raises(DataError, match=r"the files of train differ.*anchor, positive, negatives"):
         read_rows(tmp_path)
     assert split_names(tmp_path) == ["train"]
 

@@ -10,7 +10,7 @@ import pytest
 from pairkit.card import dataset_card, table
 from pairkit.errors import ConfigError
 from pairkit.length import estimated_tokens, share_long
-from pairkit.reader import read_pairs
+from pairkit.reader import read_pairs, read_rows
 from pairkit.records import card_files, write_dataset
 
 ROWS = pl.DataFrame(
@@ -119,3 +119,13 @@ def shared_vocabulary() -> set[str]:
     if not path.exists():
         pytest.skip("../shared/data/pretrained is absent: no WordPiece vocabulary to compare with")
     return set(path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("names", [["negative"], ["negative_1", "negative_2"]])
+def test_triplets_have_one_negative_or_more(tmp_path: Path, names: list[str]) -> None:
+    triplets = pl.DataFrame({name: [name] for name in ("anchor", "positive", *names)})
+    given = {"card": "", "statistics": {}, "run": {}}
+    write_dataset(tmp_path / "out", {"triplet": {"train": triplets}}, **given)
+    assert read_rows(tmp_path / "out" / "triplet")["train"]["negatives"].to_list() == [names]
+    with pytest.raises(ConfigError, match="triplet/train has no column negative"):
+        write_dataset(tmp_path / "other", {"triplet": {"train": triplets.drop(names)}}, **given)

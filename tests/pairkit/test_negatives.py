@@ -1,0 +1,241 @@
+"""Any number of negatives a row, by whatever way and name they come in; none is left out in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit import audit
+from pairkit.errors import ConfigError, DataError
+from pairkit.negatives import negative_columns, negatives_of
+from pairkit.reader import read_pairs, read_rows
+
+WIDE = [
+    {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
+    {"anchor": "f", "positive": "g", "negative_1": "h", "negative_2": None, "negative_3": "i"},
+]
+LISTS = [
+    {"anchor": "a", "positive": "b", "negative": ["c", "d", "e"]},
+    {"anchor": "f", "positive": "g", "negative": ["h", "i"]},
+]
+NEGATIVES = [["c", "d", "e"], ["h", "i"]]
+
+
+def negatives(source: Any, **arguments: Any) -> list[list[str]]:
+    (frame,) = read_rows(source, **arguments).values()
+    found: list[list[str]] = frame["negatives"].to_list()
+    return found
+
+
+def table(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], Any]:
+    def write(folder: Path) -> Path:
+        path, frame = folder / name, pl.DataFrame(rows)
+        match path.suffix:
+            case ".parquet":
+                frame.write_parquet(path)
+            case ".jsonl":  # a key whose value is null may be missing
+                lines = [{key: value for key, value in row.items() if value is not None} for row in rows]
+                path.write_text("\n".join(map(json.dumps, lines)))
+            case ".json":
+                path.write_text(json.dumps(rows))
+            case suffix:
+                frame.write_csv(path, separator="," if suffix == ".csv" else "\t", quote_style="necessary")
+        return path
+
+    return write
+
+
+def saved(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    pytest.importorskip("datasets").Dataset.from_list(rows).save_to_disk(folder / "saved")
+    return folder / "saved"
+
+
+def held(how: str, rows: list[dict[str, Any]]) -> Any:
+    match how:
+        case "dicts":
+            return [{key: value for key, value in row.items() if value is not None} for row in rows]
+        case "polars":
+            return pl.DataFrame(rows)
+        case "pandas":
+            return pytest.importorskip("pandas").DataFrame(rows)
+        case _:
+            return pytest.importorskip("datasets").Dataset.from_list(rows)
+
+
+@pytest.mark.parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "a.json", "a.csv", "a.tsv"])
+def test_files(tmp_path: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    if name.endswith("sv") and rows is LISTS:  # as `pairs export` writes lists
+        rows = [{**row, "negative": json.dumps(row["negative"])} for row in rows]
+        if name == "a.tsv":
+            header, *lines = [[*rows[0]], *([*row.values()] for row in rows)]
+            (tmp_path / name).write_text("\n".join("\t".join(cells) for cells in [header, *lines]))
+            assert negatives(tmp_path / name) == NEGATIVES
+            return
+    assert negatives(table(name, rows)(tmp_path)) == NEGATIVES
+
+
+@pytest.mark.parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
+@pytest.mark.parametrize("how", ["dicts", "polars", "pandas", "datasets"])
+def test_what_is_in_memory(how: str, rows: list[dict[str, Any]]) -> None:
+    assert negatives(held(how, rows)) == NEGATIVES
+
+
+@pytest.mark.parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
+def test_a_saved_dataset(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    assert negatives(saved(tmp_path, rows)) == NEGATIVES
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("anchor,positive,negative_1,negative_2", ["c", "d"]),
+        ("anchor,positive,negative_0,negative_1", ["c", "d"]),
+        ("anchor,positive,negative_10,negative_2", ["d", "c"]),
+        ("query,positive,negative,negative_1", ["c", "d"]),
+        ("question,positive,negative1,negative2", ["c", "d"]),
+        ("query,answer,hard_negative_1,hard_negative_2", ["c", "d"]),
+        ("Question,Answer,Negative_1,Negative_2", ["c", "d"]),
+        ("sentence,positive,neg_1,neg_2", ["c", "d"]),
+        ("sent0,sent1,hard_neg,negative_text_2", ["c", "d"]),
+        ("anchor,positive,id,negatives", ["d"]),
+    ],
+)
+def test_names_in_use(tmp_path: Path, header: str, found: list[str]) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\na,b,c,d\n")
+    assert negatives(tmp_path / "a.csv") == [found]
+
+
+def test_what_is_said_about_negatives_is_none() -> None:
+    assert (
+        negative_columns(["negative_kind", "negative_id", "negative_score", "negation", "non_negative"]) == ()
+    )
+
+
+def test_each_negative_is_a_pair() -> None:
+    rows = [{**row, "source": number} for number, row in enumerate(WIDE)]
+    (frame,) = read_pairs(rows).splits.values()
+    assert frame.columns == ["text1", "text2", "label", "source"]
+    assert frame.rows() == [
+        ("a", "b", 1, 0),
+        ("a", "c", 0, 0),
+        ("a", "d", 0, 0),
+        ("a", "e", 0, 0),
+        ("f", "g", 1, 1),
+        ("f", "h", 0, 1),
+        ("f", "i", 0, 1),
+    ]
+
+
+def test_files_of_one_split_may_differ_in_how_many(tmp_path: Path) -> None:
+    (tmp_path / "train-0.csv").write_text("anchor,positive,negative\na,b,c\n")
+    (tmp_path / "train-1.csv").write_text("anchor,positive,negative_1,negative_2\nd,e,f,g\n")
+    assert negatives(tmp_path) == [["c"], ["f", "g"]]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "says"),
+    [
+        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; drop the row"),
+        (
+            "anchor,positive,negative_1,negative_2",
+            "d,e,, ",
+            r"a\.csv:3: all of negative_1, negative_2 are empty",
+        ),
+    ],
+)
+def test_a_row_has_one_at_least(tmp_path: Path, header: str, row: str, says: str) -> None:
+    first = ",".join("abcd"[: header.count(",") + 1])
+    (tmp_path / "a.csv").write_text(f"{header}\n{first}\n{row}\n")
+    for read in (read_rows, read_pairs):
+        with pytest.raises(DataError, match=says):
+            read(tmp_path / "a.csv")
+    assert audit(tmp_path / "a.csv").splits["train"].empty_texts == 1
+
+
+def test_an_empty_list_is_no_negative() -> None:
+    with pytest.raises(DataError, match="the list given:2: negative is empty"):
+        read_rows([LISTS[0], {"anchor": "f", "positive": "g", "negative": []}])
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ([{"text": "c"}], "negative holds lists of what is no text"),
+        ([b"c"], "negative holds lists of what is no text"),
+        ("['c', 'd']", "list given:1: negative holds a list that is no JSON"),
+        ('["c", {"d": 1}, "e"]', "list given:1: negative holds a list that is no JSON"),
+    ],
+)
+def test_what_is_no_list_of_texts(cell: Any, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        read_rows([{"anchor": "a", "positive": "b", "negative": cell}])
+
+
+def test_brackets_may_begin_a_text() -> None:
+    rows = [{"anchor": "a", "positive": "b", "negative": text} for text in ('["a"] is a list', '["a"]')]
+    assert negatives(rows) == [['["a"] is a list'], ['["a"]']]
+
+
+def test_a_mapping_names_them() -> None:
+    rows = [{"q": "a", "a": "b", "hn0": "c", "hn1": "d"}]
+    mapping = {"anchor": "q", "positive": "a"}
+    assert negatives(rows, columns={**mapping, "negative": "hn1"}) == [["d"]]
+    assert negatives(rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}) == [["d", "c"]]
+    assert read_rows(rows, columns=mapping)["train"].columns == ["anchor", "positive"]
+
+
+def test_none_is_left_out_in_silence() -> None:
+    columns = {"anchor": "anchor", "positive": "positive"}
+    with pytest.raises(
+        DataError,
+        match=r"not be used: negative_1, negative_2, negative_3; give"
+        r" anchor=anchor,positive=positive,negative=negative_1 as columns .*negative=none to leave them out",
+    ):
+        read_rows(WIDE, columns=columns)
+    with pytest.raises(DataError, match="not be used: negative_2, negative_3"):
+        read_pairs(WIDE, columns={**columns, "negative": "negative_1"})
+    without = read_rows(WIDE, columns={**columns, "negative": "none"})["train"]
+    assert without.columns == ["anchor", "positive"]
+
+
+def test_labelled_pairs_have_none() -> None:
+    rows = [{"text1": "a", "text2": "b", "label": 1, "negative": "c"}]
+    mapping = {"text1": "text1", "text2": "text2", "label": "label"}
+    for columns in (None, mapping):
+        with pytest.raises(DataError, match="not be used: negative; drop them, or give text1=text1"):
+            read_pairs(rows, columns=columns)
+    assert len(read_pairs(rows, columns={**mapping, "negative": "none"})) == 1
+    with pytest.raises(ConfigError, match=r"a column mapping names .*; found text1, text2, label, negative"):
+        read_pairs(rows, columns={**mapping, "negative": "negative"})
+
+
+def test_anchors_with_labels_are_labelled_pairs() -> None:
+    # As sentence-transformers' `mine_hard_negatives` writes "labeled-pair": 0 marks a negative.
+    rows = [{"query": "a", "answer": "b", "label": 1}, {"query": "a", "answer": "c", "label": 0}]
+    (frame,) = read_rows(rows).values()
+    assert frame.rows() == [("a", "b", 1), ("a", "c", 0)]
+
+
+texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
+
+
+@given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=3)), min_size=1))
+def test_no_text_is_lost_and_none_is_added(
+    rows: list[tuple[str | None, str | None, list[str | None]]],
+) -> None:
+    frame = pl.DataFrame(
+        rows,
+        schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},
+        orient="row",
+    )
+    found = negatives_of(frame, ["negative_1", "negative_2", "negatives"], "here", check=False)
+    expected = [[text for text in (one, two, *more) if text and text.strip()] for one, two, more in rows]
+    assert found.to_list() == [texts or [None] for texts in expected]
