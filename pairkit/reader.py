@@ -114,7 +114,11 @@ def _roles(
     frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, single: bool = False
 ) -> Roles:
     roles = find_roles(frame.columns, where, columns, single=single)
-    read_as = (f"{role} from {one_line(name, 60)}" for role, name in asdict(roles).items() if name)
+    read_as = (
+        f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
+        for role, name in asdict(roles).items()
+        if name
+    )
     _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
     return roles
 
