@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
-# What dev figures are called on the hub, as sentence-transformers' evaluators write them.
+# What dev figures are called on the Hub, as sentence-transformers' evaluators write them.
 _HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _PACKAGED_ID = "sentence-transformers/all-MiniLM-L6-v2"  # what `minilm` is
@@ -77,9 +77,9 @@ def card_head(
         name: The model's name.
         library: What loads it.
         tags: Further words.
-        license_id: As the hub names it; `unknown` where nobody said.
+        license_id: As the Hub names it; `unknown` where nobody said.
         language: Codes, such as en.
-        base_model: The hub id of what it was made from.
+        base_model: The Hub id of what it was made from.
         datasets: Hub ids of what it was trained on.
         results: What was measured.
     """
@@ -100,7 +100,7 @@ def card_head(
 
 
 def hub_id(source: str) -> str | None:
-    """The source, if it is a hub id and no path here."""
+    """The source, if it is a Hub id and no path here."""
     return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
 
 

@@ -81,8 +81,8 @@ class Encoder:
         """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
 
         Args:
-            source: A folder, a hub id, or `minilm` (the packaged all-MiniLM-L6-v2).
-            revision: Branch, tag or commit on the hub.
+            source: A folder, a Hub id, or `minilm` (the packaged all-MiniLM-L6-v2).
+            revision: Branch, tag or commit on the Hub.
             trust_remote_code: Run the model's own code; needs a pinned commit.
             device: The accelerator where there is one, else the CPU.
             precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
@@ -93,7 +93,7 @@ class Encoder:
         Raises:
             ConfigError: No such model, or settings that it can't have.
             DataError: A damaged model.
-            RemoteError: The hub could not be reached.
+            RemoteError: The Hub could not be reached.
         """
         check_pin(source, revision, trust_remote_code=trust_remote_code)
         place = torch.device(device) if device else _best_device()

@@ -41,7 +41,7 @@ def read_examples(
     Raises:
         ConfigError: No such source, a bad mapping or limit, or several splits and none of them `train`.
         DataError: No rows, or one that can't be used; with file and row.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"limit {limit}: expected 1 or more rows")

@@ -87,7 +87,7 @@ def hash_config(config: PretrainedConfig) -> str:
 
 
 def hash_files(source: Source | None) -> dict[str, str]:
-    """SHA-256 of a data source's files by name; nothing for a hub's, or for rows in memory."""
+    """SHA-256 of a data source's files by name; none for a dataset of the Hub or rows in memory."""
     if not isinstance(source, str | Path) or not (path := Path(source)).exists():
         return {}
     files = [path] if path.is_file() else [part for part in sorted(path.rglob("*")) if is_table(part)]

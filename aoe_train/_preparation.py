@@ -47,13 +47,13 @@ class Sources:
     """What a run is made from, and where its model goes.
 
     Attributes:
-        data: A pair dataset's folder, a file of pairs or triplets or texts, a hub name, or rows in memory.
-        backbone: A model folder, a hub name, or `minilm`.
+        data: A pair dataset's folder, a file of pairs or triplets or texts, a Hub id, or rows in memory.
+        backbone: A model folder, a Hub id, or `minilm`.
         out: The model's folder.
         dev_data: Held-out rows; None takes the data's validation split if it has one.
         columns: Roles to the data's names of columns.
         label_values: Words to numbers, for labels that are words.
-        revision: A commit of the backbone's hub repository.
+        revision: A commit of the backbone's repository on the Hub.
         trust_remote_code: Whether the backbone may bring code; needs a revision.
     """
 
@@ -104,7 +104,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
     Raises:
         ConfigError: no such source, or a bad mapping.
         DataError: no rows, rows that can't be used, or labels that rank nothing.
-        RemoteError: the hub could not be asked.
+        RemoteError: the Hub could not be asked.
     """
     read = partial(read_examples, columns=sources.columns, label_values=sources.label_values)
     train = read(sources.data)

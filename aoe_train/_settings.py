@@ -131,9 +131,9 @@ class LogSettings(Settings):
 class CardSettings(Settings):
     """What the model's card says that nobody can know from the run."""
 
-    license: str = "unknown"  # as the hub names it, such as apache-2.0
+    license: str = "unknown"  # as the Hub names it, such as apache-2.0
     language: Names = ()  # codes such as en
-    base_model: str | None = None  # the backbone's hub id, where it is a folder here
+    base_model: str | None = None  # the backbone's Hub id, where it is a folder here
 
 
 # What `--preset` stands for: differences from the defaults, beneath everything that is given.

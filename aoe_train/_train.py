@@ -83,7 +83,7 @@ def train(
         ConfigError: settings, data and backbone don't go together, memory is short, or another run is in
             the way.
         DataError: rows that can't be used, or a loss that is not finite.
-        RemoteError: a hub could not be asked.
+        RemoteError: the Hub could not be asked.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
     work = work_beside(sources.out)
@@ -183,7 +183,7 @@ class _Run:
         trainer.add_callback(ProgressCallback(self.show, trainer.ledger.newest_loss))
         resume = newest_checkpoint(self.work)
         if resume is not None:
-            self.say(f"{self.work}: goes on after step {resume.step}")
+            self.say(f"{self.work}: continues after step {resume.step}")
         trainer.fit(resume)
         record = self._record(prepared, trainer, before)
         if self.main:

@@ -31,7 +31,7 @@ def build(
     *,
     fresh: bool = False,
 ) -> Built:
-    """Build the dataset of these repositories; called again after whatever happened, it goes on.
+    """Build the dataset of these repositories; called again after whatever happened, it continues.
 
     Args:
         repos: `owner/name` each.
@@ -46,7 +46,7 @@ def build(
         ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
         DataError: nothing to crawl, no duplicates, a damaged store.
         LeakError: the audit found a leak, which is a bug of ours; the dataset is left for inspection.
-        IncompleteCrawlError: some repositories failed; running again goes on.
+        IncompleteCrawlError: some repositories failed; running again continues.
         RemoteError: the server failed for all.
     """
     start = time.monotonic()

@@ -50,7 +50,7 @@ def build(
 ) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
 
-    If it was stopped, the same call goes on.
+    If it was stopped, the same call continues.
 
     Args:
         repos: `owner/name`, several with commas or as a list, or a file with one a line.
@@ -84,8 +84,8 @@ def build(
         ConfigError: A setting, a folder or a token is no good.
         DataError: There is nothing to crawl, there are no duplicates, or the store is damaged.
         LeakError: The audit found a leak; the dataset is left to be looked at.
-        IncompleteCrawlError: Some repositories failed; call it again to go on.
-        RemoteError: The server failed for all; call it again to go on.
+        IncompleteCrawlError: Some repositories failed; call it again to continue.
+        RemoteError: The server failed for all; call it again to continue.
 
     Example:
         >>> import gis_builder
@@ -162,7 +162,7 @@ def crawl(
     settings: _Settings | None = None,
     progress: _Progress = True,
 ) -> Crawled:
-    """Only fetch, into the folder `work`; called again, it goes on.
+    """Only fetch, into the folder `work`; called again, it continues.
 
     Args:
         repos: See `build`.
@@ -182,8 +182,8 @@ def crawl(
     Raises:
         ConfigError: A setting, the folder or a token is no good, or it holds a crawl with other settings.
         DataError: None of the repositories can be crawled, or the store is damaged.
-        IncompleteCrawlError: Some repositories failed; call it again to go on.
-        RemoteError: The server failed for all; call it again to go on.
+        IncompleteCrawlError: Some repositories failed; call it again to continue.
+        RemoteError: The server failed for all; call it again to continue.
     """
     from gis_builder import _crawl
     from gis_builder._folders import STORE_FILE, working_folder

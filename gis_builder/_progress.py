@@ -92,7 +92,7 @@ class RunDisplay:
         self._repos = Progress(self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left)
         self._show_repos()
         if event.failure and event.repo:  # what failed for all is the command's own error
-            self.say(f"{event.repo}: failed, the others go on ({event.failure})")
+            self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 
     def _show_repos(self) -> None:
         """How many repositories of several are through this stage of the crawl."""

@@ -150,7 +150,7 @@ class Crawled:
 
 
 class IncompleteCrawlError(RemoteError):
-    """Some repositories failed; what was fetched is kept, and the same call goes on.
+    """Some repositories failed; what was fetched is kept, and the same call continues.
 
     Attributes:
         crawled: What became of all of them.
@@ -161,7 +161,7 @@ class IncompleteCrawlError(RemoteError):
         failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
         super().__init__(
             f"{len(failed)} of {len(crawled.repositories)} repositories failed, the first {failed[0].name} "
-            f"({failed[0].detail}); what was fetched is kept: run the same command again to go on"
+            f"({failed[0].detail}); what was fetched is kept: run the same command again to continue"
         )
 
 

@@ -56,7 +56,7 @@ def generate(
 
     Args:
         source: The sentences: a list of them, a list of dicts, a DataFrame, a `datasets.Dataset`, or where
-            they are: a text file (one a line), CSV, TSV, JSONL or Parquet, a dataset's folder, a hub name.
+            they are: a text file (one a line), CSV, TSV, JSONL or Parquet, a dataset's folder, a Hub id.
         llms: Who proposes: names (`chatgpt`, `llama`, `chatglm`, `wordnet` for rules, `ensemble` for the
             papers' three, or of `config`), your own functions from a prompt to an answer, plain or async, or
             a dict of names to functions or entries.
@@ -90,7 +90,7 @@ def generate(
     Raises:
         ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
         DataError: No usable sentence, a damaged store, or no pair is left.
-        RemoteError: A server failed; the same call goes on.
+        RemoteError: A server failed; the same call continues.
 
     Example:
         >>> import llm_labeler

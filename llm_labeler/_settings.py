@@ -59,7 +59,7 @@ class LlmSettings(Settings):
     kind: Annotated[
         str, _one_of(*LLM_KINDS)
     ]  # openai, openai_compatible, glm, local, wordnet; function: from Python
-    model: str = ""  # the server's name for it; for local, a folder or a hub id
+    model: str = ""  # the server's name for it; for local, a folder or a Hub id
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
     api_key_env: str | None = None
@@ -85,7 +85,7 @@ class LlmSettings(Settings):
     limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
-    revision: str | None = None  # local: a commit of the model on the hub
+    revision: str | None = None  # local: a commit of the model on the Hub
     trust_remote_code: bool = False  # local: run the model's own code; needs a revision
     load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
     batch_size: int = Field(default=8, ge=1)  # local: questions at a time

@@ -1,4 +1,4 @@
-"""The raw values of an input, one a row: of a file, a dataset's folder, a hub name, or what is in memory."""
+"""The raw values of an input, one a row: of a file, a dataset's folder, a Hub id, or what is in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_values(source: Source, column: str | None) -> Values:
 
     Args:
         source: A file (`.txt`, `.parquet`, `.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`, each also as `.gz`),
-            the folder of a dataset (its train split is read), or a hub name (`owner/name`,
+            the folder of a dataset (its train split is read), or a Hub id (`owner/name`,
             `owner/name:config`), or what is in memory: a list of sentences or of dicts, a DataFrame, a
             Dataset.
         column: The column that holds the sentences; by default recognised by its name, or the only one of
@@ -42,7 +42,7 @@ def read_values(source: Source, column: str | None) -> Values:
     Raises:
         ConfigError: no such source, or one of unknown kind.
         DataError: not readable as what its name says, or no such column.
-        RemoteError: the hub could not be asked.
+        RemoteError: the Hub could not be asked.
     """
     if not isinstance(source, str | Path):
         yield from _held_values(source, column)
@@ -56,7 +56,7 @@ def read_values(source: Source, column: str | None) -> Values:
     elif _HUB_NAME.fullmatch(str(source)):
         yield from _hub_values(str(source), column)
     else:
-        raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
+        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
 
 
 def _held_values(source: Any, column: str | None) -> Values:

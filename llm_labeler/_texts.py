@@ -65,7 +65,7 @@ def read_texts(source: Source, *, column: str | None, settings: InputSettings) -
     Raises:
         ConfigError: no such source, or one of unknown kind.
         DataError: not readable, no such column, or not one usable text in it.
-        RemoteError: the hub could not be asked.
+        RemoteError: the Hub could not be asked.
     """
     kept: dict[str, Text] = {}
     dropped: Counter[str] = Counter()

@@ -31,7 +31,7 @@ def read(
 
     Args:
         source: A dataset's folder, be it ours or one of `Dataset.save_to_disk`; a Parquet, CSV, TSV, JSON or
-            JSON lines file, also packed; a folder of files named after their splits; a hub id
+            JSON lines file, also packed; a folder of files named after their splits; a Hub id
             (`owner/name`, `owner/name:config`); a DataFrame, a `datasets.Dataset`, a list of dicts; or a
             mapping of splits to any of the latter.
         columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
@@ -46,7 +46,7 @@ def read(
     Raises:
         ConfigError: No such source, or a bad mapping.
         DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
 
     Example:
         >>> import pairkit
@@ -382,7 +382,7 @@ def _threshold(given: float | None) -> float:
 def push(
     folder: str | Path, repo: str, *, public: bool = False, revision: str | None = None, dry_run: bool = False
 ) -> Pushed:
-    """Send a dataset's folder, as `gis`, `label` or `pairs` wrote it, to the Hugging Face hub in one commit.
+    """Send a dataset's folder, as `gis`, `label` or `pairs` wrote it, to the Hugging Face Hub in one commit.
 
     The token is that of the environment variable HF_TOKEN.
 
@@ -400,7 +400,7 @@ def push(
         ConfigError: `repo` is no repository's name, or is public.
         DataError: `folder` is no such dataset, or holds a link.
         AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The hub can't be reached or failed; nothing was changed, so call it again.
+        RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
     """
     from pairkit._push import push_dataset
 

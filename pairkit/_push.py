@@ -1,4 +1,4 @@
-"""Sending a pair dataset to the Hugging Face hub."""
+"""Sending a pair dataset to the Hugging Face Hub."""
 
 from __future__ import annotations
 

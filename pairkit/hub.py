@@ -1,4 +1,4 @@
-"""The Hugging Face hub: a dataset of it as tables, a model's folder, and a folder of ours sent there."""
+"""The Hugging Face Hub: a dataset of it as tables, a model's folder, and a folder of ours sent there."""
 
 from __future__ import annotations
 
@@ -58,41 +58,41 @@ class Pushed:
 
 
 def load(name: str) -> dict[str, pl.DataFrame]:
-    """Each split's rows of a dataset on the hub.
+    """Each split's rows of a dataset on the Hub.
 
     Args:
         name: `owner/name`, or `owner/name:config`.
 
     Raises:
         ConfigError: `datasets` is not installed.
-        RemoteError: No such dataset, or the hub can't be reached.
+        RemoteError: No such dataset, or the Hub can't be reached.
     """
-    with needed_for(f"{name}: reading from a hub"):
+    with needed_for(f"{name}: reading from the Hub"):
         from datasets import load_dataset  # heavy, and only hub names need it
     dataset, _, config = name.partition(":")
     try:
         found = load_dataset(dataset, config or None)
     except (OSError, ValueError) as error:
         raise RemoteError(
-            f"{name}: no file or folder here, and not loaded from the hub ({one_line(str(error), 200)});"
+            f"{name}: no file or folder here, and not loaded from the Hub ({one_line(str(error), 200)});"
             " check name and network"
         ) from error
     return {split: rows.with_format("polars")[:] for split, rows in found.items()}
 
 
 def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:
-    """A model's folder, fetched from the hub unless it was before.
+    """A model's folder, fetched from the Hub unless it was before.
 
     Args:
-        name: A hub id.
+        name: A Hub id.
         revision: Branch, tag or commit; the main branch if None.
         files: Patterns of the files wanted; folders of other formats' weights are left out in any case.
         called: How errors name the model.
-        instead: What else to do where the hub can't be reached.
+        instead: What else to do where the Hub can't be reached.
 
     Raises:
         ConfigError: No such model or revision.
-        RemoteError: The hub can't be reached; AuthError where it wants a token.
+        RemoteError: The Hub can't be reached; AuthError where it wants a token.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -110,17 +110,17 @@ def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called
         )
     except GatedRepoError as error:
         raise AuthError(
-            f"{called}: the hub wants you to accept its terms, and a token in HF_TOKEN"
+            f"{called}: the Hub wants you to accept its terms, and a token in HF_TOKEN"
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ConfigError(
-            f"{called}: no such folder, and no such model on the hub (a private one needs HF_TOKEN)"
+            f"{called}: no such folder, and no such model on the Hub (a private one needs HF_TOKEN)"
         ) from error
     except RevisionNotFoundError as error:
         raise ConfigError(f"{called}: has no revision {revision!r}") from error
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise RemoteError(
-            f"{called}: no such folder here, and the hub could not be reached; check name and network, or"
+            f"{called}: no such folder here, and the Hub could not be reached; check name and network, or"
             f" {instead}"
         ) from error
 
@@ -173,7 +173,7 @@ def send(
         private: Whether nobody else may see it; one that exists and is public is refused then.
         message: Of the commit.
         revision: Branch to commit to, created unless it exists; the main one if None.
-        endpoint: The hub's address; the public hub, or that of HF_ENDPOINT, if None.
+        endpoint: The Hub's address; the public one, or that of HF_ENDPOINT, if None.
 
     Returns:
         The commit's address.
@@ -181,9 +181,9 @@ def send(
     Raises:
         ConfigError: `repo` is no repository's name, or is public; or a package is missing.
         AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The hub can't be reached or failed.
+        RemoteError: The Hub can't be reached or failed.
     """
-    with needed_for("sending to the hub", "hub"):
+    with needed_for("sending to the Hub", "hub"):
         api, token = _api(endpoint)
     _LOG.info("sending %d files to %s: %s", len(files), api.endpoint, ", ".join(files))
     with _remote_errors(repo, token):
@@ -209,7 +209,7 @@ def _api(endpoint: str | None) -> tuple[HfApi, str]:
     token = os.environ.get(_TOKEN, "").strip()
     if not token:
         raise AuthError(f"no Hugging Face token found; set {_TOKEN} to one with the right to write")
-    address = read_address(endpoint or constants.ENDPOINT, "the hub's address", "https://huggingface.co")
+    address = read_address(endpoint or constants.ENDPOINT, "the Hub's address", "https://huggingface.co")
     address.guard("the token", "choose another HF_ENDPOINT")
     return HfApi(endpoint=address.url, token=token, library_name="aoe-toolkit"), token
 
@@ -229,12 +229,12 @@ def _remote_errors(repo: str, token: str) -> Iterator[None]:
         status = error.response.status_code
         if status in (401, 403):
             raise AuthError(
-                f"{repo}: the hub refused the token ({status}); use one with the right to write there"
+                f"{repo}: the Hub refused the token ({status}); use one with the right to write there"
             ) from error
-        raise RemoteError(f"{repo}: the hub answered {said(error)}; run the same command again") from error
+        raise RemoteError(f"{repo}: the Hub answered {said(error)}; run the same command again") from error
     except _transport_errors() as error:
         raise RemoteError(
-            f"{repo}: the hub can't be reached ({said(error)}); run the same command again"
+            f"{repo}: the Hub can't be reached ({said(error)}); run the same command again"
         ) from error
 
 

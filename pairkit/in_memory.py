@@ -36,7 +36,7 @@ Table: TypeAlias = (
 Held: TypeAlias = PairDataset | Table | Mapping[str, Table]
 """What is in memory: one table, or tables by split (a `DatasetDict` is one)."""
 Source: TypeAlias = str | Path | Held
-"""Where rows are: a path or a hub name, or in memory."""
+"""Where rows are: a path or a Hub id, or in memory."""
 
 
 def source_name(source: Source) -> str:
@@ -83,7 +83,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"is no table ({one_line(str(error), 100)})", path=where) from error
     raise DataError(
-        f"expected a path, a hub name, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
+        f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
         f" found {type(source).__name__}",
         path=where,
     )

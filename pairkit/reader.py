@@ -1,4 +1,4 @@
-"""Read pairs from a folder of ours, a file, a folder of files, a dataset on a hub, or from memory."""
+"""Read pairs from a folder of ours, a file, a folder of files, a dataset on the Hub, or from memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_pairs(
 
     Args:
         source: A dataset folder, be it ours or one of `Dataset.save_to_disk`; a file (`.parquet .jsonl .json
-            .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits; a hub name
+            .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits; a Hub id
             (`owner/name`, `owner/name:config`); or what is in memory: see `pairkit.in_memory.Source`.
         columns: `text1`, `text2`, `label` or `anchor`, `positive` and `negative` or `negative_1`,
             `negative_2`, … to the source's names; by default recognised. Triplets become a positive row and
@@ -56,7 +56,7 @@ def read_pairs(
     Raises:
         ConfigError: No such source, or a bad mapping.
         DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
 
     def pairs(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
@@ -89,7 +89,7 @@ def read_rows(
     Raises:
         ConfigError: As `read_pairs`.
         DataError: As `read_pairs`; also if a split's files hold different kinds of rows.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
 
     def rows(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
@@ -137,7 +137,7 @@ def split_names(source: Source) -> list[str]:
     Raises:
         ConfigError: No such source.
         DataError: A folder without data.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     path = _text_file(source)
     return list(_tables(source)) if path is None else [_split_of(path)]
@@ -173,7 +173,7 @@ def _place(source: str | Path) -> Path:
     except OSError as error:
         raise ConfigError(
             f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
-            " hub name such as owner/dataset"
+            " Hub id such as owner/dataset"
         ) from error
     return path
 
@@ -206,7 +206,7 @@ def _tables(source: Source) -> dict[str, list[_Part]]:
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
         return _by_split({name: [(f"{source}/{name}", frame)] for name, frame in load(source).items()})
     else:
-        raise ConfigError(f"{source}: no such file or folder, and no hub name such as owner/dataset")
+        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split({name: [(str(file), file) for file in listed] for name, listed in files.items()})
 
 

@@ -34,5 +34,5 @@ def start(module: str) -> None:
 
 def _leave(*_: object) -> NoReturn:
     """End at once: nothing has begun, and an exception within an import may become another one."""
-    os.write(2, b"interrupted; run the same command again to go on\n")
+    os.write(2, b"interrupted; run the same command again to continue\n")
     os._exit(_INTERRUPTED)

@@ -171,7 +171,7 @@ def run(command: Callable[[], Any]) -> None:
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
-            _last_words("interrupted; run the same command again to go on")
+            _last_words("interrupted; run the same command again to continue")
         # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
         # whole at any moment.
         os._exit(code)

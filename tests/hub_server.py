@@ -1,4 +1,4 @@
-"""A hub on this machine, as much of one as takes a commit of small files."""
+"""The Hub on this machine, as much of it as takes a commit of small files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as takes a commit of small files: it remembers what it was sent."""
+    """As much of the Hub as takes a commit of small files: it remembers what it was sent."""
 
     def do_GET(self) -> None:
         server: Any = self.server

@@ -54,7 +54,7 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Let the adapters saved in `folder` name their base by hub id and commit, not by a cache's folder."""
+    """Let the adapters saved in `folder` name their base by Hub id and commit, not by a cache's folder."""
     path, base = folder / "adapter_config.json", Path(backbone.name_or_path or "")
     name, commit = hub_origin(base) or (str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))

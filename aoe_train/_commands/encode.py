@@ -25,7 +25,7 @@ def encode(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="txt (a text a line), csv, tsv or jsonl, each also as .gz, or parquet; - for a pipe.",
+            help="A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe.",
         ),
     ],
     model: o.Model,
@@ -41,15 +41,15 @@ def encode(
     ] = None,
     precision: o.Precision = None,
     batch_tokens: Annotated[
-        int | None, o.RUN("--batch-tokens", "Tokens at once; less needs less memory.", "N", min=1)
+        int | None, o.RUN("--batch-tokens", "Tokens at a time; fewer need less memory.", "N", min=1)
     ] = None,
     fresh: o.Fresh = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write the vector of each text, in order, however many. Kill it and run it again to go on.
+    """Write the vector of each text, in order. Run it again to continue.
 
-    To go on with a pipe, send the same text again: what is done is not encoded twice.
+    To continue with a pipe, send the same texts again; those that are done are not encoded twice.
     """
     import aoe_train
 

@@ -28,37 +28,37 @@ COMPARE, ENDPOINT = o.Group("Comparison and intervals"), o.Group("Models behind 
 def evaluate(
     model: Annotated[
         list[str],
-        o.INPUT("--model -m", "A folder, a hub id, minilm, or a name at --endpoint; repeatable.", "MODEL"),
+        o.INPUT("--model -m", "A folder, a Hub id, minilm, or a name at --endpoint; repeatable.", "MODEL"),
     ],
     *,
     suite: Annotated[
-        str, o.INPUT("--suite", "sts, transfer, nli, retrieval, gis, mteb, or all but mteb.", "NAME")
+        str, o.INPUT("--suite", "sts, transfer, nli, retrieval, gis or mteb; all: all but mteb.", "NAME")
     ] = "sts",
     data_dir: Annotated[
         Path | None,
-        o.INPUT(
-            "--data-dir", "Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on; for gis, a dataset.", "FOLDER"
-        ),
+        o.INPUT("--data-dir", "The folder with the test sets, such as sts/ and stsb/.", "DIR"),
     ] = None,
     task: Annotated[
         list[str] | None, o.INPUT("--task", "Only this task, such as STS-B; repeatable.", "NAME")
     ] = None,
     data: Annotated[
-        str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a hub id.", "DATA")
+        str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a Hub id.", "DATA")
     ] = None,
     split: Annotated[str | None, o.INPUT("--split", "test or dev. [default: test]", "NAME")] = None,
     against: Annotated[
-        str | None, COMPARE("--against", "Another model, tested against on the same examples.", "MODEL")
+        str | None, COMPARE("--against", "Another model, to test the difference.", "MODEL")
     ] = None,
     draws: Annotated[
         int, COMPARE("--draws", "Bootstrap resamples for intervals and tests; 0: none.", "N")
     ] = 1000,
     endpoint: Annotated[
-        str | None, ENDPOINT("--endpoint", "A server with OpenAI's /embeddings that has --model.", "URL")
+        str | None, ENDPOINT("--endpoint", "A server with OpenAI's /embeddings, which has --model.", "URL")
     ] = None,
     api_key_env: Annotated[
         str | None,
-        ENDPOINT("--api-key-env", "The variable with its key. [default: OPENAI_API_KEY at OpenAI]", "NAME"),
+        ENDPOINT(
+            "--api-key-env", "Environment variable with its key. [default: OPENAI_API_KEY at OpenAI]", "NAME"
+        ),
     ] = None,
     against_endpoint: Annotated[
         str | None, ENDPOINT("--against-endpoint", "The same for --against.", "URL")
@@ -70,26 +70,27 @@ def evaluate(
     precision: o.Precision = None,
     seed: o.Seed = None,
     cache: Annotated[bool, o.RUN("--cache/--no-cache", "Keep vectors on disk for the next run.")] = True,
-    subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task too.")] = False,
+    subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task, too.")] = False,
     markdown: Annotated[
-        Path | None, o.OUTPUT("--markdown", "The tables in Markdown, beside the papers' figures.", "FILE")
+        Path | None,
+        o.OUTPUT("--markdown", "Write the tables as Markdown, beside the papers' figures.", "FILE"),
     ] = None,
-    out: Annotated[Path | None, o.OUTPUT("--out -o", "The JSON object as a file.", "FILE")] = None,
+    out: Annotated[Path | None, o.OUTPUT("--out -o", "Write the JSON object to a file.", "FILE")] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say how good a model is on what the papers measured, or on pairs of your own.
+    """Measure how good a model is, on the papers' test sets or on pairs of your own.
 
-    Figures are times 100 in tables, as in papers, with 95 % bootstrap intervals in brackets. In the JSON
-    object they are as they come: {task: {spearman, pearson, n, ci95, overlap}}, with a task's parts under
-    `subsets`, the other model's figures under `against`, and such an object for each suite with --suite all.
+    Tables show figures times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object
+    has them as they are: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under
+    `subsets` and the other model's figures under `against`. With --suite all, each suite has such an object.
     """
     import aoe_train
     from pairkit.files import write_json, write_text
 
     if markdown is not None and suite == "mteb":
         raise ConfigError(
-            "--markdown: not for --suite mteb, whose library judges in its own way; leave it out"
+            "--markdown does not go with --suite mteb, whose library has its own metrics; leave it out"
         )
     if markdown is not None and len(model) > 1:
         raise ConfigError("--markdown is for one --model; leave it out, or run each model by itself")
@@ -124,4 +125,4 @@ def evaluate(
     where = ["--data", data] if data else ["--data-dir", str(data_dir)] if data_dir else []
     if len(model) == 1 and against is None and endpoint is None and suite != "mteb" and model[0] != "minilm":
         words = ["aoe", "evaluate", "--model", model[0], "--against", "minilm", "--suite", suite, *where]
-        next_step("see whether it is ahead of another model", words, quiet=quiet)
+        next_step("compare it with another model", words, quiet=quiet)

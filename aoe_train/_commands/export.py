@@ -20,7 +20,7 @@ from pairkit.terminal import out as stdout
 def export(
     *,
     model: o.Model,
-    out: Annotated[Path, o.OUTPUT("--out -o", "A folder that doesn't exist yet.", "FOLDER")],
+    out: Annotated[Path, o.OUTPUT("--out -o", "A folder that does not exist yet.", "DIR")],
     form: Annotated[
         str, o.OUTPUT("--format", "sentence-transformers or onnx.", "NAME")
     ] = "sentence-transformers",
@@ -28,7 +28,7 @@ def export(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors."""
+    """Write a model as a folder that needs no other files. LoRA is merged, and the vectors are compared."""
     import aoe_train
 
     done = aoe_train.export(model, out=out, format=form, dtype=dtype, progress=not quiet)
@@ -37,8 +37,8 @@ def export(
         return
     stdout.print(str(done.out), markup=False)
     say(
-        f"same vectors to {done.difference:.0e} of their length; "
-        f"storing as {done.dtype} changed {done.rounding:.0e}",
+        f"vectors differ by at most {done.difference:.0e} of their length; "
+        f"weights stored as {done.dtype} change them by {done.rounding:.0e}",
         quiet=quiet,
     )
     if done.needs_toolkit:

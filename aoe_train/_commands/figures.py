@@ -22,36 +22,37 @@ HALVES = o.Group("Halves")
     )
 )
 def figures(
-    model: Annotated[list[str], o.INPUT("--model -m", "A folder, a hub id, or minilm; repeatable.", "MODEL")],
-    out: Annotated[Path, o.OUTPUT("--out -o", "Of its own; figures that lie there are replaced.", "FOLDER")],
+    model: Annotated[list[str], o.INPUT("--model -m", "A folder, a Hub id, or minilm; repeatable.", "MODEL")],
+    out: Annotated[Path, o.OUTPUT("--out -o", "The folder of the figures; those in it are replaced.", "DIR")],
     *,
     data: Annotated[
-        str | None, o.INPUT("--data -d", "Pairs with scores or labels: a folder, a file, a hub id.", "DATA")
+        str | None, o.INPUT("--data -d", "Pairs with scores or labels: a folder, a file or a Hub id.", "DATA")
     ] = None,
     split: Annotated[
         str | None, o.INPUT("--split", "test or dev, of a dataset. [default: test]", "NAME")
     ] = None,
     kind: Annotated[str, o.OUTPUT("--kind", "densities, halves, curves or all.", "KIND")] = "all",
     saturation: Annotated[
-        float, o.OUTPUT("--saturation", "densities: |cosine| above which a pair is saturated.", "X")
+        float, o.OUTPUT("--saturation", "densities: the |cosine| above which a pair is saturated.", "X")
     ] = 0.95,
     zone: Annotated[
         str, HALVES("--zone", "Pairs by gold score (as in the paper), by cosine, or all.", "ZONE")
     ] = "gold",
     above: Annotated[
-        float, HALVES("--above", "Where the zone begins, as a share of the highest.", "X")
+        float, HALVES("--above", "Where the zone begins, as a share of the highest value.", "X")
     ] = 0.95,
-    most: Annotated[int, HALVES("--most", "Pairs to draw; of more, a seeded choice.", "N", min=5)] = 2_000,
-    perplexity: Annotated[float, HALVES("--perplexity", "Of t-SNE.", "X")] = 30.0,
+    most: Annotated[int, HALVES("--most", "Draw at most N pairs, chosen by --seed.", "N", min=5)] = 2_000,
+    perplexity: Annotated[float, HALVES("--perplexity", "The perplexity of t-SNE.", "X")] = 30.0,
     seed: o.Seed = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Draw models' figures as in the papers: PNG and SVG, and their numbers in figures.json.
 
-    densities: cosines by gold score, a panel for each model. halves: real against imaginary halves of the
-    vectors of the pairs in the saturation zone, by t-SNE and by distance. curves: loss, its parts and the dev
-    metric against steps, of models of `aoe train`. What can't be drawn is left out, and told.
+    densities: the cosines by gold score, a panel for each model. halves: the real against the imaginary
+    halves of the vectors of pairs in the saturation zone, by t-SNE and by distance. curves: the loss, its
+    parts and the dev metric by step, of models that `aoe train` made. What can't be drawn is left out, with a
+    note.
     """
     import aoe_train
 

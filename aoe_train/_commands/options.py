@@ -30,22 +30,24 @@ class Group:
 
 INPUT, MODEL, TRAINING, RUN, OUTPUT = map(Group, ("Input", "Model", "Training", "Run", "Output"))
 
-Data = Annotated[str, INPUT("--data -d", "A dataset's folder, a file or a hub id.", "DATA")]
+Data = Annotated[str, INPUT("--data -d", "A dataset's folder, a file or a Hub id.", "DATA")]
 DevData = Annotated[
     str | None,
     INPUT("--dev-data", "Held-out rows that choose the weights. [default: the validation split]", "DATA"),
 ]
 Columns = Annotated[
     str | None,
-    INPUT("--columns", "Such as text1=title,text2=body,label=same or anchor=q,positive=a,negative=n.", "MAP"),
+    INPUT("--columns", "Which column is which, such as text1=title,label=same or anchor=q,negative=n.", "A=B,…"),
 ]
-Labels = Annotated[str | None, INPUT("--labels", "Numbers for words: entailment=1,contradiction=0.", "MAP")]
-Model = Annotated[str, INPUT("--model -m", "A folder, a hub id, or minilm.", "MODEL")]
-Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a hub id, or minilm.", "MODEL")]
-Revision = Annotated[str | None, MODEL("--revision", "Of the backbone on the hub.", "COMMIT")]
+Labels = Annotated[
+    str | None, INPUT("--labels", "Numbers for labels in words, such as entailment=1,neutral=0.", "WORD=N,…")
+]
+Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, or minilm.", "MODEL")]
+Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, or minilm.", "MODEL")]
+Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
-Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "FOLDER")]
-Epochs = Annotated[float | None, TRAINING("--epochs", "Times each row is seen. [default: 1]", "N")]
+Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "DIR")]
+Epochs = Annotated[float | None, TRAINING("--epochs", "How often each row is seen. [default: 1]", "N")]
 BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows of each process. [default: 32]", "N")]
 Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate. [default: 2e-5]", "X")]
 Precision = Annotated[
@@ -60,7 +62,7 @@ Sets = Annotated[
 Fresh = Annotated[bool, RUN("--fresh", "Begin anew; replace what another run left.")]
 DryRun = Annotated[bool, RUN("--dry-run", "Show counts, memory and time, and stop.")]
 Json = Annotated[bool, OUTPUT("--json", "End with one JSON object on stdout.")]
-Quiet = Annotated[bool, OUTPUT("--quiet -q", "Nothing on stderr.")]
+Quiet = Annotated[bool, OUTPUT("--quiet -q", "No progress and no notes on stderr.")]
 
 
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:

@@ -19,7 +19,8 @@ from pairkit.terminal import out as stdout
 )
 def pretrain(
     texts: Annotated[
-        list[Path], o.INPUT("--texts", "A text a line, or a table with a text column; repeatable.", "FILE")
+        list[Path],
+        o.INPUT("--texts", "One text per line, or a table with a text column; repeatable.", "FILE"),
     ],
     out: o.Out,
     *,
@@ -28,7 +29,7 @@ def pretrain(
     ] = None,
     init_from: Annotated[
         Path | None,
-        o.MODEL("--init-from", "An encoder, to begin with its embeddings and tokenizer.", "FOLDER"),
+        o.MODEL("--init-from", "An encoder whose embeddings and tokenizer it begins with.", "DIR"),
     ] = None,
     epochs: o.Epochs = None,
     steps: Annotated[int | None, o.TRAINING("--steps", "Steps to train, instead of epochs.", "N")] = None,
@@ -42,7 +43,7 @@ def pretrain(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM). Run it again to go on."""
+    """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM). Run it again to continue."""
     import aoe_train
 
     run = aoe_train.pretrain(
@@ -67,5 +68,9 @@ def pretrain(
         print_json(run.to_dict())
         return
     stdout.print(str(run.out), markup=False)
-    say(f"loss {run.loss_first:.3f} at first, {run.loss_last:.3f} at last", quiet=quiet)
-    next_step("train it on pairs", f"aoe train --data PAIRS --backbone {run.out} --out MODEL", quiet=quiet)
+    say(f"loss: {run.loss_first:.3f} at the start, {run.loss_last:.3f} at the end", quiet=quiet)
+    next_step(
+        "train it on pairs",
+        ["aoe", "train", "--data", "PAIRS", "--backbone", run.out, "--out", "MODEL"],
+        quiet=quiet,
+    )

@@ -26,10 +26,13 @@ def push(
         Path, typer.Option("--model", "-m", metavar="DIR", help="A model folder with README.md and run.json.")
     ],
     repo: Annotated[
-        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the hub; created unless it exists.")
+        str,
+        typer.Option(
+            "--repo", metavar="OWNER/NAME", help="The repository on the Hub; created if it is missing."
+        ),
     ],
     public: Annotated[
-        bool, typer.Option("--public", help="Let everybody see it. [default: you alone]")
+        bool, typer.Option("--public", help="Let everybody see it. [default: only you]")
     ] = False,
     revision: Annotated[
         str | None, typer.Option("--revision", metavar="NAME", help="Branch to commit to. [default: main]")
@@ -40,7 +43,7 @@ def push(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Send a model with its card to the Hugging Face hub, in one commit, as HF_TOKEN allows."""
+    """Send a model with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN."""
     pushed = aoe_train.push(model, repo=repo, public=public, revision=revision, dry_run=dry_run)
     if json:
         sizes = sum(pushed.files.values())

@@ -32,33 +32,35 @@ if TYPE_CHECKING:
 def reproduce(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="A recipe's name, see --list, or a TOML file of your own."),
+        typer.Argument(
+            metavar="[RECIPE]", help="The name of a recipe (see --list), or a TOML file of your own."
+        ),
     ] = None,
     *,
     scale: Annotated[
         str,
-        o.INPUT("--scale", "small: two cores; full: a GPU and network; smoke: 128 rows, one seed.", "NAME"),
+        o.INPUT("--scale", "small: two cores; full: a GPU and a network; smoke: 128 rows, one seed.", "NAME"),
     ] = "small",
     data_dir: Annotated[
-        Path | None, o.INPUT("--data-dir", "Holds stsb/, sts/, sick/, nli/ …, or what is needed.", "FOLDER")
+        Path | None, o.INPUT("--data-dir", "The folder with the data, such as stsb/ and nli/.", "DIR")
     ] = None,
     only: Annotated[list[str] | None, o.INPUT("--only", "Only this row; repeatable.", "ROW")] = None,
     seeds: Annotated[
-        str | None, o.INPUT("--seeds", "Such as 0,1,2. [default: the recipe's five]", "LIST")
+        str | None, o.INPUT("--seeds", "Such as 0,1,2. [default: the recipe's five]", "N,…")
     ] = None,
     show_list: Annotated[bool, o.RUN("--list", "List the recipes and stop.")] = False,
     dry_run: Annotated[bool, o.RUN("--dry-run", "List the runs and settings, and stop.")] = False,
-    yes: Annotated[bool, o.RUN("--yes", "Run what a file's recipe asks for, unasked.")] = False,
+    yes: Annotated[bool, o.RUN("--yes", "Run the commands of a recipe's file without asking.")] = False,
     sets: o.Sets = None,
     fresh: o.Fresh = False,
-    out: Annotated[Path, o.OUTPUT("--out -o", "For records and table.", "FOLDER")] = Path("results"),
+    out: Annotated[Path, o.OUTPUT("--out -o", "The folder for records and tables.", "DIR")] = Path("results"),
     keep_models: Annotated[bool, o.OUTPUT("--keep-models", "Keep the trained models.")] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Run a table of the papers again, and see your figures beside theirs. Kill it and run it again to go on.
+    """Make a table of the papers again, with your figures beside theirs. Run it again to continue.
 
-    A recipe at a scale has a folder below --out, with table.md, figures.json and a record of each run; with
+    Each recipe and scale has a folder below --out, with table.md, figures.json and a record of each run. With
     --set it has another one. A run that fails does not stop the others.
     """
     import aoe_train
@@ -107,7 +109,7 @@ def _agreed(lines: Sequence[str], *, yes: bool) -> bool:
         say(line)
     if yes or not sys.stdin.isatty():
         return yes
-    say("Go on? [y/N]")
+    say("Continue? [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

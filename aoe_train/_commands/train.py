@@ -31,7 +31,8 @@ def train(
     columns: o.Columns = None,
     labels: o.Labels = None,
     max_length: Annotated[
-        int | None, o.MODEL("--max-length", "Tokens of a text. [default: the backbone's, at most 512]", "N")
+        int | None,
+        o.MODEL("--max-length", "Tokens read of a text. [default: the backbone's, at most 512]", "N"),
     ] = None,
     pooling: Annotated[
         str | None,
@@ -62,10 +63,10 @@ def train(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Train a text-embedding model on pairs. Kill it and run it again to go on.
+    """Train a text-embedding model on pairs. Run it again to continue.
 
-    `seconds` and `pairs_per_s` in the result are of the training steps only: without loading, tokenising,
-    evaluation on dev data, and checkpoints.
+    `seconds` and `pairs_per_s` in the result count the training steps only, without loading, tokenising,
+    evaluation on dev data and checkpoints.
     """
     import aoe_train
     from aoe_train import TrainOptions
@@ -95,9 +96,7 @@ def train(
             print_json(plan.to_dict())
         else:
             stdout.print(plan.table())
-            next_step(
-                "train; --out names the model's folder", "the same command without --dry-run", quiet=quiet
-            )
+            next_step("train", "the same command without --dry-run", quiet=quiet)
         return
     run = aoe_train.train(data, backbone=backbone, out=out, fresh=fresh, progress=not quiet, **options)
     if run.is_main:
@@ -117,9 +116,9 @@ def _show(run: Trained, *, json: bool, quiet: bool) -> None:
     if run.dev is not None and run.dev_before is not None:
         say(f"{run.dev_metric} on dev data: {run.dev:.4f}, before {run.dev_before:.4f}", quiet=quiet)
         if run.dev <= run.dev_before:
-            say("no better than without training: try a lower --lr, or another --preset", quiet=quiet)
+            say("no better than before training: try a lower --lr or another --preset", quiet=quiet)
     next_step(
-        "judge it",
+        "evaluate it",
         ["aoe", "evaluate", "--model", run.out, "--data", run.record["sources"]["data"]],
         quiet=quiet,
     )

@@ -126,7 +126,7 @@ def _begin(partial: Partial, source: Source, out: Path, made_of: Mapping[str, An
     if partial.begun:
         if differences := partial.differences(made_of):
             raise ConfigError(
-                f"{out}: was begun by a run which differs in {'; '.join(differences)}; go on as before, or"
+                f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
                 " give --fresh to start again"
             )
         return

@@ -37,7 +37,7 @@ def choose_pairs(suite: str, data: Source, split: Split | None) -> Chosen:
     Raises:
         ConfigError: A suite that judges no pairs, or no such dataset.
         DataError: Not readable as pairs.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     if suite not in _READERS:
         raise ConfigError(

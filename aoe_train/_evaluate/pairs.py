@@ -92,14 +92,14 @@ def read_one_split(
     """The pairs to judge by.
 
     Args:
-        source: A dataset's folder, a file, a hub name, or rows in memory.
+        source: A dataset's folder, a file, a Hub id, or rows in memory.
         split: The part of a dataset to take, `test` (unless told) or `dev`; one file or table is taken whole.
         label_values: Words, or other marks, to numbers.
 
     Raises:
         ConfigError: No such source, or a split of a single file or table.
         DataError: Not readable as pairs, or without such a split.
-        RemoteError: The hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     if not is_whole(source):
         wanted = SPLIT_NAMES[split or "test"]

@@ -1,1 +1,1 @@
-"""Taking a model elsewhere: sentence-transformers folders, ONNX graphs, the hub."""
+"""Taking a model elsewhere: sentence-transformers folders, ONNX graphs, the Hub."""

@@ -1,4 +1,4 @@
-"""Sending a model folder to the Hugging Face hub."""
+"""Sending a model folder to the Hugging Face Hub."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ToolkitEncoder(InputModule):
     def load(  # type: ignore[override]  # theirs are passed by name
         cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
     ) -> ToolkitEncoder:
-        """Load a model folder or a hub id; sentence-transformers moves it to a device itself."""
+        """Load a model folder or a Hub id; sentence-transformers moves it to a device itself."""
         return cls(Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32"))
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:

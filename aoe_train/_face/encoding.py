@@ -57,13 +57,13 @@ def encode(
 ) -> np.ndarray | Encoded:
     """The vector of each text, in order.
 
-    Texts give vectors. A file with `out` gives a file, of any size; the same call goes on with one that was
-    killed.
+    Texts give an array. A file, with `out`, gives a file; it may have any size, and the same call continues
+    one that was stopped.
 
     Args:
-        texts: Texts (a list, a column of a DataFrame); or, with `out`, a file: txt (a text a line), csv, tsv
-            or jsonl, each also as .gz, or parquet; `-` is standard input.
-        model: A model's folder, a hub id, `minilm`, or an `Encoder`.
+        texts: Texts (a list, a column of a DataFrame); or, with `out`, a file: txt (one text per line), csv,
+            tsv or jsonl, each also as .gz, or parquet; `-` is standard input.
+        model: A model's folder, a Hub id, `minilm`, or an `Encoder`.
         out: `.npy` for the vectors alone, `.parquet` for the file's columns and `vector`.
         text_column: A table's column; by default `text`, or the only one.
         normalize: Vectors of length 1; by default as the model says.
@@ -79,7 +79,7 @@ def encode(
         ConfigError: No such model; `out` can't be written, or was begun or made otherwise; a file without
             `out`.
         DataError: A damaged model, a row without a text, a file that can't be read.
-        RemoteError: The hub could not be reached.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import aoe_train
@@ -110,7 +110,7 @@ def encode(
             encoder = model
         else:
             raise ConfigError(
-                f"model = {model!r}: expected a folder, a hub id or an Encoder, such as a run's `encoder`"
+                f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
             )
         make = partial(encoder.encode, normalize=normalize, batch_tokens=batch_tokens)
         if out is None:

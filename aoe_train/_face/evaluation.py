@@ -144,11 +144,11 @@ def evaluate(
     """Judge a model on what the papers measured, or on pairs of your own.
 
     Args:
-        model: A folder, a hub id, `minilm`, an `Encoder`, or a name at `endpoint`; several make one table.
+        model: A folder, a Hub id, `minilm`, an `Encoder`, or a name at `endpoint`; several make one table.
         suites: sts, transfer, nli, retrieval, gis; all of them as `all`; or mteb alone.
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
-        data: Pairs of your own instead of a suite's: a path, a hub id, or rows in memory.
+        data: Pairs of your own instead of a suite's: a path, a Hub id, or rows in memory.
         split: test or dev.
         against: Another model, to be tested against on the same examples.
         endpoint: A server with OpenAI's /embeddings that has the model.
@@ -165,7 +165,7 @@ def evaluate(
     Raises:
         ConfigError: No such model, suite or task, or a question that has no answer.
         DataError: Data that are damaged or not there, or vectors that allow no figure.
-        RemoteError: A hub or an endpoint could not be asked.
+        RemoteError: The Hub or an endpoint could not be asked.
 
     Example:
         >>> import aoe_train
@@ -185,7 +185,7 @@ def evaluate(
     names = [suites] if isinstance(suites, str) else argument("suites", suites, list[str])
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
     if not models:
-        raise ConfigError("no model to evaluate; give a folder, a hub id or an Encoder")
+        raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
     resamples = argument("draws", draws, int), argument("seed", seed, NonNegativeInt)
     sampled, say, numbers = Draws(*resamples), notes(progress), named_precision(precision)
     if against_endpoint is not None and against is None:

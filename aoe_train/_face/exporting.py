@@ -32,7 +32,7 @@ def export(
     """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
 
     Args:
-        model: A model's folder, a hub id, or `minilm`.
+        model: A model's folder, a Hub id, or `minilm`.
         out: A folder that doesn't exist yet.
         format: sentence-transformers, or onnx: `onnx/model.onnx` beside config and tokenizer, as
             sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it.
@@ -42,7 +42,7 @@ def export(
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
         DataError: The export's vectors are not the model's; nothing is written.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
 
     Example:
         >>> import aoe_train
@@ -109,7 +109,7 @@ def convert(
 def push(
     model: str | Path, *, repo: str, public: bool = False, revision: str | None = None, dry_run: bool = False
 ) -> Pushed:
-    """Send a model's folder, as `train` or `export` wrote it, to the Hugging Face hub in one commit.
+    """Send a model's folder, as `train` or `export` wrote it, to the Hugging Face Hub in one commit.
 
     The token is that of the environment variable HF_TOKEN.
 
@@ -127,7 +127,7 @@ def push(
         ConfigError: `repo` is no repository's name, or is public.
         DataError: `model` is no such folder, or holds a link.
         AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The hub can't be reached or failed; nothing was changed, so call it again.
+        RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
     """
     from aoe_train._export.hub import push as send
     from pairkit.config import argument

@@ -92,7 +92,7 @@ def figures(
     be drawn is left out and told.
 
     Args:
-        model: Folders, hub ids or `minilm`; one or several.
+        model: Folders, Hub ids or `minilm`; one or several.
         out: A folder of its own; figures that lie there are replaced.
         data: Pairs with gold scores or labels; only curves do without.
         split: test or dev, of a dataset.
@@ -109,7 +109,7 @@ def figures(
     Raises:
         ConfigError: Something asked for can't be drawn of these models, or a package is missing.
         DataError: Pairs, vectors or a run.json that allow no figure.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     from aoe_train._face.notes import notes
     from aoe_train._figures.make import Request, make_figures

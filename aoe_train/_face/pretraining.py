@@ -55,7 +55,7 @@ def pretrain(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Pretrained:
-    """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM); the same call goes on.
+    """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM); the same call continues.
 
     Args:
         texts: Files with a text a line, or tables with a text column.

@@ -103,7 +103,7 @@ def reproduce(
     yes: bool | Callable[[Sequence[str]], bool] = False,
     progress: bool | Listener = True,
 ) -> Reproduced:
-    """Run a table of the papers again; the same call goes on with what was killed.
+    """Make a table of the papers again; the same call continues what was stopped.
 
     A recipe at a scale has a folder below `out`; with `settings` it has another one. A run that fails does
     not stop the others.
@@ -127,7 +127,7 @@ def reproduce(
         ConfigError: Unusable settings, a recipe without such a scale, another process at work there, or no
             consent.
         DataError: Data that is not there or not as expected.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     from aoe_train._face.notes import notes
     from aoe_train._reproduce.recipe import is_packaged

@@ -181,12 +181,12 @@ def train(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Trained:
-    """Train a text-embedding model on pairs; the same call goes on with a run that was killed.
+    """Train a text-embedding model on pairs; the same call continues a run that was stopped.
 
     Args:
-        data: Pairs, triplets or single texts: the folder of a dataset, a file, a hub id, a DataFrame, a
+        data: Pairs, triplets or single texts: the folder of a dataset, a file, a Hub id, a DataFrame, a
             `Dataset`, a list of dicts, a list of texts or a `PairDataset`.
-        backbone: A model's folder, a hub id, or `minilm` (all-MiniLM-L6-v2 from the package index).
+        backbone: A model's folder, a Hub id, or `minilm` (all-MiniLM-L6-v2 from the package index).
         out: The model's folder.
         preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
         dev_data: Held-out rows to choose the best weights by; by default the validation split.
@@ -201,7 +201,7 @@ def train(
         lora: Train low-rank adapters only; see the settings `lora.*`.
         precision: fp32, bf16, fp16 or auto.
         seed: Decides every random choice.
-        revision: A commit of the backbone on the hub.
+        revision: A commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
         objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
             vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
@@ -219,7 +219,7 @@ def train(
         ConfigError: Settings, data and backbone don't go together, memory is short, or another run is in the
             way.
         DataError: Rows that can't be used, or a loss that is not finite.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
 
     Example:
         >>> import aoe_train

@@ -39,7 +39,7 @@ class Request:
     """What to draw.
 
     Attributes:
-        models: Folders, hub ids or `minilm`.
+        models: Folders, Hub ids or `minilm`.
         data: Pairs with gold scores; only curves do without.
         split: See `read_gold`.
         kind: One of `KINDS`, or `all`: then what can't be drawn is left out.
@@ -101,7 +101,7 @@ def make_figures(
         ConfigError: Nothing, or not the one kind asked for, can be drawn of these models; or a package is
             missing.
         DataError: Pairs, vectors or a run.json that allow no figure.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     out = Path(out)
     check_folder(out)

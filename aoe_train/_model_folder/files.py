@@ -19,7 +19,7 @@ _VOCABULARY_LIMIT = 256 * _MIB  # the largest that is published takes a seventh 
 _VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt")
 _ENTRIES_LIMIT = 20_000
 _INDEX = "*.safetensors.index.json"
-# A file in the hub's cache is a link to models--NAME/blobs/HASH.
+# A file in the Hub's cache is a link to models--NAME/blobs/HASH.
 _SNAPSHOT = re.compile(r"(.*/models--[^/]+)/snapshots/[^/]+", re.DOTALL)
 _REMEDY = "copy or download the model again"
 
@@ -41,7 +41,7 @@ def check_files(folder: Path) -> None:
         folder: Of a whole model: its parts may link to each other.
 
     Raises:
-        ConfigError: A link leads out of the folder (but for the hub's own cache), or a pipe or device stands
+        ConfigError: A link leads out of the folder (but for the Hub's own cache), or a pipe or device stands
             there.
         DataError: A file of JSON or a vocabulary is too large, or the list of shards is damaged.
     """
@@ -105,7 +105,7 @@ def _limit(path: Path) -> int:
 
 
 def _blobs(folder: Path) -> Path | None:
-    """Where the hub's cache keeps the files of this snapshot, or part of one; None for any other folder."""
+    """Where the Hub's cache keeps the files of this snapshot, or part of one; None for any other folder."""
     found = _SNAPSHOT.match(folder.absolute().as_posix())
     return None if found is None else Path(found[1]).resolve() / "blobs"
 

@@ -175,6 +175,6 @@ def _digest(*words: str) -> str:
 
 
 def absent(source: Source, places: Places) -> list[Path]:
-    """Files below the data folder that are not there; hub names and what is still to be made may be."""
+    """Files below the data folder that are not there; Hub ids and what is still to be made may be."""
     named = [places.fill(text) for text in (source.train, source.dev) if text and "{data}" in text]
     return [Path(name) for name in named if not Path(name).exists()]

@@ -49,7 +49,7 @@ class Places:
     work: Path
 
     def fill(self, text: str) -> str:
-        """`text` with {data} and {work} filled in, as absolute paths: a relative one could pass for a hub id.
+        """`text` with {data} and {work} filled in, as absolute paths: a relative one could pass for a Hub id.
 
         Raises:
             ConfigError: It needs a data folder and none was given.

@@ -38,7 +38,7 @@ Line = Annotated[str, AfterValidator(_line)]
 class Source(Settings):
     """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
 
-    train: Line  # a file, a folder or a hub id
+    train: Line  # a file, a folder or a Hub id
     dev: Line | None = None  # chooses the best weights; by default the validation split, if any; or "none"
     labels: dict[str, float] | None = None  # numbers for labels in words, in both
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis, label or aoe that make the data first

@@ -74,7 +74,7 @@ def reproduce(
     Raises:
         ConfigError: Unusable settings, a recipe without such a scale, or another process at work there.
         DataError: Data that is not there or not as expected.
-        RemoteError: A hub could not be asked.
+        RemoteError: The Hub could not be asked.
     """
     runs, skipped = planned(recipe, wanted)
     at, places = recipe.at(wanted.scale), wanted.places
@@ -105,7 +105,7 @@ def _clear(out: Path) -> None:
 
 
 def _with_backbones(runs: Sequence[Run], skipped: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Leave out rows whose backbone is a path where nothing is; of hub names nothing is known yet."""
+    """Leave out rows whose backbone is a path where nothing is; of Hub ids nothing is known yet."""
     paths = {run.row: Path(run.backbone) for run in runs if Path(run.backbone).is_absolute()}
     lost = {row: path for row, path in paths.items() if not path.exists()}
     reasons = {row: f"no backbone at {path}" for row, path in lost.items()}

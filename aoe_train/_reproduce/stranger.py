@@ -44,9 +44,7 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
         if word is None or word in (PACKAGED, NO_DEV):
             continue
         if ".." in re.split(r"[/\\]", word) or "://" in word:
-            raise ConfigError(
-                f"the recipe names {word}; expected a path below {DATA} or {WORK}, or a hub name"
-            )
+            raise ConfigError(f"the recipe names {word}; expected a path below {DATA} or {WORK}, or a Hub id")
         if not word.startswith((DATA, WORK)):
             yield word
 

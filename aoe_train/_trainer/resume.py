@@ -149,5 +149,5 @@ def _check_weights(path: Path) -> None:
 def _damaged(path: Path, error: Exception) -> DataError:
     text = one_line(str(error), 120)
     return DataError(
-        f"no state from which a run can go on ({type(error).__name__}: {text}); {_REMEDY}", path=path
+        f"no state from which a run can continue ({type(error).__name__}: {text}); {_REMEDY}", path=path
     )

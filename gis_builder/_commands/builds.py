@@ -47,7 +47,7 @@ def build(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Crawl, detect duplicates, make pairs, split, write and audit. Run it again to go on."""
+    """Crawl, detect duplicates, make pairs, split, write and audit. Run it again to continue."""
     if dry_run:
         planned = gis_builder.plan(
             repos,
@@ -100,7 +100,7 @@ def detect(
     *,
     explain: Annotated[
         str | None,
-        typer.Option(metavar="ISSUE", help="Only show the evidence on one: owner/name#number."),
+        typer.Option(metavar="ISSUE", help="Only show the evidence on one issue, owner/name#number."),
     ] = None,
     config: o.Config = None,
     sets: o.Sets = None,
@@ -109,7 +109,7 @@ def detect(
 ) -> None:
     """Decide for every fetched thread whether it was closed as a duplicate.
 
-    Writes WORK/verdicts.parquet. A thread is judged again only if it changed, or what its verdict rests on.
+    Writes WORK/verdicts.parquet. A thread is judged again only if it or what its verdict rests on changed.
     """
     if explain is not None:
         stdout.print(gis_builder.explain(work, explain, config=config, settings=sets).text, markup=False)
@@ -119,7 +119,9 @@ def detect(
         print_json(detected.to_dict())
         return
     stdout.print(detected.table())
-    next_step("make a dataset of them", ["gis", "pair", "--work", work, "--out", "gis-dataset"], quiet=quiet)
+    next_step(
+        "make a dataset from them", ["gis", "pair", "--work", work, "--out", "gis-dataset"], quiet=quiet
+    )
 
 
 @app.command(
@@ -171,7 +173,7 @@ def demo(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Build a dataset of the sample tracker over HTTP from a local emulator: no token, no network."""
+    """Build a dataset from a sample tracker that a local emulator serves: no token, no network."""
     built = gis_builder.demo(out, progress=not quiet)
     _show_built(built, as_json=json, quiet=quiet)
     if not json:

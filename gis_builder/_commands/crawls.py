@@ -32,7 +32,7 @@ def plan(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Price a crawl by repository: points, requests, hours a token. Costs a point for 25 repositories."""
+    """Estimate the points, requests and hours of a crawl. This costs one point for 25 repositories."""
     planned = gis_builder.plan(
         repos,
         strategy=strategy,
@@ -72,7 +72,7 @@ def crawl(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Only fetch, into WORK/store.sqlite. Run it again to go on."""
+    """Fetch issues into WORK/store.sqlite, and no more. Run it again to continue."""
     try:
         crawled = gis_builder.crawl(
             repos,
@@ -100,7 +100,7 @@ def crawl(
     epilog=examples("gis import saved-tracker --work gis.work", "gis import archive.json --work gis.work"),
 )
 def import_(
-    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers, or one file of JSON.")],
+    dump: Annotated[Path, typer.Argument(help="A folder with saved trackers, or a JSON file.")],
     work: o.WorkOnly,
     *,
     json: o.Json = False,
@@ -108,19 +108,19 @@ def import_(
 ) -> None:
     """Fill WORK/store.sqlite from a saved tracker instead of a server.
 
-    Read are folders with issues.jsonl, comments.jsonl and events.jsonl: REST objects, one a line. An event is
-    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Beside them
-    may lie repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines of
-    number, status: deleted or transferred, to: owner/name#M).
+    It reads folders with issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event
+    is closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. There
+    may also be repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines
+    of number, status: deleted or transferred, to: owner/name#M).
 
-    Where there are none, all files of JSON are read, each recognised by what it holds: arrays of REST objects
-    as of `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
+    If there are no such files, it reads every JSON file and recognises it by what it holds: arrays of REST
+    objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
     github-backup (issues/N.json with comment_data and event_data) and of github-metadata-backup
     (issues/N.json and pulls/N.json with events); archive.json of i-d-template.
 
-    Each may be gzipped. Files of lines may be larger than memory; a file of JSON may hold 512 MiB and is held
-    as a whole, one at a time.
+    Each file may be gzipped. Files of JSON lines may be larger than memory. A file that is one JSON document
+    may have 512 MiB and is read as a whole.
     """
     crawled = gis_builder.import_tracker(dump, work, progress=not quiet)
     _show_crawled(crawled, as_json=json, quiet=quiet)
@@ -129,7 +129,7 @@ def import_(
 
 @app.command(epilog=examples("gis status --work gis.work"))
 def status(work: o.WorkOnly, *, json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """Show how far a crawl is: issues by repository, points used and left, time to go."""
+    """Show how far a crawl is: issues by repository, points used and left, time left."""
     found = gis_builder.status(work)
     if json:
         print_json(found.to_dict())

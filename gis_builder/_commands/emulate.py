@@ -21,19 +21,21 @@ from pairkit.terminal import out as stdout
 def emulate(
     dump: Annotated[list[Path], typer.Argument(help="Folders with saved trackers; see gis import --help.")],
     *,
-    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", metavar="N", help="Port; 0 takes any free one.")
+        int, typer.Option("--port", "-p", metavar="N", help="Port to listen on; 0 takes a free one.")
     ] = 8000,
-    faults: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML plan of what goes wrong.")] = None,
+    faults: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file that says what goes wrong.")
+    ] = None,
     latency: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time that each answer takes at least.")
+        float, typer.Option(metavar="SECONDS", help="The least time that an answer takes.")
     ] = 0.0,
-    replicate: Annotated[int, typer.Option(metavar="N", help="Serve each repository this often.")] = 1,
-    points: Annotated[int, typer.Option(metavar="N", help="Points a token has in a window.")] = 5000,
-    window: Annotated[float, typer.Option(metavar="SECONDS", help="Length of a window.")] = 3600.0,
+    replicate: Annotated[int, typer.Option(metavar="N", help="Serve each repository under N names.")] = 1,
+    points: Annotated[int, typer.Option(metavar="N", help="Points of a token in each window.")] = 5000,
+    window: Annotated[float, typer.Option(metavar="SECONDS", help="How long a window is.")] = 3600.0,
 ) -> None:
-    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token works except `bad`."""
+    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token but `bad` works."""
     with gis_builder.emulate(
         list(dump),
         host=host,
@@ -47,5 +49,5 @@ def emulate(
         stdout.print(f"a local GitHub at {server.url} (Ctrl-C ends it)")
         name = server.catalogue.repositories[0].name
         build = f"GITHUB_TOKEN=any gis build --repos {name} --api-url {server.url} --out gis"
-        next_step("build a dataset of it, in another terminal", build)
+        next_step("build a dataset from it, in another terminal", build)
         server.wait()

@@ -12,7 +12,7 @@ _SERVER, _PAIRS, _RUN = "Server", "Pairs", "Run"
 Repos = Annotated[
     str,
     typer.Option(
-        "--repos", "-r", metavar="FILE|NAMES", help="owner/name,owner/name, or a file with one a line."
+        "--repos", "-r", metavar="FILE|NAMES", help="owner/name,owner/name, or a file with one per line."
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The dataset's folder.")]
@@ -44,7 +44,9 @@ ApiUrl = Annotated[
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="One token a line, instead of GITHUB_TOKEN.", rich_help_panel=_SERVER),
+    typer.Option(
+        metavar="FILE", help="Tokens, one per line, instead of GITHUB_TOKEN.", rich_help_panel=_SERVER
+    ),
 ]
 Seed = Annotated[
     int | None,
@@ -56,7 +58,7 @@ Split = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,C",
-        help="train, validation, test: shares, or numbers of pairs. [default: the papers' shares]",
+        help="train, validation, test: shares or numbers of pairs. [default: the papers' shares]",
         rich_help_panel=_PAIRS,
     ),
 ]
@@ -110,7 +112,9 @@ Sets = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Replace a dataset made with other settings.", rich_help_panel=_RUN)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Price the crawl and stop.", rich_help_panel=_RUN)]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Estimate the cost of the crawl and stop.", rich_help_panel=_RUN)
+]
 Json = Annotated[
     bool, typer.Option("--json", help="End with one JSON object on stdout.", rich_help_panel=_RUN)
 ]

@@ -47,7 +47,7 @@ def ask_sized(
         except TooHeavy as error:
             failures += 1
             if failures >= attempts and asked == 1:
-                raise RemoteError(f"{error} even for one thing at a time; run again to go on") from error
+                raise RemoteError(f"{error} even for one thing at a time; run again to continue") from error
             client.back_off(failures, str(error))
             size.shrink()
             continue

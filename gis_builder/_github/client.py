@@ -194,7 +194,7 @@ class Client:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
                 f"{self._address} failed {failures} times in a row, last with: "
-                f"{answer.message}; run the same command again to go on"
+                f"{answer.message}; run the same command again to continue"
             )
         if answer.wait_s is not None:
             self._sleep(min(answer.wait_s, self._settings.max_wait_s), answer.message)
@@ -210,7 +210,7 @@ class Client:
 
     def _check_stop(self) -> None:
         if self._stop.is_set():
-            raise Stopped("the crawl was stopped; run the same command again to go on")
+            raise Stopped("the crawl was stopped; run the same command again to continue")
 
 
 def _error_of(answer: Answer, token: str) -> RemoteError:

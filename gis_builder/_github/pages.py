@@ -63,4 +63,4 @@ class Pages:
         self._cursors.add(cursor)
 
     def _stuck(self, why: str) -> BadReply:
-        return BadReply(f"{self._what}: the server {why}; run the same command again to go on")
+        return BadReply(f"{self._what}: the server {why}; run the same command again to continue")

@@ -51,7 +51,7 @@ class RestClient(Client):
             if reply.location is None:
                 raise BadReply(f"{path}: the server redirects {reply.message}")
             here = reply.location
-        raise BadReply(f"{path}: the server redirects in a circle; run the same command again to go on")
+        raise BadReply(f"{path}: the server redirects in a circle; run the same command again to continue")
 
     def get_list(self, path: str, answer: Decoder[list[T]]) -> tuple[list[T], RestReply[list[T]]]:
         """Ask for a page of a list.
@@ -62,7 +62,7 @@ class RestClient(Client):
         reply = self.get(path, answer)
         if reply.value is None:
             words = reply.message or f"HTTP {reply.status}"
-            raise BadReply(f"{path}: no list ({words}); run the same command again to go on")
+            raise BadReply(f"{path}: no list ({words}); run the same command again to continue")
         return reply.value, reply
 
     def get_all(self, path: str, answer: Decoder[list[Numbered]]) -> Iterator[Numbered]:

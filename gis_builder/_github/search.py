@@ -120,13 +120,15 @@ def _search(
         size.shrink()
         crawl.client.back_off(failures, "no search came whole")
     else:
-        raise RemoteError(f"{row.full_name}: searches come in part only; run the same command again to go on")
+        raise RemoteError(
+            f"{row.full_name}: searches come in part only; run the same command again to continue"
+        )
     page = Page()
     for place, task in whole.items():
         pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
         found = reply.data.get(f"s{place}")
         if found is None:
-            raise BadReply(f"search {task.key!r}: a reply without it; run the same command again to go on")
+            raise BadReply(f"search {task.key!r}: a reply without it; run the same command again to continue")
         _take(crawl, row, page, task, found, pages)
     crawl.save(row.full_name, page)
 

@@ -116,7 +116,7 @@ def _must_be_of(repo: str, threads: Sequence[ParsedThread]) -> None:
     for one in threads:
         ref = one.thread.issue.ref
         if ref.repo.lower() != repo.lower():
-            raise BadReply(f"{repo}: the reply lists {ref}; run the same command again to go on")
+            raise BadReply(f"{repo}: the reply lists {ref}; run the same command again to continue")
 
 
 def _step_over(crawl: Crawl, task: Task, listing: Listing | None, pages: Pages) -> Task:
@@ -126,7 +126,7 @@ def _step_over(crawl: Crawl, task: Task, listing: Listing | None, pages: Pages) 
         crawl.client.back_off(failures, "an issue of the page could not be had")
         return replace(task, state={**task.state, "failures": failures})
     if listing is None:
-        raise RemoteError(f"{task.repo}: its issues can't be listed; run the same command again to go on")
+        raise RemoteError(f"{task.repo}: its issues can't be listed; run the same command again to continue")
     next_task = replace(
         task,
         cursor=listing.page_info.end_cursor,

@@ -75,7 +75,7 @@ class BatchServer:
             return found
         raise RemoteError(
             f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again "
-            "to go on"
+            "to continue"
         )
 
     async def look(self, batch_id: str) -> Seen:
@@ -95,7 +95,9 @@ class BatchServer:
             if not batches or page.get("has_more") is not True:
                 return None
             if (last := batches[-1].batch_id) in passed:
-                raise BadReply(f"the Batch API lists the same batches again after {last}; run again to go on")
+                raise BadReply(
+                    f"the Batch API lists the same batches again after {last}; run again to continue"
+                )
             passed.add(last)
             path = f"{first}&after={last}"
 
@@ -123,7 +125,7 @@ class BatchServer:
             failed = missed
         raise RemoteError(
             f"llm {self._provider.name}: its batches can't be reached ({failed}); run the same command again "
-            "to go on"
+            "to continue"
         )
 
     def _unknown(self, refused: Refused) -> ConfigError:
@@ -137,13 +139,13 @@ class BatchServer:
 def _listed(page: dict[str, Any]) -> list[Seen]:
     entries = page.get("data")
     if not isinstance(entries, list):
-        raise BadReply("the Batch API answered without a list; run again to go on")
+        raise BadReply("the Batch API answered without a list; run again to continue")
     return [_seen(entry) for entry in entries]
 
 
 def _seen(value: Any) -> Seen:
     if not isinstance(value, dict):
-        raise BadReply("the Batch API lists a batch that is no object; run again to go on")
+        raise BadReply("the Batch API lists a batch that is no object; run again to continue")
     metadata, errors = value.get("metadata"), value.get("errors")
     tag = metadata.get("tag") if isinstance(metadata, dict) else None
     problems = errors.get("data") if isinstance(errors, dict) else None
@@ -166,9 +168,9 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadReply("the Batch API answered with what is not JSON; run again to go on") from error
+        raise BadReply("the Batch API answered with what is not JSON; run again to continue") from error
     if not isinstance(value, dict):
-        raise BadReply("the Batch API answered with what is no object; run again to go on")
+        raise BadReply("the Batch API answered with what is no object; run again to continue")
     return value
 
 
@@ -176,5 +178,5 @@ def _id(value: dict[str, Any], name: str) -> str:
     """A name that the server gave to something, and that becomes part of a path."""
     found = value.get(name)
     if not isinstance(found, str) or not _NAME.fullmatch(found):
-        raise BadReply(f"the Batch API answered without a usable {name!r}; run again to go on")
+        raise BadReply(f"the Batch API answered without a usable {name!r}; run again to continue")
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
 from pairkit.application import examples
-from pairkit.terminal import next_step, print_json, say
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def generate(
     keep_going: o.KeepGoing = False,
     retry_failed: o.RetryFailed = False,
 ) -> None:
-    """Ask LLMs for sentences of same and opposite meaning; write a pair dataset. Run it again to go on."""
+    """Ask LLMs for sentences of the same and the opposite meaning; write a dataset of pairs.
+
+    Run it again to continue.
+    """
     import llm_labeler
 
     common: dict[str, Any] = {
@@ -75,7 +78,7 @@ def generate(
             print_json(plan.to_dict())
         else:
             stdout.print(plan.table())
-        say("next: the same command without --dry-run asks them", quiet=quiet)
+        next_step("ask them", "the same command without --dry-run", quiet=quiet)
         return
     labelled = llm_labeler.generate(
         source,
@@ -114,7 +117,7 @@ def parse(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Make the dataset once more from stored answers, perhaps with other filters or another ensemble."""
+    """Make a dataset from stored answers, for example with other filters or another strategy."""
     import llm_labeler
 
     labelled = llm_labeler.parse(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 INPUT, LLMS, LABELS = "Input", "LLMs", "Labels"
-LIMITS, OUTPUT, RUN = "Limits of all runs in --work", "Output", "Run"
+LIMITS, OUTPUT, RUN = "Limits over all runs in --work", "Output", "Run"
 
 
 def option(panel: str, *names: str, help: str, **more: Any) -> Any:  # noqa: A002 - typer's word
@@ -22,7 +22,7 @@ Input = Annotated[
         INPUT,
         *("--input", "-i"),
         metavar="FILE",
-        help="Sentences: a file, a dataset or a hub name.",
+        help="Sentences: a file, a dataset or a Hub id.",
     ),
 ]
 TextColumn = Annotated[
@@ -31,7 +31,9 @@ TextColumn = Annotated[
         INPUT, "--text-column", metavar="NAME", help="The column with the sentences. [default: recognised]"
     ),
 ]
-Limit = Annotated[int | None, option(INPUT, "--limit", metavar="N", help="Only the first N usable ones.")]
+Limit = Annotated[
+    int | None, option(INPUT, "--limit", metavar="N", help="Take only the first N usable sentences.")
+]
 
 Llms = Annotated[
     str,
@@ -48,7 +50,7 @@ Size = Annotated[
 ]
 Polarity = Annotated[
     str | None,
-    option(LLMS, "--polarity", metavar="WHICH", help="positive, negative or both. [default: both]"),
+    option(LLMS, "--polarity", metavar="NAME", help="positive, negative or both. [default: both]"),
 ]
 Prompt = Annotated[
     str | None,
@@ -59,8 +61,8 @@ Prompt = Annotated[
         help="paper, hardened or a file. [default: paper]",
     ),
 ]
-LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="No text may leave this machine.")]
-Batch = Annotated[bool, option(LLMS, "--batch", help="OpenAI's Batch API, at half the price.")]
+LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="Let no text leave this machine.")]
+Batch = Annotated[bool, option(LLMS, "--batch", help="Use OpenAI's Batch API, at half the price.")]
 
 Strategy = Annotated[
     str | None,
@@ -79,9 +81,11 @@ AntonymScore = Annotated[
     option(LABELS, "--antonym-score", metavar="X", help="Label of antonyms, from 0 to 1. [default: 0]"),
 ]
 
-MaxCost = Annotated[float | None, option(LIMITS, "--max-cost", metavar="USD", help="US dollars.")]
-MaxTokens = Annotated[int | None, option(LIMITS, "--max-tokens", metavar="N", help="Tokens, prompts too.")]
-MaxRequests = Annotated[int | None, option(LIMITS, "--max-requests", metavar="N", help="Calls.")]
+MaxCost = Annotated[float | None, option(LIMITS, "--max-cost", metavar="USD", help="US dollars, in all.")]
+MaxTokens = Annotated[
+    int | None, option(LIMITS, "--max-tokens", metavar="N", help="Tokens of prompts and answers, in all.")
+]
+MaxRequests = Annotated[int | None, option(LIMITS, "--max-requests", metavar="N", help="Calls, in all.")]
 DryRun = Annotated[bool, option(LIMITS, "--dry-run", help="Estimate calls, tokens and money, and stop.")]
 
 Out = Annotated[
@@ -96,18 +100,18 @@ Fresh = Annotated[bool, option(OUTPUT, "--fresh", help="Replace a dataset made w
 Json = Annotated[bool, option(OUTPUT, "--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, option(OUTPUT, "--quiet", "-q", help="No progress and no notes on stderr.")]
 
-KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even where LLMs failed.")]
-RetryFailed = Annotated[
-    bool, option(RUN, "--retry-failed", help="Ask also what servers had rejected for good.")
-]
+KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even if an LLM failed.")]
+RetryFailed = Annotated[bool, option(RUN, "--retry-failed", help="Ask again what servers refused for good.")]
 Seed = Annotated[
     int | None, option(RUN, "--seed", metavar="N", help="Decides every random choice. [default: 42]")
 ]
 Config = Annotated[
     Path | None,
-    option(RUN, "--config", "-c", metavar="FILE", help="TOML with [llm.NAME] and settings."),
+    option(RUN, "--config", "-c", metavar="FILE", help="Settings in TOML, with LLMs as [llm.NAME]."),
 ]
 Sets = Annotated[
     list[str] | None,
-    option(RUN, "--set", metavar="KEY=VALUE", help="One setting; repeatable."),
+    option(
+        RUN, "--set", metavar="KEY=VALUE", help="One setting, such as filters.min_shared=0.3; repeatable."
+    ),
 ]

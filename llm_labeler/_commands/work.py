@@ -27,7 +27,7 @@ def score(
     gold: Annotated[
         str,
         typer.Option(
-            "--gold", metavar="FILE", help="Pairs that people labelled: text1, text2, label; any pair file."
+            "--gold", metavar="FILE", help="Pairs that people labelled, with text1, text2 and label."
         ),
     ],
     *,
@@ -36,12 +36,12 @@ def score(
         typer.Option(
             "--threshold",
             metavar="X",
-            help="Least gold label that counts as the same meaning. [default: half of its range]",
+            help="The least gold label that means the same. [default: half of its range]",
         ),
     ] = None,
     json: o.Json = False,
 ) -> None:
-    """Compare labels with people's: precision, recall and kappa by LLM, polarity and strategy."""
+    """Compare labels with those of people: precision, recall and kappa by LLM and strategy."""
     import llm_labeler
 
     found = llm_labeler.score(gold, work=work, threshold=threshold)
@@ -49,7 +49,8 @@ def score(
         print_json(found.to_dict())
         return
     stdout.print(found.table())
-    next_step("make the dataset by another strategy", f"label parse --work {work} --strategy agreement")
+    again = ("label", "parse", "--work", work, "--strategy", "agreement")
+    next_step("make the dataset by another strategy", again)
 
 
 @app.command(
@@ -65,7 +66,7 @@ def show(
 ) -> None:
     """Show what LLMs answered to one sentence: prompts, raw answers, proposals, drops and votes.
 
-    A pair of the dataset itself is shown by `pairs show`.
+    `pairs show` shows a pair of the dataset itself.
     """
     import llm_labeler
 
@@ -91,9 +92,9 @@ def report(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Count what became of the answers: reasons of drops, yield and cost by LLM.
+    """Count what became of the answers: why they were dropped, and the yield and cost of each LLM.
 
-    The dataset itself is described by `pairs report`.
+    `pairs report` describes the dataset itself.
     """
     import llm_labeler
     from pairkit.files import write_text
@@ -113,7 +114,7 @@ def report(
 
 @app.command(epilog=examples("label llms", "label llms --config llms.toml"))
 def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
-    """List the LLMs there are, built in or from --config, and whether their keys are set."""
+    """List the LLMs that can be asked, built in or from --config, and whether their keys are set."""
     import llm_labeler
 
     stdout.print(llm_labeler.llms(config=config, settings=sets).table())
@@ -124,16 +125,20 @@ def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
 )
 def emulate(
     *,
-    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", metavar="N", help="Port; 0 takes any free one.")] = 0,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", "-p", metavar="N", help="Port to listen on; 0 takes a free one.")
+    ] = 0,
     models: Annotated[
-        str, typer.Option("--models", metavar="NAME,…", help="Names of the models that it lists.")
+        str, typer.Option("--models", metavar="NAME,…", help="Names of its models.")
     ] = "emulated",
     latency: Annotated[
-        float, typer.Option("--latency", metavar="S", help="Seconds before each answer.")
+        float, typer.Option("--latency", metavar="SECONDS", help="The least time that an answer takes.")
     ] = 0.0,
     faults: Annotated[
-        float, typer.Option("--faults", metavar="SHARE", help="Share of the calls that go wrong, 0 to 1.")
+        float, typer.Option("--faults", metavar="SHARE", help="Share of the calls that fail, from 0 to 1.")
     ] = 0.0,
     fault_kinds: Annotated[
         str | None,
@@ -141,22 +146,22 @@ def emulate(
     ] = None,
     first: Annotated[
         int | None,
-        typer.Option("--first", metavar="N", help="Only a question's first N attempts may go wrong."),
+        typer.Option("--first", metavar="N", help="Only the first N attempts of a question may fail."),
     ] = None,
     retry_after: Annotated[
-        float, typer.Option("--retry-after", metavar="S", help="Seconds that a 429 asks to wait.")
+        float, typer.Option("--retry-after", metavar="SECONDS", help="How long a 429 asks to wait.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides which calls go wrong.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides which calls fail.")] = 0,
     usage: Annotated[bool, typer.Option(help="Whether answers say how many tokens they took.")] = True,
     key_env: Annotated[
         str | None,
-        typer.Option("--key-env", metavar="NAME", help="The variable with the only key that it takes."),
+        typer.Option("--key-env", metavar="NAME", help="Environment variable with the only key it accepts."),
     ] = None,
     batch_seconds: Annotated[
-        float, typer.Option("--batch-seconds", metavar="S", help="Seconds that a batch takes.")
+        float, typer.Option("--batch-seconds", metavar="SECONDS", help="How long a batch takes.")
     ] = 0.0,
 ) -> None:
-    """Serve OpenAI's protocol here without a model, with faults: its answers test the plumbing only."""
+    """Serve OpenAI's protocol on this machine without a model, to test clients, also with faults."""
     import llm_labeler
 
     ended = threading.Event()

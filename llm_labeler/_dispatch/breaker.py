@@ -49,7 +49,7 @@ class Breaker:
         raise RemoteError(
             f"{self._llm}: {len(failures)} of the last {len(window)} calls failed, most with {reason} "
             f"({detail[:_DETAIL_CHARS]}); what was answered is kept: check the server, or "
-            f"[llm.{self._llm}], then run the same command again to go on"
+            f"[llm.{self._llm}], then run the same command again to continue"
         )
 
     def _note_refusal(self, failed: CallFailed | None) -> None:

@@ -68,7 +68,7 @@ class LocalProvider:
         Raises:
             ConfigError: torch and transformers are missing, or the model can't be used; says why.
             DataError: damaged files.
-            RemoteError: the hub can't be reached.
+            RemoteError: the Hub can't be reached.
         """
         await self._model()
 

@@ -24,13 +24,13 @@ def check_source(name: str, settings: LlmSettings) -> None:
     """
     model = settings.model
     if not model:
-        raise ConfigError(f"llm.{name}: no model; set `model` to a folder or a hub id")
+        raise ConfigError(f"llm.{name}: no model; set `model` to a folder or a Hub id")
     if Path(model).is_dir():
         return
     if Path(model).exists():
-        raise ConfigError(f"llm.{name}: {model} is a file; expected a model's folder or a hub id")
+        raise ConfigError(f"llm.{name}: {model} is a file; expected a model's folder or a Hub id")
     if model.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(model):
-        raise ConfigError(f"llm.{name}: {model}: no such folder; expected a model's folder or a hub id")
+        raise ConfigError(f"llm.{name}: {model}: no such folder; expected a model's folder or a Hub id")
     if settings.trust_remote_code and not _COMMIT.fullmatch(settings.revision or ""):
         raise ConfigError(
             f"llm.{name}: trust_remote_code runs the model's own code; set `revision` to the commit that you "
@@ -39,11 +39,11 @@ def check_source(name: str, settings: LlmSettings) -> None:
 
 
 def find_folder(name: str, settings: LlmSettings) -> Path:
-    """The model's folder, fetched first where `model` is a hub id.
+    """The model's folder, fetched first where `model` is a Hub id.
 
     Raises:
         ConfigError: no such model or revision, no safetensors in it, code of another repository.
-        RemoteError: the hub can't be reached; AuthError where it wants a token.
+        RemoteError: the Hub can't be reached; AuthError where it wants a token.
     """
     check_source(name, settings)
     local = Path(settings.model)

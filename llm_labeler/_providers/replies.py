@@ -94,7 +94,7 @@ def outcome(name: str, refused: Refused) -> CallFailed | PairkitError:
     if refusal.is_exhausted:
         return RemoteError(
             f"llm {name}: its account is exhausted ({detail}); add credit or wait, then run the same command "
-            "again to go on"
+            "again to continue"
         )
     if refusal.may_pass:
         reason = "rate_limited" if refusal.status == 429 else "server_error"

@@ -59,7 +59,7 @@ def report(
         typer.Option(
             "--out",
             "-o",
-            metavar="FOLDER",
+            metavar="DIR",
             rich_help_panel="Output",
             help="The report's folder. [default: DATASET.report]",
         ),
@@ -90,13 +90,13 @@ def show(
         str | None,
         typer.Option("--split", metavar="NAME", help="train, validation or test. [default: the last]"),
     ] = None,
-    row: Annotated[int, typer.Option("--row", metavar="N", help="Which of them, from 0.")] = 0,
+    row: Annotated[int, typer.Option("--row", metavar="N", help="Which pair, counted from 0.")] = 0,
     label: Annotated[
         int | None, typer.Option("--label", metavar="N", help="Count only pairs with this label.")
     ] = None,
     svg: Annotated[
         Path | None,
-        typer.Option("--svg", metavar="FILE", rich_help_panel="Output", help="Save the picture as SVG, too."),
+        typer.Option("--svg", metavar="FILE", rich_help_panel="Output", help="Save a picture of it as SVG."),
     ] = None,
 ) -> None:
     """Show one pair side by side, with the words that both texts share marked."""

@@ -25,7 +25,12 @@ def export(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
-    out: o.Out,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="DIR", rich_help_panel="Output", help="The folder for the files."
+        ),
+    ],
     file_format: Annotated[
         str, typer.Option("--format", metavar="NAME", rich_help_panel="Output", help="jsonl or csv.")
     ] = "jsonl",
@@ -36,8 +41,8 @@ def export(
 ) -> None:
     """Write each split of a dataset as a file of JSON lines or CSV.
 
-    In CSV an apostrophe stands before a text that begins with = + - @, a tab or a line end: a spreadsheet
-    would run it as a formula.
+    In CSV, an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
+    spreadsheet would run it as a formula.
     """
     names, numbers = o.column_names(columns), o.label_numbers(labels)
     for path in pairkit.export(dataset, out, file_format=file_format, raw=raw, columns=names, labels=numbers):
@@ -52,7 +57,7 @@ def export(
 )
 def merge(
     datasets: Annotated[
-        list[str], typer.Argument(metavar="DATASETS", show_default=False, help="Folders, files or hub ids.")
+        list[str], typer.Argument(metavar="DATASETS", show_default=False, help="Folders, files or Hub ids.")
     ],
     *,
     columns: o.Columns = None,
@@ -62,7 +67,7 @@ def merge(
         typer.Option(
             "--conflicts",
             metavar="NAME",
-            help="error, drop (the pair) or first (dataset): where labels of a pair differ.",
+            help="If labels of a pair differ: error, drop (it) or first (the first dataset's).",
         ),
     ] = "error",
     split: o.Split = None,
@@ -76,7 +81,8 @@ def merge(
 ) -> None:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
-    Rows keep their splits. What two splits share stays in test, else in validation; the other rows go.
+    Rows keep their splits. If two splits share a text, issue or cluster, it stays in test, or else in
+    validation, and the rows that would put it into another split are left out.
     """
     made = pairkit.merge(
         datasets,
@@ -143,14 +149,17 @@ def _show(made: pairkit.MadeDataset, dropped: Path | None, *, json: bool, quiet:
 )
 def push(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", show_default=False, help="A dataset of gis, label or pairs.")
+        Path, typer.Argument(metavar="DIR", show_default=False, help="A dataset made by gis, label or pairs.")
     ],
     *,
     repo: Annotated[
-        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the hub; created unless it exists.")
+        str,
+        typer.Option(
+            "--repo", metavar="OWNER/NAME", help="The repository on the Hub; created if it is missing."
+        ),
     ],
     public: Annotated[
-        bool, typer.Option("--public", help="Let everybody see it. [default: you alone]")
+        bool, typer.Option("--public", help="Let everybody see it. [default: only you]")
     ] = False,
     revision: Annotated[
         str | None, typer.Option("--revision", metavar="NAME", help="Branch to commit to. [default: main]")
@@ -161,7 +170,7 @@ def push(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Send a dataset with its card to the Hugging Face hub, in one commit, as HF_TOKEN allows."""
+    """Send a dataset with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN."""
     pushed = pairkit.push(folder, repo, public=public, revision=revision, dry_run=dry_run)
     if json:
         print_json(
@@ -172,4 +181,4 @@ def push(
     else:
         stdout.print(pushed.url, markup=False)
     if pushed.url is not None:
-        next_step("look at it from anywhere", ["pairs", "audit", repo], quiet=quiet)
+        next_step("read it from anywhere", ["pairs", "audit", repo], quiet=quiet)

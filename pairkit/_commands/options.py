@@ -14,7 +14,7 @@ Dataset = Annotated[
     typer.Argument(
         metavar="DATASET",
         show_default=False,
-        help="A folder, a CSV, TSV, JSONL or Parquet file, or a hub id.",
+        help="A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id.",
     ),
 ]
 Columns = Annotated[
@@ -23,7 +23,7 @@ Columns = Annotated[
         "--columns",
         metavar="A=B,…",
         rich_help_panel="Input",
-        help="Names, as text1=title,text2=body,label=same.",
+        help="Which column is which, such as text1=title,label=same.",
     ),
 ]
 Labels = Annotated[
@@ -32,15 +32,16 @@ Labels = Annotated[
         "--labels",
         metavar="WORD=N,…",
         rich_help_panel="Input",
-        help="Numbers for labels in words, as entailment=1,neutral=0.",
+        help="Numbers for labels in words, such as entailment=1,neutral=0.",
     ),
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", "-o", metavar="FOLDER", rich_help_panel="Output", help="The dataset's folder."),
+    typer.Option("--out", "-o", metavar="DIR", rich_help_panel="Output", help="The dataset's folder."),
 ]
 Fresh = Annotated[
-    bool, typer.Option("--fresh", rich_help_panel="Output", help="Replace a dataset made otherwise.")
+    bool,
+    typer.Option("--fresh", rich_help_panel="Output", help="Replace a dataset made with other settings."),
 ]
 Json = Annotated[
     bool, typer.Option("--json", rich_help_panel="Output", help="End with one JSON object on stdout.")
@@ -50,11 +51,11 @@ Quiet = Annotated[
 ]
 Split = Annotated[
     str | None,
-    typer.Option("--split", metavar="A,B,C", help="Make splits anew: shares of train, validation and test."),
+    typer.Option("--split", metavar="A,B,C", help="New splits: shares of train, validation and test."),
 ]
 CutNegatives = Annotated[
     bool,
-    typer.Option("--cut-negatives", help="New splits: drop negatives between them, instead of tying texts."),
+    typer.Option("--cut-negatives", help="Let new splits part negatives, and drop those."),
 ]
 Dropped = Annotated[
     Path | None,
@@ -62,7 +63,7 @@ Dropped = Annotated[
         "--dropped",
         metavar="FILE",
         rich_help_panel="Output",
-        help="Write what was left out here, as Parquet.",
+        help="Write the rows that were left out, as Parquet.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every random choice.")]

@@ -113,7 +113,7 @@ def make_report(
 
 
 def report_beside(source: str) -> Path:
-    """Where a report goes that is given no place: `DATASET.report`, for a hub's dataset right here."""
+    """Where a report goes that is given no place: `DATASET.report`, and right here for one of the Hub."""
     path = Path(source)
     if path.exists():
         path = path.resolve()

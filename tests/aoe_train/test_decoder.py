@@ -158,7 +158,7 @@ def test_adapters_name_a_base_of_the_hub_by_its_commit(
     encoder.save(tmp_path / "adapters")
     about = json.loads((tmp_path / "adapters" / "adapter_config.json").read_text())
     assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
-    (kept / "refs" / "main").write_text("b" * 40)  # the hub's model goes on, the adapters stay where they are
+    (kept / "refs" / "main").write_text("b" * 40)  # the Hub's model goes on, the adapters stay where they are
     again = Encoder.load(tmp_path / "adapters", device="cpu")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")

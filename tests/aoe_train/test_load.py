@@ -49,7 +49,7 @@ def test_a_file_is_no_model(tmp_path: Path) -> None:
 
 
 def test_a_hub_id_without_a_network() -> None:
-    with pytest.raises(RemoteError, match="hub could not be reached"):
+    with pytest.raises(RemoteError, match="Hub could not be reached"):
         load_backbone("nobody/nothing-of-this-name")
 
 
@@ -126,7 +126,7 @@ def own(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub must not even be asked."""
+    """The Hub must not even be asked."""
     monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
 
 
@@ -169,7 +169,7 @@ def _adapters(folder: Path, copy: Path, base: str) -> Path:
 @pytest.mark.parametrize(
     ("base", "expected", "message"),
     [
-        ("nobody/nothing-of-this-name", RemoteError, "hub could not be reached"),
+        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
         ("/nowhere/at/all", ConfigError, "no such folder"),
         ("", DataError, "base_model_name_or_path"),
     ],

@@ -113,7 +113,7 @@ def test_links_of_the_hubs_cache_are_its_own_files(copy: Path, tmp_path: Path) -
 
 @pytest.fixture
 def snapshot(copy: Path, tmp_path: Path) -> Path:
-    """A model of sentence-transformers as the hub's cache keeps it: each file is a link."""
+    """A model of sentence-transformers as the Hub's cache keeps it: each file is a link."""
     write_modules(copy, "Transformer", "Pooling", "LayerNorm")
     edit(copy / "1_m" / "config.json", word_embedding_dimension=32)
     edit(copy / "2_m" / "config.json", dimension=32)

@@ -103,7 +103,7 @@ def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None
     assert not (place / "killed").exists()
     done = run(place, *arguments, out="killed")
     assert done.code == 0, done.err
-    assert "killed.work: goes on after step" in done.err
+    assert "killed.work: continues after step" in done.err
     assert (place / "killed" / "model.safetensors").read_bytes() == (
         place / "model" / "model.safetensors"
     ).read_bytes()

@@ -342,7 +342,7 @@ def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert said == "interrupted; run the same command again to go on\n"
+    assert said == "interrupted; run the same command again to continue\n"
 
 
 def test_a_dataset_never_replaces_its_store(gis: Gis, odd_url: str, tmp_path: Path) -> None:

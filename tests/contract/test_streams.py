@@ -127,4 +127,4 @@ def test_an_interrupt_while_it_is_imported_is_one_line(package: str, module: str
     rest = begun.stderr.read()
     assert "Traceback" not in rest
     assert begun.wait(timeout=60) == 130
-    assert rest.count("interrupted; run the same command again to go on") == 1
+    assert rest.count("interrupted; run the same command again to continue") == 1

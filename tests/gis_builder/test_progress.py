@@ -48,7 +48,7 @@ def test_who_waits_says_why(capfd: pytest.CaptureFixture[str]) -> None:
         show.crawling(Finished("a/b", "search", "502 again and again"))
     said = capfd.readouterr().err
     assert "waiting 3600 s" in said
-    assert "a/b: failed, the others go on (502 again and again)" in said
+    assert "a/b: failed, the others continue (502 again and again)" in said
     (_, waiting, *_) = told_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
     assert (waiting.stage, waiting.done, waiting.total) == ("a/b: reading threads", 1, 4)
     assert waiting.note.endswith("the limit is spent")

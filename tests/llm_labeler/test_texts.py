@@ -163,7 +163,7 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("none.txt", "no such file"),
         ("none.parquet", "no such file"),
-        ("none", "no such file or folder, and no hub name"),
+        ("none", "no such file or folder, and no Hub id"),
         ("s.docx", "unknown kind of file '.docx'"),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_branch(hub: Any, model: Path) -> None:
     [
         (401, AuthError, "refused the token"),
         (403, AuthError, "right to write"),
-        (400, RemoteError, "hub answered"),
+        (400, RemoteError, "Hub answered"),
     ],
 )
 def test_refusals(hub: Any, model: Path, status: int, error: type[Exception], named: str) -> None:

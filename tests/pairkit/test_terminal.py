@@ -47,7 +47,7 @@ run(app)
 @pytest.mark.parametrize(
     ("body", "code", "said"),
     [
-        ("raise KeyboardInterrupt", 130, "interrupted; run the same command again to go on\n"),
+        ("raise KeyboardInterrupt", 130, "interrupted; run the same command again to continue\n"),
         ("raise BrokenPipeError", 141, ""),
         ("out.print('nobody reads this')", 141, ""),
     ],

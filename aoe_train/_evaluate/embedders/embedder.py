@@ -29,7 +29,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """As shown to people: a folder's name, a hub id, a model's name at its endpoint."""
+        """As shown to people: a folder's name, a Hub id, a model's name at its endpoint."""
         ...
 
     @property

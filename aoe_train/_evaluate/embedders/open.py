@@ -31,7 +31,7 @@ def open_embedder(
     """A model to be judged, each of whose texts is encoded once.
 
     Args:
-        model: A folder of ours, of sentence-transformers or of transformers, a hub id, `minilm`, a model's
+        model: A folder of ours, of sentence-transformers or of transformers, a Hub id, `minilm`, a model's
             name at the endpoint, or an `Encoder`.
         endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
@@ -42,12 +42,12 @@ def open_embedder(
     Raises:
         ConfigError: No such model, no such address, or a precision for an endpoint.
         DataError: A damaged model.
-        RemoteError: The hub could not be reached.
+        RemoteError: The Hub could not be reached.
     """
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             raise ConfigError(
-                f"model = {model!r}: expected a folder, a hub id or an Encoder, such as a run's `encoder`"
+                f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
             )
         embedder: Embedder = LocalEmbedder(model, "encoder")
     elif endpoint is not None:

@@ -42,7 +42,7 @@ def run_mteb(
         embedder: The model.
         names: As mteb names its tasks: `STS12`, `Banking77Classification`, `NFCorpus`.
         data_dir: Where STS12 … STS16, `STSBenchmark` and `SICK-R` may lie as the suite `sts` wants them;
-            those that do are read from there instead of the hub.
+            those that do are read from there instead of the Hub.
         cache: Where mteb keeps results; a task that stands there for the same model is not run again.
             See `default_mteb_dir`.
         progress: Shown on stderr, or told to a function.
@@ -128,7 +128,7 @@ def _fetch(task: AbsTask) -> None:
         dataset = task.metadata.dataset["path"]
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise RemoteError(
-            f"{task.metadata.name}: the dataset {dataset} could not be fetched from the hub ({reason}); check"
+            f"{task.metadata.name}: the dataset {dataset} could not be fetched from the Hub ({reason}); check"
             " network and HF_HUB_OFFLINE, or copy HF_HOME from a machine that has it"
         ) from error
 

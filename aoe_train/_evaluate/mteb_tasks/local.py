@@ -1,4 +1,4 @@
-"""mteb's STS tasks over files of this machine, so that its evaluator can be run without the hub."""
+"""mteb's STS tasks over files of this machine, so that its evaluator can be run without the Hub."""
 
 from __future__ import annotations
 
