@@ -37,7 +37,9 @@ DevData = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    INPUT("--columns", "Which column is which, such as text1=title,label=same or anchor=q,negative=n.", "A=B,…"),
+    INPUT(
+        "--columns", "Which column is which, such as text1=title,label=same or anchor=q,negative=n.", "A=B,…"
+    ),
 ]
 Labels = Annotated[
     str | None, INPUT("--labels", "Numbers for labels in words, such as entailment=1,neutral=0.", "WORD=N,…")

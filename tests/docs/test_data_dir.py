@@ -1,0 +1,44 @@
+"""The page about test sets names each file that a suite reads, with the number of rows that it has to have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from aoe_train._evaluate.suites import nli, retrieval, senteval_files, sts, transfer
+from tests.docs.blocks import ROOT
+
+PAGE = (ROOT / "docs" / "formats" / "data-dir.md").read_text(encoding="utf-8")
+ROWS: dict[str, int] = {
+    **{f"sts/{year}.tsv": sts._ROWS[year] for year in sts._YEARS},
+    **{sts._FILES[name]["test"]: sts._ROWS[name] for name in sts._ROWS_DEV},
+    **{sts._FILES[name]["dev"]: rows for name, rows in sts._ROWS_DEV.items()},
+    **{f"nli/{name}.tsv.gz": rows for name, rows in nli._ROWS.items()},
+    **dict(retrieval._FILES.values()),
+    **{
+        file: rows
+        for task, files in senteval_files._TABLES.items()
+        for file, rows in zip(files, transfer._ROWS[task], strict=True)
+    },
+}
+
+
+@pytest.mark.parametrize("file", ROWS)
+def test_a_file_and_its_rows_are_named(file: str) -> None:
+    name = Path(file).name.removesuffix(".gz").removesuffix(".tsv")
+    _, dash, part = name.rpartition("-")
+    named = [line for line in PAGE.splitlines() if f"`{file}`" in line]
+    shortly = [line for line in PAGE.splitlines() if re.search(rf"`{dash}{part}`", line)]
+    assert any(f"{ROWS[file]:,}" in line for line in [*named, *shortly]), file
+
+
+def test_datasets_of_recipes_are_named() -> None:
+    used = {
+        found
+        for recipe in (ROOT / "recipes").glob("*.toml")
+        for found in re.findall(r"\{data\}/([\w./-]+?)(?:/|[\w-]+\.)", recipe.read_text(encoding="utf-8"))
+    }
+    assert used >= {"nli", "stsb", "pairs", "domain"}
+    assert [name for name in used if f"`{name}/" not in PAGE] == []
