@@ -1,4 +1,4 @@
-"""The page about test sets names each file that a suite reads, with the number of rows that it has to have."""
+"""The page about test sets names each file that a suite reads, and the number of rows that it must have."""
 
 from __future__ import annotations
 
