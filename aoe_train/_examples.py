@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 import polars as pl
 
-from aoe_train._records import ABSENT, Examples, Kind
+from aoe_train._conflicts import Say, settle, silent
+from aoe_train._records import ABSENT, Conflicts, Examples, Kind, Reading
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.negatives import NEGATIVES
 from pairkit.reader import read_rows, split_names
 
@@ -21,7 +24,9 @@ def read_examples(
     *,
     split: str | None = None,
     columns: Mapping[str, str] | None = None,
-    label_values: Mapping[str, float] | None = None,
+    rules: LabelRules = AS_FOUND,
+    conflicts: Conflicts = "keep",
+    say: Say = silent,
     limit: int | None = None,
 ) -> Examples:
     """Read rows to train or to evaluate on.
@@ -35,7 +40,9 @@ def read_examples(
             folder gives those rows instead.
         split: Default: `train`, or the only one there is.
         columns: Roles to the source's names of columns; by default recognised.
-        label_values: Words to numbers, for labels that are words.
+        rules: What labels count as; see `pairkit.reader.read_pairs`.
+        conflicts: What to do with rows that say different things of one pair; see `settle`.
+        say: Told of such rows.
         limit: Only so many first rows.
 
     Raises:
@@ -46,11 +53,16 @@ def read_examples(
     if limit is not None and limit < 1:
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
     chosen = split or _default_split(source)
-    (frame,) = read_rows(source, columns=columns, split=chosen, label_values=label_values).values()
+    found = read_rows(source, columns=columns, split=chosen, rules=rules)
+    (frame,) = found.splits.values()
     if not frame.height:
-        raise DataError("no rows; expected at least one", path=source_name(source))
+        told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
+        raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
     kind = _kind(frame)
-    return _distinct(frame.head(limit) if limit else frame, kind)
+    examples = _distinct(frame.head(limit) if limit else frame, kind)
+    examples = replace(examples, reading=Reading(found.labels))
+    ((name, _),) = found.splits.items()
+    return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
 
 def negative_counts(examples: Examples) -> dict[str, int]:

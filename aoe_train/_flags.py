@@ -7,6 +7,9 @@ from collections.abc import Mapping
 TRAIN: Mapping[str, str] = {
     "preset": "preset",
     "seed": "seed",
+    "labels": "data.labels",
+    "label_range": "data.label_range",
+    "conflicts": "data.conflicts",
     "epochs": "optim.epochs",
     "batch_size": "optim.batch_size",
     "lr": "optim.lr",

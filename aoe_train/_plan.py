@@ -23,6 +23,7 @@ from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, rea
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.pair_model import split_texts
 from pairkit.errors import ConfigError
+from pairkit.printable import one_line
 from pairkit.progress import Display, Listener
 from pairkit.result_table import ResultTable
 
@@ -76,6 +77,7 @@ def plan(
         "texts": len(data.train.texts),
         "labels": _labels(data.train.labels),
         "negatives": negative_counts(data.train),
+        "reading": data.train.reading.record(),
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
@@ -90,10 +92,15 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
     """The same for people."""
     batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
     labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
+    reading = record["reading"]
+    left_out = ", ".join(f"{count:,} {one_line(why, 40)}" for why, count in reading["left_out"].items())
     table = ResultTable("", "plan", left=("plan",))
     rows = {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
+        "read as": reading["labels"] or "no labels",
+        "rows left out": left_out or "none",
+        "pairs with two labels": f"{reading['conflicts']:,}",
         **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
         "dev rows": f"{record['dev_rows']:,}",
         "truncated texts": f"{batches['truncated_texts']:,}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._batches import Batches
 from aoe_train._collate import Collate
+from aoe_train._conflicts import Say, silent
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
@@ -29,6 +30,7 @@ from aoe_train._token_cache import default_cache_dir
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import LabelRules, score_scale
 from pairkit.progress import Listener
 from pairkit.reader import split_names
 
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
     from aoe_train._tokens import TokenStore
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class Sources:
         out: The model's folder.
         dev_data: Held-out rows; None takes the data's validation split if it has one.
         columns: Roles to the data's names of columns.
-        label_values: Words to numbers, for labels that are words.
         revision: A commit of the backbone's repository on the Hub.
         trust_remote_code: Whether the backbone may bring code; needs a revision.
     """
@@ -62,7 +61,6 @@ class Sources:
     out: Path
     dev_data: Source | None = None
     columns: Mapping[str, str] | None = None
-    label_values: Mapping[str, float] | None = None
     revision: str | None = None
     trust_remote_code: bool = False
 
@@ -87,18 +85,14 @@ class Data:
     dev: Examples | None
 
 
-def silent(_: str) -> None:
-    """A `Say` that tells nobody."""
-
-
 def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, ranked: bool = True) -> Data:
     """Read the rows of both.
 
     Args:
         sources: Where they are.
         settings: The run's.
-        say: Told of rows that have fewer negatives than others, and why a validation split can't be used that
-            nobody asked for.
+        say: Told what was made of labels, of rows that have fewer negatives than others, and why a validation
+            split can't be used that nobody asked for.
         ranked: Whether the settings' parts are what is trained by, which may need labels that differ.
 
     Raises:
@@ -106,15 +100,20 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
         DataError: no rows, rows that can't be used, or labels that rank nothing.
         RemoteError: the Hub could not be asked.
     """
-    read = partial(read_examples, columns=sources.columns, label_values=sources.label_values)
+    rules = LabelRules(settings.data.labels, settings.data.label_range)
+    read = partial(
+        read_examples, columns=sources.columns, rules=rules, conflicts=settings.data.conflicts, say=say
+    )
     train = read(sources.data)
     if len(counts := negative_counts(train)) > 1:
         say(f"{source_name(sources.data)}: negatives: {negatives_in_words(counts)}")
+    told = _tell_labels(train, sources.data, say)
     if ranked and RANKED & settings.objective.weights.wanted.keys():
         check_labels(train, sources.data)
     dev = None
     if sources.dev_data is not None:
         dev = read(sources.dev_data, split=_dev_split(sources.dev_data))
+        _tell_labels(dev, sources.dev_data, say, told)
         if reason := _not_scorable(dev):
             raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(sources.dev_data))
     elif "validation" in (splits := split_names(sources.data)) and len(splits) > 1:
@@ -123,6 +122,15 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
             say(f"{source_name(sources.data)}: its validation split is left out: {reason}")
             dev = None
     return Data(train, dev)
+
+
+def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
+    """Say what was made of labels that are not 0 and 1 as they come, unless that was said before."""
+    labels = examples.reading.labels
+    words = "" if labels is None or labels.plain else str(labels)
+    if labels is not None and words != before:
+        say(f"{source_name(source)}: {labels}")
+    return words
 
 
 def _not_scorable(dev: Examples) -> str | None:
@@ -311,4 +319,4 @@ def _plan(examples: Examples, store: TokenStore, settings: TrainSettings, args: 
 
 def _label_range(examples: Examples) -> tuple[float, float] | None:
     labels = examples.labels
-    return None if labels is None else (float(labels.min()), float(labels.max()))
+    return None if labels is None else score_scale(float(labels.min()), float(labels.max()))

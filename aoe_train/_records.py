@@ -3,15 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+
+from pairkit.labels import CONFLICT
 
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    from pairkit.labels import LabelsRead
+
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
+Conflicts = Literal["keep", "drop", "first", "error"]
 ABSENT = -1  # in the place of a negative that a row lacks and others have
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was made of a source's rows.
+
+    Attributes:
+        labels: What labels count as, and how many rows were left out by theirs; None for rows without.
+        conflicts: How many pairs of texts have different labels.
+        conflicting_rows: How many rows were left out for that.
+    """
+
+    labels: LabelsRead | None = None
+    conflicts: int = 0
+    conflicting_rows: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """The same for a run's record: what labels count as, and counts by reason of what was left out."""
+        skipped = {} if self.labels is None else dict(self.labels.skipped)
+        dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}
+        return {
+            "labels": self.labels and self.labels.meaning,
+            "conflicts": self.conflicts,
+            "left_out": skipped | dropped,
+        }
+
+
+NOTHING_SAID = Reading()
 
 
 @dataclass(frozen=True)
@@ -25,12 +58,14 @@ class Examples:
             fewer negatives than others.
         labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more alike) pairs, else None.
         kind: What a row means.
+        reading: What was made of the source's rows.
     """
 
     texts: list[str]
     rows: np.ndarray
     labels: np.ndarray | None
     kind: Kind
+    reading: Reading = NOTHING_SAID
 
     def __len__(self) -> int:
         return len(self.rows)

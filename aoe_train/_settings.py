@@ -9,7 +9,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._records import Conflicts
 from pairkit.config import Settings
+from pairkit.labels import LabelRange, LabelValues
 
 Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "cells"]
 LongText = Literal["truncate", "head-tail", "chunks"]
@@ -25,6 +27,18 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split_at_commas)]
 """One name or several; on a command line with commas between them."""
 
 _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+
+
+class DataSettings(Settings):
+    """What rows say, where that is not certain; of the held-out rows too."""
+
+    # what labels count as, a number or "skip": {entailment = 1, neutral = "skip"}; unset: as recognised
+    labels: LabelValues | None = None
+    # the lowest and the highest score, which become 0 and 1; unset: 0 to 1 or 0 to 5, as recognised
+    label_range: LabelRange | None = None
+    # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
+    # first of them) or error
+    conflicts: Conflicts = "keep"
 
 
 class EncoderSettings(Settings):
@@ -147,6 +161,7 @@ class TrainSettings(Settings):
 
     preset: str = "angle"  # a mix of objectives by name: angle, aoe, cosent, sbert or simcse
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
+    data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     batches: BatchSettings = BatchSettings()

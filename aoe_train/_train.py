@@ -18,6 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._batch_plan import describe
 from aoe_train._card import model_card
+from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
@@ -26,7 +27,7 @@ from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
-from aoe_train._preparation import Prepared, Say, Sources, load_encoder, prepare, read_data, silent
+from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import (
     evaluation_precision,
     idle_gpus,
@@ -236,7 +237,11 @@ class _Run:
             "sources": sources.names(),
             "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
-            "rows": {"train": len(prepared.data.train), "kind": prepared.data.train.kind}
+            "rows": {
+                "train": len(prepared.data.train),
+                "kind": prepared.data.train.kind,
+                "reading": prepared.data.train.reading.record(),
+            }
             | ({"negatives": negatives} if (negatives := negative_counts(prepared.data.train)) else {})
             | ({"dev": len(prepared.data.dev)} if prepared.data.dev else {}),
             "batches": describe(prepared.batches, prepared.store),

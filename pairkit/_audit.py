@@ -13,7 +13,9 @@ from typing import Any
 
 import polars as pl
 
+from pairkit.conflicts import PAIR, unordered
 from pairkit.errors import LeakError
+from pairkit.labels import LabelsRead
 from pairkit.length import share_long
 from pairkit.provenance import with_provenance
 from pairkit.records import MEAN_LABEL, LabelKind, PairDataset, in_split_order, mean_label
@@ -56,6 +58,7 @@ class AuditReport:
     contradictory_pairs: Finding = field(default_factory=Finding)  # the same two texts with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None  # what was made of the source's labels, and what was left out by them
 
     @property
     def leaks(self) -> list[str]:
@@ -87,6 +90,8 @@ class AuditReport:
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.empty_texts, split.same_text)
+        if self.labels is not None and not self.labels.plain:
+            splits.caption = str(self.labels)
         findings = {
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
             "clusters in two splits": self.shared_clusters,
@@ -152,6 +157,7 @@ def audit_pairs(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> A
         contradictory_pairs=contradictory,
         issues_by="page" if by_page else "text",
         label_kind=dataset.label_kind,
+        labels=dataset.labels,
     )
 
 
@@ -218,15 +224,11 @@ def _near_identical(texts: pl.DataFrame, threshold: float, *, equal_too: bool) -
 
 def _pairs_seen_again(frame: pl.DataFrame) -> tuple[Finding, Finding]:
     seen = (
-        frame.select(
-            pl.min_horizontal("key1", "key2").alias("low"),
-            pl.max_horizontal("key1", "key2").alias("high"),
-            "label",
-        )
-        .group_by("low", "high")
+        frame.select(*unordered("key1", "key2"), "label")
+        .group_by(PAIR)
         .agg(pl.len().alias("times"), pl.col("label").n_unique().alias("labels"))
         .filter(pl.col("times") > 1)
-        .sort("low", "high")
+        .sort(PAIR)
     )
     findings = [
         _finding(

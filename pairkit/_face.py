@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pairkit.config import argument
 from pairkit.in_memory import Source
+from pairkit.labels import Meaning, label_rules
 from pairkit.reader import read_pairs
 from pairkit.records import PairDataset
 
@@ -24,7 +25,8 @@ def read(
     source: Source,
     *,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     split: str | None = None,
 ) -> PairDataset:
     """Read pairs from wherever they are.
@@ -36,7 +38,10 @@ def read(
             mapping of splits to any of the latter.
         columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
             `negative_2`, …, to the source's names; by default those in use are recognised.
-        labels: Words to numbers, for labels that are words.
+        labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
+            such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}` or "0=1,1=skip,2=0".
+        label_range: The lowest and the highest score, such as `(0, 100)`, where scores are neither from 0 to
+            1 nor from 0 to 5; they become 0 to 1.
         split: Only this split.
 
     Returns:
@@ -45,7 +50,8 @@ def read(
 
     Raises:
         ConfigError: No such source, or a bad mapping.
-        DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
+        DataError: Not readable, a missing column, an empty text or a label that can't be used, with file and
+            row.
         RemoteError: The Hub could not be asked.
 
     Example:
@@ -53,14 +59,15 @@ def read(
         >>> pairkit.read("pairs.tsv")
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
-    return read_pairs(source, columns=columns, label_values=labels, split=split)
+    return read_pairs(source, columns=columns, rules=label_rules(labels, label_range), split=split)
 
 
 def audit(
     source: Source,
     *,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     threshold: float | None = None,
 ) -> AuditReport:
     """Look for what makes a dataset untrustworthy: leaks between splits, repeats, contradictions.
@@ -69,6 +76,7 @@ def audit(
         source: As for `read`; empty texts are counted here, not refused.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
         threshold: Jaccard similarity of word triples, in (0, 1], from which two texts are near-identical;
             by default 0.8.
 
@@ -88,7 +96,7 @@ def audit(
     from pairkit._audit import audit_pairs
 
     alike = _threshold(threshold)
-    pairs = read_pairs(source, columns=columns, label_values=labels, check=False)
+    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range), check=False)
     return audit_pairs(pairs, alike)
 
 
@@ -97,7 +105,8 @@ def report(
     out: str | Path | None = None,
     *,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     seed: int = 42,
     progress: bool | Listener = True,
 ) -> Report:
@@ -108,6 +117,7 @@ def report(
         out: The report's folder, by default DATASET.report; an earlier report there is replaced.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
         seed: Chooses the sample pairs.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -128,7 +138,7 @@ def report(
     from pairkit._report import make_report
 
     place, seed = argument("out", out, Path | None), argument("seed", seed, int)
-    pairs = read_pairs(source, columns=columns, label_values=labels)
+    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range))
     return make_report(pairs, place, seed=seed, progress=progress)
 
 
@@ -139,7 +149,8 @@ def show(
     row: int = 0,
     label: int | None = None,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
 ) -> ShownPair:
     """One pair side by side, with the words that both texts share marked.
 
@@ -150,6 +161,7 @@ def show(
         label: Count only pairs with this label.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
 
     Returns:
         A pair that draws itself on a terminal and in a notebook; `save` writes an SVG file.
@@ -168,7 +180,7 @@ def show(
 
     split, row = argument("split", split, str | None), argument("row", row, int)
     label = argument("label", label, float | None)
-    return pick_pair(read(source, columns=columns, labels=labels), split, row, label)
+    return pick_pair(read(source, columns=columns, labels=labels, label_range=label_range), split, row, label)
 
 
 def export(
@@ -178,7 +190,8 @@ def export(
     file_format: str = "jsonl",
     raw: bool = False,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
@@ -191,6 +204,7 @@ def export(
         raw: CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
 
     Returns:
         The files, in the order of the splits.
@@ -208,7 +222,7 @@ def export(
     from pairkit._export import FileFormat, export_pairs
 
     place = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
     return export_pairs(pairs, place, cast("FileFormat", file_format), raw=raw)
 
 
@@ -217,7 +231,8 @@ def write(
     out: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     fresh: bool = False,
 ) -> MadeDataset:
     """Write pairs as a dataset's folder with a card, which `datasets.load_dataset` and the Hub take as it is.
@@ -227,6 +242,7 @@ def write(
         out: The folder.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
         fresh: Replace a dataset of `pairs` that was made otherwise.
 
     Returns:
@@ -246,7 +262,7 @@ def write(
     from pairkit._make import make_written
 
     place = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
     return make_written(pairs, source, place, fresh=fresh)
 
 
@@ -260,7 +276,8 @@ def merge(
     seed: int = 42,
     threshold: float | None = None,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     fresh: bool = False,
 ) -> MadeDataset:
     """Join datasets into one, in which each pair stands once and no text, issue or cluster in two splits.
@@ -281,6 +298,7 @@ def merge(
             default 0.8.
         columns: As for `read`, for all datasets.
         labels: As for `read`, for all datasets.
+        label_range: As for `read`, for all datasets.
         fresh: Replace a dataset of `pairs` that was made otherwise.
 
     Returns:
@@ -302,7 +320,10 @@ def merge(
     place = argument("out", out, Path | None)
     settings = _settings(conflicts, split, cut_negatives, seed, threshold)
     given = named(sources)
-    pairs = {name: read(source, columns=columns, labels=labels) for name, source in given.items()}
+    pairs = {
+        name: read(source, columns=columns, labels=labels, label_range=label_range)
+        for name, source in given.items()
+    }
     return make_merged(pairs, given, place, settings=settings, fresh=fresh)
 
 
@@ -315,7 +336,8 @@ def split(
     seed: int = 42,
     threshold: float | None = None,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     fresh: bool = False,
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test anew, so that they share no text, issue or cluster.
@@ -332,6 +354,7 @@ def split(
         threshold: As for `merge`.
         columns: As for `read`.
         labels: As for `read`.
+        label_range: As for `read`.
         fresh: As for `merge`.
 
     Returns:
@@ -353,7 +376,7 @@ def split(
     place = argument("out", out, Path | None)
     shares = argument("split", split, list[float])
     settings = _settings("error", shares, cut_negatives, seed, threshold)
-    pairs = read(source, columns=columns, labels=labels)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
 

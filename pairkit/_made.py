@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from pairkit.card import dataset_card
 from pairkit.card import table as markdown_table
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import made_there
+from pairkit.labels import SKIPPED, LabelsRead
 from pairkit.length import share_long
 from pairkit.parquet import write_parquet
 from pairkit.records import (
@@ -47,7 +48,8 @@ class MadeDataset:
     Attributes:
         pairs: Its pairs.
         dropped: The rows that were left out, each with `left_out`, the reason; of a merge `source_row`, too:
-            which row of its dataset's split it was, from 1.
+            which row of its dataset's split it was, from 1. Rows that were skipped for their label are not
+            among them.
         statistics: Counts by split, source and reason.
         out: Its folder; None where it was not written.
     """
@@ -81,8 +83,16 @@ class MadeDataset:
         return self.table()._repr_html_()
 
 
-def made_of(rows: pl.DataFrame, kind: LabelKind, name: str) -> MadeDataset:
+def made_of(
+    rows: pl.DataFrame, kind: LabelKind, name: str, read: Iterable[LabelsRead | None] = ()
+) -> MadeDataset:
     """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out.
+
+    Args:
+        rows: The rows.
+        kind: What their labels are.
+        name: What messages call it.
+        read: What was made of the labels of the datasets that they are from: what they left out is counted.
 
     Raises:
         DataError: No row is left.
@@ -97,9 +107,10 @@ def made_of(rows: pl.DataFrame, kind: LabelKind, name: str) -> MadeDataset:
         for split in in_split_order(kept["split"].unique())
     }
     reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
+    skipped = sum(sum(labels.skipped.values()) for labels in read if labels is not None)
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": dict(reasons.iter_rows()),
+        "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}),
     }
     if "source" in kept.columns:
         statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())

@@ -50,7 +50,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(_NO_REASON)
-    made = made_of(rows, pairs.label_kind, str(out))
+    made = made_of(rows, pairs.label_kind, str(out), [pairs.labels])
     run = run_record("write", {"pairs": pairs}, {})
     return _kept(made, out, run, {"pairs": source}, _WRITTEN, fresh=fresh)
 
@@ -74,7 +74,8 @@ def make_merged(
     )
     rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
-    made = made_of(rows, kind, str(out or "the merged datasets"))
+    read = [pairs.labels for pairs in datasets.values()]
+    made = made_of(rows, kind, str(out or "the merged datasets"), read)
     return made if out is None else _kept(made, out, run, sources, _MERGED, fresh=fresh)
 
 
@@ -85,7 +86,8 @@ def make_split(
     run = run_record("split", {"pairs": pairs}, settings)
     if out is not None:
         check_out(out, run, {"": source}, fresh=fresh)
-    made = made_of(_divided(pairs.rows, settings), pairs.label_kind, str(out or pairs.source))
+    divided = _divided(pairs.rows, settings)
+    made = made_of(divided, pairs.label_kind, str(out or pairs.source), [pairs.labels])
     return made if out is None else _kept(made, out, run, {"": source}, _SPLIT, fresh=fresh)
 
 

@@ -9,16 +9,18 @@ import polars as pl
 
 from pairkit._divide import DROPPED, OTHER_RANK, RANKS
 from pairkit.columns import as_json
+from pairkit.conflicts import DIFFER, PAIR, unordered
 from pairkit.errors import ConfigError, DataError
+from pairkit.labels import CONFLICT
 from pairkit.printable import one_line
 from pairkit.records import PairDataset, named_split
 
 Conflicts = Literal["error", "drop", "first"]
 
-REPEATED, CONFLICT = "repeated", "conflicting_labels"
+REPEATED = "repeated"
 _NAMED = 3  # conflicts that a message names
 ROW = "row of its split"  # a column: which row it was in its own dataset, from 1
-_LOW, _HIGH, _PLACE, _RANK = "low text", "high text", "place", "rank of the split"
+_PLACE, _RANK = "place", "rank of the split"
 _FIRST = ("split", "source", ROW, "text1", "text2", "label")
 
 
@@ -28,12 +30,13 @@ def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
     Where columns of one name have types that don't go together they become texts, nested ones JSON.
 
     Raises:
-        DataError: Some labels are 0 and 1, and others are scores.
+        DataError: Some labels are 0 and 1, and others are scores, or scores from 0 to 1 and others beyond.
     """
     kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
     if len({*kinds.values()}) > 1:
         told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise DataError(f"labels of 0 and 1 can't be joined with scores ({one_line(told)}); make them alike")
+    _check_scales(datasets)
     frames = [
         _named(frame, name, split)
         for name, pairs in datasets.items()
@@ -45,6 +48,19 @@ def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
         odd = _odd_columns(frames)
         together = pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
     return together.select(*_FIRST, pl.exclude(_FIRST))
+
+
+def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
+    if next(iter(datasets.values())).label_kind == "binary":
+        return
+    highest = {name: float(pairs.rows["label"].max() or 0) for name, pairs in datasets.items() if len(pairs)}  # type: ignore[arg-type]  # a number
+    small, large = [[name for name in highest if (highest[name] > 1) == beyond] for beyond in (False, True)]
+    if small and large:
+        raise DataError(
+            f"scores from 0 to 1 ({one_line(', '.join(small))}) can't be joined with scores beyond 1"
+            f" ({one_line(', '.join(large))}): write the latter anew on the scale from 0 to 1, as with"
+            " pairkit.write(DATASET, OUT, label_range=(0, 5))"
+        )
 
 
 def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
@@ -66,16 +82,13 @@ def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     """
     if conflicts not in get_args(Conflicts):
         raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
-    low, high = pl.min_horizontal("text1", "text2"), pl.max_horizontal("text1", "text2")
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
-    keyed = rows.with_row_index(_PLACE).with_columns(low.alias(_LOW), high.alias(_HIGH), rank.alias(_RANK))
-    pair = (_LOW, _HIGH)
-    differ = pl.col("label").n_unique().over(pair) > 1
-    first_label = pl.col("label").sort_by(_PLACE).first().over(pair)
+    keyed = rows.with_row_index(_PLACE).with_columns(*unordered("text1", "text2"), rank.alias(_RANK))
+    first_label = pl.col("label").sort_by(_PLACE).first().over(PAIR)
     if conflicts == "error":
-        _refuse(keyed.filter(differ))
-    is_lost = differ if conflicts == "drop" else pl.col("label") != first_label
-    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(pair)
+        _refuse(keyed.filter(DIFFER))
+    is_lost = DIFFER if conflicts == "drop" else pl.col("label") != first_label
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(PAIR)
     marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
     alive = marked.filter(pl.col(DROPPED).is_null()).with_columns(
         pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED)).alias(DROPPED)
@@ -90,7 +103,7 @@ def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
 def _refuse(differing: pl.DataFrame) -> None:
     if not differing.height:
         return
-    groups = differing.partition_by(_LOW, _HIGH, maintain_order=True)
+    groups = differing.partition_by(PAIR, maintain_order=True)
     told = []
     for group in groups[:_NAMED]:
         places = [

@@ -1,19 +1,18 @@
-"""From the columns that a source has to text1, text2 and label, with every value checked."""
+"""From the columns that a source has to text1, text2 and label, with every text checked."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.label_column import LabelColumn
 from pairkit.negatives import NEGATIVES, negative_columns, negatives_of
 from pairkit.printable import one_line
-
-GRADED_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
 
 _PAIR_NAMES = (
     ("text1", "text2"),
@@ -150,26 +149,50 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
     )
 
 
+def label_column(
+    frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
+) -> LabelColumn:
+    """The labels of a table whose roles name some.
+
+    Raises:
+        DataError: They are lists or structures, or bytes that are no UTF-8; names the row.
+    """
+    _check_flat(frame[roles.label], where)
+    values = _as_text(frame[roles.label], where, first_row, keep=True)
+    return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
+
+
 def to_pairs(
     frame: pl.DataFrame,
     roles: Roles,
     where: str,
+    labels: pl.Series | None = None,
     *,
-    label_values: Mapping[str, float] | None = None,
     check: bool = True,
     first_row: int = 1,
 ) -> pl.DataFrame:
     """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives.
 
-    Labels come out as whole numbers if they are all 0 and 1, else as 32-bit floats.
+    Args:
+        frame: A table.
+        roles: Which column is what.
+        where: The table, for messages.
+        labels: Where the roles name some: what `pairkit.label_meaning` made of them; null leaves a row out.
+        check: Whether an empty text is an error.
+        first_row: The first row's number in messages.
+
+    Returns:
+        Labels as whole numbers if they are all 0 and 1, else as 32-bit floats.
 
     Raises:
-        DataError: An empty text (unless `check` is off) or a label out of range; names the row, the first of
-            which has the number `first_row`.
+        DataError: An empty text; names the row.
     """
     frame = _with_texts(frame, roles, where, first_row).with_row_index(_ROW, offset=first_row)
-    if roles.label:
-        pairs = _rows(frame, roles.text1, roles.text2, _label(frame, roles, where, label_values))
+    if labels is not None:
+        frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
+        binary = ((labels == 0) | (labels == 1)).all()
+        own = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+        pairs = _rows(frame, roles.text1, roles.text2, own)
     else:
         ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
         pairs = _rows(frame, roles.text1, roles.text2, ones)
@@ -186,12 +209,7 @@ def to_pairs(
 
 
 def to_rows(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    *,
-    label_values: Mapping[str, float] | None = None,
-    first_row: int = 1,
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
 ) -> pl.DataFrame:
     """As many rows as the source has, with the columns they mean and no others.
 
@@ -200,8 +218,8 @@ def to_rows(
     Raises:
         DataError: As `to_pairs`.
     """
-    if roles.label:
-        pairs = to_pairs(frame, roles, where, label_values=label_values, first_row=first_row)
+    if labels is not None:
+        pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")
     frame = _with_texts(frame, roles, where, first_row)
     names = {"anchor": roles.text1, "positive": roles.text2}
@@ -215,29 +233,37 @@ def to_rows(
 
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
-    """The columns of these roles as texts; the label's too where it is bytes."""
-    texts = []
-    for name in filter(None, (roles.text1, roles.text2, roles.label, *roles.negatives)):
-        column = frame[name]
-        if name in roles.negatives and isinstance(column.dtype, pl.List | pl.Array):
-            continue
-        if column.dtype.is_nested():
-            raise DataError(
-                f"the column {one_line(name)} holds lists or structures; expected a single value in each row",
-                path=where,
-            )
-        if name == roles.label and column.dtype != pl.Binary:
-            continue
-        text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
-        lost = text.is_null() & column.is_not_null()
-        if lost.any():
-            raise DataError(
-                f"{one_line(name)} holds bytes that are not UTF-8; expected a text",
-                path=where,
-                row=first_row + (lost.arg_max() or 0),
-            )
-        texts.append(text)
-    return frame.with_columns(texts)
+    """The columns of these roles as texts."""
+    lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
+    wanted = filter(None, (roles.text1, roles.text2, *roles.negatives))
+    names = [name for name in wanted if name not in lists]
+    for name in names:
+        _check_flat(frame[name], where)
+    return frame.with_columns([_as_text(frame[name], where, first_row) for name in names])
+
+
+def _check_flat(column: pl.Series, where: str) -> None:
+    if column.dtype.is_nested():
+        raise DataError(
+            f"the column {one_line(column.name)} holds lists or structures; expected a single value in each"
+            " row",
+            path=where,
+        )
+
+
+def _as_text(column: pl.Series, where: str, first_row: int, *, keep: bool = False) -> pl.Series:
+    """A column as texts; with `keep` only one of bytes."""
+    if keep and column.dtype != pl.Binary:
+        return column
+    text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+    lost = text.is_null() & column.is_not_null()
+    if lost.any():
+        raise DataError(
+            f"{one_line(column.name)} holds bytes that are not UTF-8; expected a text",
+            path=where,
+            row=first_row + (lost.arg_max() or 0),
+        )
+    return text
 
 
 def _decoded(column: pl.Series) -> pl.Series:
@@ -261,36 +287,6 @@ def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.Dat
         pl.col(one).cast(pl.String).alias("text1"), pl.col(other).cast(pl.String).alias("text2")
     )
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
-
-
-def _label(
-    frame: pl.DataFrame, roles: Roles, where: str, label_values: Mapping[str, float] | None
-) -> pl.Series:
-    raw = frame[roles.label]
-    words = raw.cast(pl.String).str.strip_chars()
-    if raw.dtype == pl.Boolean:
-        values = raw.cast(pl.Float64)
-    elif label_values is not None:
-        numbers = {word: float(value) for word, value in label_values.items()}
-        values = words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
-    else:
-        values = words.cast(pl.Float64, strict=False)
-    bad = values.is_null() | values.is_nan() | (values < 0) | (values > GRADED_MAX)
-    if bad.any():
-        row = bad.arg_max() or 0
-        raise DataError(
-            f"label {one_line(repr(raw[row]))}; expected 0 or 1, or a score from 0 to {GRADED_MAX:g}"
-            " (map words to numbers, or rescale the column)",
-            path=where,
-            row=frame[_ROW][row],
-        )
-    if roles.text1.lower() == "premise" and values.n_unique() > 2 and (values == values.round()).all():
-        raise DataError(
-            "labels of three classes are no similarity; map them, such as entailment=1,contradiction=0",
-            path=where,
-        )
-    binary = ((values == 0) | (values == 1)).all()
-    return values.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
 
 
 def as_json(column: pl.Series) -> pl.Series:

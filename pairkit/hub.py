@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -58,7 +58,16 @@ class Pushed:
 
 
 def load(name: str) -> dict[str, pl.DataFrame]:
-    """Each split's rows of a dataset on the Hub.
+    """Each split's rows of a dataset on the Hub; see `fetch_dataset`.
+
+    Raises:
+        ConfigError, RemoteError: See there.
+    """
+    return {split: rows.with_format("polars")[:] for split, rows in fetch_dataset(name).items()}
+
+
+def fetch_dataset(name: str) -> Mapping[str, Any]:
+    """A dataset on the Hub, each split a `datasets.Dataset`.
 
     Args:
         name: `owner/name`, or `owner/name:config`.
@@ -71,13 +80,13 @@ def load(name: str) -> dict[str, pl.DataFrame]:
         from datasets import load_dataset  # heavy, and only hub names need it
     dataset, _, config = name.partition(":")
     try:
-        found = load_dataset(dataset, config or None)
+        found: Mapping[str, Any] = load_dataset(dataset, config or None)
     except (OSError, ValueError) as error:
         raise RemoteError(
             f"{name}: no file or folder here, and not loaded from the Hub ({one_line(str(error), 200)});"
             " check name and network"
         ) from error
-    return {split: rows.with_format("polars")[:] for split, rows in found.items()}
+    return found
 
 
 def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import polars as pl
 
+from pairkit.class_names import ClassNames, class_names_of_features
 from pairkit.errors import DataError
 from pairkit.printable import one_line
 from pairkit.records import PairDataset
@@ -57,6 +58,12 @@ def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
     if isinstance(source, Mapping):
         return _named_tables(source)
     return {"train": _table(source, source_name(source))}
+
+
+def classes_in_memory(source: Held) -> dict[str, ClassNames]:
+    """By split, what the numbers of classes stand for; only a `datasets.Dataset` says it."""
+    tables = source if isinstance(source, Mapping) else {"train": source}
+    return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
 
 
 def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:

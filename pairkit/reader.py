@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from pairkit.columns import Roles, find_roles, to_pairs, to_rows
+from pairkit.class_names import ClassNames, class_names_of_file
+from pairkit.columns import Roles, find_roles, label_column, to_pairs, to_rows
 from pairkit.config import argument
 from pairkit.errors import ConfigError, DataError
-from pairkit.hub import load
-from pairkit.in_memory import Source, source_name, tables_in_memory
+from pairkit.hub import fetch_dataset
+from pairkit.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.label_meaning import read_labels
+from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
 from pairkit.records import LabelKind, PairDataset, in_split_order
@@ -29,7 +33,65 @@ _SPLIT_NAME = re.compile(
 )
 _SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
-_Part: TypeAlias = tuple[str, Path | pl.DataFrame]  # a table of a split, and what messages call it
+
+
+class _Part(NamedTuple):
+    """A table of a split, what messages call it, and the names of its classes where no file tells them."""
+
+    where: str
+    table: Path | pl.DataFrame
+    classes: ClassNames = MappingProxyType({})
+
+
+class _Read(NamedTuple):
+    """A table that was read, with which column is what."""
+
+    where: str
+    frame: pl.DataFrame
+    first_row: int
+    roles: Roles
+    classes: ClassNames
+
+    def classes_of_labels(self) -> Sequence[str]:
+        return self.classes.get(self.roles.label, ())
+
+
+class Kept(NamedTuple):
+    """Which rows of a table were kept: a number in the table for each, from 0; None for all of them."""
+
+    where: str
+    first_row: int
+    height: int
+    numbers: pl.Series | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as they are meant, by split: text1, text2, label; or anchor, positive[, negatives]; or text.
+
+    `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from.
+    """
+
+    splits: Mapping[str, pl.DataFrame]
+    labels: LabelsRead | None
+    kept: Mapping[str, Sequence[Kept]]
+
+    def place(self, split: str, row: int) -> str:
+        """Where a row of a split is from, as `file:row`."""
+        for table in self.kept[split]:
+            if row < table.height:
+                own = row if table.numbers is None else int(table.numbers[row])
+                return f"{table.where}:{table.first_row + own}"
+            row -= table.height
+        raise IndexError(f"{split} has no row {row}")
+
+    def __getitem__(self, split: str) -> pl.DataFrame:
+        """The rows of a split.
+
+        Raises:
+            KeyError: There is no such split.
+        """
+        return self.splits[split]
 
 
 def read_pairs(
@@ -37,7 +99,7 @@ def read_pairs(
     *,
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
-    label_values: Mapping[str, float] | None = None,
+    rules: LabelRules = AS_FOUND,
     check: bool = True,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and whatever else the source has.
@@ -50,21 +112,26 @@ def read_pairs(
             `negative_2`, … to the source's names; by default recognised. Triplets become a positive row and
             one for each negative, bare positives get label 1.
         split: Only this split; `dev` and `val` stand for `validation`.
-        label_values: Words to numbers, for labels that are words; a word that it lacks is an error.
+        rules: What labels count as, where that is not certain; see `pairkit.label_meaning`.
         check: Whether an empty text is an error; an audit counts them instead.
 
     Raises:
         ConfigError: No such source, or a bad mapping.
-        DataError: Not readable, a missing column, an empty text or a label out of range, with file and row.
+        DataError: Not readable, a missing column, an empty text or a label that can't be used, with file and
+            row.
         RemoteError: The Hub could not be asked.
     """
 
-    def pairs(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
-        roles = _roles(frame, where, columns)
-        return to_pairs(frame, roles, where, label_values=label_values, check=check, first_row=first)
+    def pairs(table: _Read, labels: pl.Series | None) -> pl.DataFrame:
+        where, frame, first, roles, _ = table
+        return to_pairs(frame, roles, where, labels, check=check, first_row=first)
 
-    columns, split, label_values = _checked(columns, split, label_values)
-    return _same_labels(_splits(source, _tables(source), split, pairs), source_name(source))
+    columns, split = _checked(columns, split)
+    tables = _opened(source, _tables(source), split, lambda frame, where: _roles(frame, where, columns))
+    splits, labels, _ = _converted(tables, rules, pairs)
+    if isinstance(source, PairDataset):
+        labels = source.labels
+    return _same_labels(splits, source_name(source), labels)
 
 
 def read_rows(
@@ -72,19 +139,19 @@ def read_rows(
     *,
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
-    label_values: Mapping[str, float] | None = None,
-) -> dict[str, pl.DataFrame]:
+    rules: LabelRules = AS_FOUND,
+) -> Rows:
     """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts.
 
     Args:
         source: As for `read_pairs`; also a text file (`.txt`, `.txt.gz`) with a text a line.
         columns: As for `read_pairs`; also `text` alone, for single texts. An only column is one by default.
         split: As for `read_pairs`.
-        label_values: As for `read_pairs`.
+        rules: As for `read_pairs`.
 
     Returns:
-        By split: text1, text2 and label; or anchor, positive and perhaps `negatives`, a list of one or more;
-        or text.
+        By split text1, text2, label; or anchor, positive and perhaps `negatives`, a list of one or more; or
+        text.
 
     Raises:
         ConfigError: As `read_pairs`.
@@ -92,14 +159,15 @@ def read_rows(
         RemoteError: The Hub could not be asked.
     """
 
-    def rows(frame: pl.DataFrame, where: str, first: int) -> pl.DataFrame:
-        roles = _roles(frame, where, columns, single=True)
-        return to_rows(frame, roles, where, label_values=label_values, first_row=first)
+    def rows(table: _Read, labels: pl.Series | None) -> pl.DataFrame:
+        where, frame, first, roles, _ = table
+        return to_rows(frame, roles, where, labels, first_row=first)
 
-    columns, split, label_values = _checked(columns, split, label_values)
-    if (path := _text_file(source)) is not None:
-        return _splits(source, {_split_of(path): [(str(path), _lines(path))]}, split, rows)
-    splits = _splits(source, _tables(source), split, rows)
+    columns, split = _checked(columns, split)
+    path = _text_file(source)
+    parts = _tables(source) if path is None else {_split_of(path): [_Part(str(path), _lines(path))]}
+    tables = _opened(source, parts, split, lambda frame, where: _roles(frame, where, columns, single=True))
+    splits, labels, kept = _converted(tables, rules, rows)
     for name, frame in splits.items():
         if any(frame.select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
             raise DataError(
@@ -107,7 +175,7 @@ def read_rows(
                 f" {one_line(', '.join(frame.columns))}: read them one by one",
                 path=source_name(source),
             )
-    return splits
+    return Rows(splits, labels, kept)
 
 
 def _roles(
@@ -123,12 +191,8 @@ def _roles(
     return roles
 
 
-def _checked(columns: Any, split: Any, label_values: Any) -> tuple[Any, Any, Any]:
-    return (
-        argument("columns", columns, dict[str, str] | None),
-        argument("split", split, str | None),
-        argument("labels", label_values, dict[str, float] | None),
-    )
+def _checked(columns: Any, split: Any) -> tuple[Any, Any]:
+    return argument("columns", columns, dict[str, str] | None), argument("split", split, str | None)
 
 
 def split_names(source: Source) -> list[str]:
@@ -143,26 +207,63 @@ def split_names(source: Source) -> list[str]:
     return list(_tables(source)) if path is None else [_split_of(path)]
 
 
-def _splits(
+def _opened(
     source: Source,
-    tables: Mapping[str, Sequence[_Part]],
+    parts: Mapping[str, Sequence[_Part]],
     split: str | None,
-    convert: Callable[[pl.DataFrame, str, int], pl.DataFrame],
-) -> dict[str, pl.DataFrame]:
-    """Each wanted split's tables, read, converted (frame, where, number of the first row) and joined."""
+    find: Callable[[pl.DataFrame, str], Roles],
+) -> dict[str, list[_Read]]:
+    """Each wanted split's tables, read."""
     wanted = _split_name(split) if split else None
-    if wanted is not None and wanted not in tables:
-        raise DataError(f"no split {wanted!r}; there are {', '.join(tables)}", path=source_name(source))
+    if wanted is not None and wanted not in parts:
+        raise DataError(f"no split {wanted!r}; there are {', '.join(parts)}", path=source_name(source))
+    chosen = parts if wanted is None else {wanted: parts[wanted]}
+    return {name: [_opened_one(part, find) for part in own] for name, own in chosen.items()}
+
+
+def _opened_one(part: _Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read:
+    where, table, classes = part
+    if isinstance(table, pl.DataFrame):
+        return _Read(where, table, 1, find(table, where), classes)
+    frame = read_table(table)
+    return _Read(where, frame, first_row(table), find(frame, where), class_names_of_file(table))
+
+
+def _converted(
+    tables: Mapping[str, Sequence[_Read]],
+    rules: LabelRules,
+    convert: Callable[[_Read, pl.Series | None], pl.DataFrame],
+) -> tuple[dict[str, pl.DataFrame], LabelsRead | None, dict[str, list[Kept]]]:
+    """Each split's rows; what was made of the labels, the same in all; and where rows are from."""
+    labelled = [table for own in tables.values() for table in own if table.roles.label]
+    columns = [
+        label_column(
+            table.frame,
+            table.roles,
+            table.where,
+            classes=table.classes_of_labels(),
+            first_row=table.first_row,
+        )
+        for table in labelled
+    ]
+    labels, made = read_labels(columns, rules) if columns else ([], None)
+    if made is not None:
+        _LOG.info("%s: %s", columns[0].where, made)
+    in_turn = iter(labels)
     splits: dict[str, pl.DataFrame] = {}
-    for name, parts in tables.items():
-        if wanted in (None, name):
-            frames = []
-            for where, table in parts:
-                frame = read_table(table) if isinstance(table, Path) else table
-                first = first_row(table) if isinstance(table, Path) else 1
-                frames.append(convert(frame, where, first))
-            splits[name] = _joined(frames)
-    return splits
+    kept: dict[str, list[Kept]] = {}
+    for name, own in tables.items():
+        found = [(table, next(in_turn) if table.roles.label else None) for table in own]
+        splits[name] = _joined([convert(table, label) for table, label in found])
+        kept[name] = [_kept(table, label) for table, label in found]
+    return splits, made, kept
+
+
+def _kept(table: _Read, labels: pl.Series | None) -> Kept:
+    if labels is None or not labels.has_nulls():
+        return Kept(table.where, table.first_row, table.frame.height, None)
+    numbers = labels.is_not_null().arg_true()
+    return Kept(table.where, table.first_row, len(numbers), numbers)
 
 
 def _place(source: str | Path) -> Path:
@@ -195,8 +296,7 @@ def _lines(path: Path) -> pl.DataFrame:
 def _tables(source: Source) -> dict[str, list[_Part]]:
     """Each split's tables with their names; splits in the usual order."""
     if not isinstance(source, str | Path):
-        where, held = source_name(source), tables_in_memory(source)
-        return _by_split({name: [(where, frame)] for name, frame in held.items()})
+        return _held(source, source_name(source))
     path = _place(source)
     if path.is_dir():
         saved = saved_files(path)
@@ -204,10 +304,21 @@ def _tables(source: Source) -> dict[str, list[_Part]]:
     elif path.exists() or is_table(path):
         files = {_split_of(path): [path]}
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
-        return _by_split({name: [(f"{source}/{name}", frame)] for name, frame in load(source).items()})
+        return _held(fetch_dataset(source), source)
     else:
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
-    return _by_split({name: [(str(file), file) for file in listed] for name, listed in files.items()})
+    return _by_split({name: [_Part(str(file), file) for file in listed] for name, listed in files.items()})
+
+
+def _held(source: Held, where: str) -> dict[str, list[_Part]]:
+    tables, classes = tables_in_memory(source), classes_in_memory(source)
+    several = len(tables) > 1
+    return _by_split(
+        {
+            name: [_Part(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
+            for name, table in tables.items()
+        }
+    )
 
 
 def _by_split(tables: Mapping[str, Sequence[_Part]]) -> dict[str, list[_Part]]:
@@ -251,11 +362,11 @@ def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
 
 
-def _same_labels(splits: Mapping[str, pl.DataFrame], source: str) -> PairDataset:
+def _same_labels(splits: Mapping[str, pl.DataFrame], source: str, labels: LabelsRead | None) -> PairDataset:
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
     kind: LabelKind = "binary" if binary else "graded"
     if not binary:
         splits = {
             name: frame.with_columns(pl.col("label").cast(pl.Float32)) for name, frame in splits.items()
         }
-    return PairDataset(dict(splits), source, kind)
+    return PairDataset(dict(splits), source, kind, labels)

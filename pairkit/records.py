@@ -28,6 +28,7 @@ import polars as pl
 from pairkit.errors import ConfigError
 from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
+from pairkit.labels import LabelsRead
 from pairkit.negatives import negative_columns
 from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
@@ -58,11 +59,14 @@ class PairDataset:
     """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
 
     `label_kind` is `binary` (whole numbers 0 and 1) or `graded` (floats in [0, 5]) for all splits alike.
+    `labels` says what was made of the source's labels, and which rows were left out by theirs; None where
+    the source had none.
     """
 
     splits: Mapping[str, pl.DataFrame]
     source: str
     label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None
 
     def __len__(self) -> int:
         return sum(frame.height for frame in self.splits.values())
@@ -109,6 +113,8 @@ class PairDataset:
         counts = ResultTable("split", "pairs", label, title=self.source)
         for name, frame in self.splits.items():
             counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
+        if self.labels is not None and not self.labels.plain:
+            counts.caption = str(self.labels)
         return counts
 
     def __repr__(self) -> str:

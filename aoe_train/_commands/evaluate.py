@@ -44,6 +44,8 @@ def evaluate(
     data: Annotated[
         str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a Hub id.", "DATA")
     ] = None,
+    labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     split: Annotated[str | None, o.INPUT("--split", "test or dev. [default: test]", "NAME")] = None,
     against: Annotated[
         str | None, COMPARE("--against", "Another model, to test the difference.", "MODEL")
@@ -100,6 +102,8 @@ def evaluate(
         data_dir=data_dir,
         tasks=task or (),
         data=data,
+        labels=labels,
+        label_range=label_range,
         split=split,
         against=against,
         endpoint=endpoint,

@@ -28,6 +28,8 @@ def figures(
     data: Annotated[
         str | None, o.INPUT("--data -d", "Pairs with scores or labels: a folder, a file or a Hub id.", "DATA")
     ] = None,
+    labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     split: Annotated[
         str | None, o.INPUT("--split", "test or dev, of a dataset. [default: test]", "NAME")
     ] = None,
@@ -60,6 +62,8 @@ def figures(
         model,
         out=out,
         data=data,
+        labels=labels,
+        label_range=label_range,
         split=split,
         kind=kind,
         saturation=saturation,

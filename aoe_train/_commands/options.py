@@ -42,7 +42,14 @@ Columns = Annotated[
     ),
 ]
 Labels = Annotated[
-    str | None, INPUT("--labels", "Numbers for labels in words, such as entailment=1,neutral=0.", "WORD=N,…")
+    str | None, INPUT("--labels", "What labels count as, such as 0=1,1=skip,2=0.", "LABEL=N,…")
+]
+LabelRange = Annotated[str | None, INPUT("--label-range", "The scale of scores, such as 0,100.", "LOW,HIGH")]
+Conflicts = Annotated[
+    str | None,
+    INPUT(
+        "--conflicts", "keep, drop, first or error: where labels of a pair differ. [default: keep]", "NAME"
+    ),
 ]
 Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, or minilm.", "MODEL")]
 Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, or minilm.", "MODEL")]
@@ -77,16 +84,3 @@ def mapping(flag: str, text: str | None) -> dict[str, str] | None:
     if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
         raise ConfigError(f"{flag} {text}: expected name=value,name=value")
     return {key.strip(): value.strip() for key, _, value in pairs} or None
-
-
-def label_values(text: str | None) -> dict[str, float] | None:
-    """`word=number,word=number` as a table; None where nothing was given.
-
-    Raises:
-        ConfigError: it isn't of that form.
-    """
-    words = mapping("--labels", text) or {}
-    try:
-        return {word: float(number) for word, number in words.items()} or None
-    except ValueError:
-        raise ConfigError(f"--labels {text}: expected word=number, such as entailment=1") from None

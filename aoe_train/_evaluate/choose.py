@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.pairs import read_pair_task
 from aoe_train._evaluate.suites import SUITES
 from aoe_train._evaluate.suites.gis import read_gis_task
 from aoe_train._evaluate.tasks import NoTaskHere, Split, Task, find_tasks
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source
+from pairkit.labels import AS_FOUND, LabelRules
 
 ALL = "all"
-_READERS: Mapping[str, Callable[[Source, Split | None], Task]] = {"sts": read_pair_task, "gis": read_gis_task}
+_Read = Callable[[Source, Split | None, LabelRules, Say], Task]
+_READERS: Mapping[str, _Read] = {"sts": read_pair_task, "gis": read_gis_task}
 """The suites that judge any dataset of pairs."""
 
 
@@ -31,8 +34,17 @@ class Chosen:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_pairs(suite: str, data: Source, split: Split | None) -> Chosen:
+def choose_pairs(
+    suite: str, data: Source, split: Split | None, rules: LabelRules = AS_FOUND, say: Say = silent
+) -> Chosen:
     """A dataset of one's own, judged as a suite judges pairs.
+
+    Args:
+        suite: Its name.
+        data: The pairs.
+        split: Which of them; see `aoe_train._evaluate.pairs.read_one_split`.
+        rules: What labels count as.
+        say: Told what was made of the labels.
 
     Raises:
         ConfigError: A suite that judges no pairs, or no such dataset.
@@ -43,7 +55,7 @@ def choose_pairs(suite: str, data: Source, split: Split | None) -> Chosen:
         raise ConfigError(
             f"--data: pairs of your own are judged as --suite {' or '.join(_READERS)}, not {suite}"
         )
-    return Chosen({suite: [_READERS[suite](data, split)]})
+    return Chosen({suite: [_READERS[suite](data, split, rules, say)]})
 
 
 def choose_tasks(suite: str, data_dir: Path, names: Sequence[str], split: Split) -> Chosen:

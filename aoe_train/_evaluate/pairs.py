@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.reader import read_pairs, split_names
+from pairkit.records import PairDataset
 from pairkit.tables import is_table
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
@@ -80,21 +83,22 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
 
 
 def read_pair_task(
-    source: Source, split: Split | None = None, *, label_values: Mapping[str, float] | None = None
+    source: Source, split: Split | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
 ) -> PairTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
-    return pair_task(shown_name(source), read_one_split(source, split, label_values=label_values))
+    return pair_task(shown_name(source), read_one_split(source, split, rules, say))
 
 
 def read_one_split(
-    source: Source, split: str | None = None, *, label_values: Mapping[str, float] | None = None
+    source: Source, split: str | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
 ) -> pl.DataFrame:
     """The pairs to judge by.
 
     Args:
         source: A dataset's folder, a file, a Hub id, or rows in memory.
         split: The part of a dataset to take, `test` (unless told) or `dev`; one file or table is taken whole.
-        label_values: Words, or other marks, to numbers.
+        rules: What labels count as.
+        say: Told what was made of the labels, where they are not 0 and 1.
 
     Raises:
         ConfigError: No such source, or a split of a single file or table.
@@ -103,14 +107,21 @@ def read_one_split(
     """
     if not is_whole(source):
         wanted = SPLIT_NAMES[split or "test"]
-        return read_pairs(source, split=wanted, label_values=label_values).splits[wanted]
+        return told_pairs(read_pairs(source, split=wanted, rules=rules), say).splits[wanted]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
         raise ConfigError(
             f"{source_name(source)}: is one {kind}, which is taken whole; leave --split {split} out"
         )
-    (frame,) = read_pairs(source, label_values=label_values).splits.values()
+    (frame,) = told_pairs(read_pairs(source, rules=rules), say).splits.values()
     return frame
+
+
+def told_pairs(pairs: PairDataset, say: Say) -> PairDataset:
+    """The same pairs, after it was told what was made of their labels, where they are not 0 and 1."""
+    if pairs.labels is not None and not pairs.labels.plain:
+        say(f"{pairs.source}: {pairs.labels}")
+    return pairs
 
 
 def shown_name(source: Source) -> str:

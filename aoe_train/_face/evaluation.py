@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
     from aoe_train._evaluate.table import Grid
     from pairkit.in_memory import Source
+    from pairkit.labels import Meaning
     from pairkit.progress import Listener
     from pairkit.result_table import ResultTable
 
@@ -128,6 +129,8 @@ def evaluate(
     data_dir: str | Path | None = None,
     tasks: Sequence[str] = (),
     data: Source | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     split: str | None = None,
     against: str | Path | Encoder | None = None,
     endpoint: str | None = None,
@@ -149,6 +152,8 @@ def evaluate(
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
         data: Pairs of your own instead of a suite's: a path, a Hub id, or rows in memory.
+        labels: What labels of `data` count as; see `train`.
+        label_range: The scale of its scores; see `train`.
         split: test or dev.
         against: Another model, to be tested against on the same examples.
         endpoint: A server with OpenAI's /embeddings that has the model.
@@ -175,11 +180,12 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train._evaluate import ALL, Draws, score
+    from aoe_train._evaluate import ALL, Draws, choose_pairs, score
     from aoe_train._face.notes import notes
     from aoe_train._precision import named_precision
     from pairkit.config import argument
     from pairkit.errors import ConfigError
+    from pairkit.labels import label_rules
     from pairkit.progress import Display, stage
 
     names = [suites] if isinstance(suites, str) else argument("suites", suites, list[str])
@@ -188,6 +194,8 @@ def evaluate(
         raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
     resamples = argument("draws", draws, int), argument("seed", seed, NonNegativeInt)
     sampled, say, numbers = Draws(*resamples), notes(progress), named_precision(precision)
+    rules = label_rules(labels, label_range)
+    _check_data(data, data_dir, tasks, {"--labels": labels, "--label-range": label_range})
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     here, there = (
@@ -211,7 +219,11 @@ def evaluate(
             told = _mteb(embedder, tasks, data_dir, cache=cache, progress=show)
             return Evaluation({}, mteb=told)
         _check_models(models, against=against, here=endpoint is None)
-        chosen = _choose(names, data_dir, tasks, data, split)
+        chosen = (
+            _choose(names, data_dir, tasks, split)
+            if data is None
+            else choose_pairs(names[0], data, _part(split), rules, say)
+        )
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
         rival = None
@@ -262,23 +274,36 @@ def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None
         find_folder(name)
 
 
-def _choose(
-    suites: Sequence[str],
+def _check_data(
+    data: Source | None,
     data_dir: str | Path | None,
     names: Sequence[str],
-    data: Source | None,
-    split: str | None,
-) -> Chosen:
-    from aoe_train._evaluate import Chosen, choose_pairs, choose_tasks
+    labels: Mapping[str, object],
+) -> None:
+    from pairkit.errors import ConfigError
+
+    if data is not None and (data_dir is not None or names):
+        raise ConfigError("--data stands instead of a suite's data; leave --data-dir and --task out")
+    given = [flag for flag, value in labels.items() if value is not None]
+    if data is None and given:
+        raise ConfigError(f"{given[0]} is for --data, pairs of your own; a suite's labels are known")
+
+
+def _part(split: str | None) -> Split | None:
     from pairkit.errors import ConfigError
 
     if split not in (None, "test", "dev"):
         raise ConfigError(f"--split {split}: expected test or dev")
-    part = cast("Split | None", split)
-    if data is not None:
-        if data_dir is not None or names:
-            raise ConfigError("--data stands instead of a suite's data; leave --data-dir and --task out")
-        return choose_pairs(suites[0], data, part)
+    return cast("Split | None", split)
+
+
+def _choose(
+    suites: Sequence[str], data_dir: str | Path | None, names: Sequence[str], split: str | None
+) -> Chosen:
+    from aoe_train._evaluate import Chosen, choose_tasks
+    from pairkit.errors import ConfigError
+
+    part = _part(split)
     if data_dir is None:
         raise ConfigError("give --data-dir, the folder with the suite's data, or --data, pairs of your own")
     if names and len(suites) > 1:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from aoe_train._figures.zone import Rule
     from pairkit.in_memory import Source
+    from pairkit.labels import Meaning
     from pairkit.progress import Listener
 
 
@@ -74,6 +75,8 @@ def figures(
     *,
     out: str | Path,
     data: Source | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
     split: str | None = None,
     kind: str = "all",
     saturation: float = 0.95,
@@ -95,6 +98,8 @@ def figures(
         model: Folders, Hub ids or `minilm`; one or several.
         out: A folder of its own; figures that lie there are replaced.
         data: Pairs with gold scores or labels; only curves do without.
+        labels: What labels of `data` count as; see `train`.
+        label_range: The scale of its scores; see `train`.
         split: test or dev, of a dataset.
         kind: densities, halves, curves or all.
         saturation: densities: |cosine| above which a pair is saturated.
@@ -115,11 +120,13 @@ def figures(
     from aoe_train._figures.make import Request, make_figures
     from aoe_train._figures.tsne import Tsne
     from aoe_train._figures.zone import Zone
+    from pairkit.labels import label_rules
 
     request = Request(
         [str(model)] if isinstance(model, str | Path) else [str(one) for one in model],
         str(data) if isinstance(data, Path) else data,
         split=split,
+        rules=label_rules(labels, label_range),
         kind=kind,
         saturation=saturation,
         zone=Zone(cast("Rule", zone), above, most),

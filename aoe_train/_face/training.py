@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aoe_train._preparation import Sources
     from aoe_train._settings import TrainSettings
     from pairkit.in_memory import Source
+    from pairkit.labels import Meaning
     from pairkit.progress import Listener
     from pairkit.result_table import ResultTable
 
@@ -24,7 +25,9 @@ class TrainOptions(TypedDict, total=False):
     preset: str | None
     dev_data: Source | None
     columns: Mapping[str, str] | None
-    labels: Mapping[str, float] | None
+    labels: Mapping[str, Meaning] | str | None
+    label_range: tuple[float, float] | str | None
+    conflicts: str | None
     epochs: float | None
     batch_size: int | None
     lr: float | None
@@ -163,7 +166,9 @@ def train(
     preset: str | None = None,
     dev_data: Source | None = None,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, float] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    conflicts: str | None = None,
     epochs: float | None = None,
     batch_size: int | None = None,
     lr: float | None = None,
@@ -191,7 +196,13 @@ def train(
         preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
         dev_data: Held-out rows to choose the best weights by; by default the validation split.
         columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
-        labels: Words to numbers, for labels that are words.
+        labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
+            such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}` or "0=1,1=skip,2=0".
+        label_range: The lowest and the highest score, such as `(0, 100)`, where scores are neither from 0 to
+            1 nor from 0 to 5; they become 0 to 1.
+        conflicts: What to do with rows that say different things of one pair of texts, which are counted and
+            told in any case: keep them (the default), drop them, keep those that agree with the first, or
+            error.
         epochs: Times that each row is seen.
         batch_size: Rows a process.
         lr: Highest learning rate.
@@ -232,6 +243,8 @@ def train(
         dev_data=dev_data,
         columns=columns,
         labels=labels,
+        label_range=label_range,
+        conflicts=conflicts,
         epochs=epochs,
         batch_size=batch_size,
         lr=lr,
@@ -302,7 +315,6 @@ def _sources(data: Source, backbone: str | Path, out: str | Path, options: Train
         argument("out", out, Path),
         dev_data=options.get("dev_data"),
         columns=options.get("columns"),
-        label_values=options.get("labels"),
         revision=options.get("revision"),
         trust_remote_code=options.get("trust_remote_code", False),
     )

@@ -24,6 +24,7 @@ from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import whole_folder, write_json
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.progress import Listener
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Request:
         models: Folders, Hub ids or `minilm`.
         data: Pairs with gold scores; only curves do without.
         split: See `read_gold`.
+        rules: What labels of `data` count as.
         kind: One of `KINDS`, or `all`: then what can't be drawn is left out.
         saturation: |cosine| above which the densities call a pair saturated.
     """
@@ -49,6 +51,7 @@ class Request:
     models: Sequence[str]
     data: Source | None
     split: str | None = None
+    rules: LabelRules = AS_FOUND
     kind: str = "all"
     saturation: float = 0.95
     zone: Zone = field(default_factory=Zone)
@@ -110,7 +113,7 @@ def make_figures(
         curves = _curves(request, left_out)
         gold = data = None
         if request.data is not None and request.kind != "curves":
-            gold = read_gold(request.data, request.split)
+            gold = read_gold(request.data, request.split, request.rules, say)
             data = {"source": source_name(request.data), "pairs": len(gold)}
         record: dict[str, Any] = {
             "made_by": f"aoe {__version__}",

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.correlation import correlation
 from aoe_train._evaluate.pairs import read_one_split, shown_name
 from aoe_train._evaluate.vectors import Encode, Vectors, pair_cosines
 from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import AS_FOUND, LabelRules
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,16 @@ class Scored:
     cosines: np.ndarray
 
 
-def read_gold(source: Source, split: str | None = None) -> Gold:
+def read_gold(
+    source: Source, split: str | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+) -> Gold:
     """Labelled pairs; see `aoe_train._evaluate.pairs.read_one_split`.
 
     Raises:
         ConfigError, RemoteError: See there.
         DataError: See there; or labels that don't differ.
     """
-    frame = read_one_split(source, split)
+    frame = read_one_split(source, split, rules, say)
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
     if len(np.unique(labels)) < 2:
         said = f"every label is {labels[0]:g}" if len(labels) else "there are no pairs"

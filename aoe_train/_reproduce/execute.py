@@ -17,11 +17,12 @@ from pydantic import TypeAdapter
 
 from aoe_train import _train as training
 from aoe_train._backbones.load import find_folder
+from aoe_train._conflicts import Say
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.overlap import overlap, read_digests
 from aoe_train._origin import hash_files, versions
-from aoe_train._preparation import Say, Sources
+from aoe_train._preparation import Sources
 from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
 from aoe_train._reproduce.scoring import Scoring, score
@@ -90,6 +91,7 @@ class Bench:
         self._backbones: dict[str, Mapping[str, str]] = {}
         self._materials: dict[str, Material] = {}
         self._keys: dict[tuple[str, int], str] = {}
+        self._told: set[str] = set()
 
     @property
     def titles(self) -> list[str]:
@@ -144,12 +146,18 @@ class Bench:
         if not run.train:
             return {}
         chosen = self._material(run)
-        sources = Sources(
-            chosen.train, run.backbone, self._model(run), dev_data=chosen.dev, label_values=chosen.labels
-        )
-        told = training.train(
-            sources, run.settings, say=lambda words: self.say(f"{run.row}: {words}"), progress=self.show
-        )
+        sources = Sources(chosen.train, run.backbone, self._model(run), dev_data=chosen.dev)
+        settings = run.settings
+        if chosen.labels is not None:
+            data = settings.data.model_copy(update={"labels": dict(chosen.labels)})
+            settings = settings.model_copy(update={"data": data})
+
+        def say(words: str) -> None:
+            if words not in self._told:  # the same data are read for every run
+                self._told.add(words)
+                self.say(f"{run.row}: {words}")
+
+        told = training.train(sources, settings, say=say, progress=self.show)
         gc.collect()  # the trainer's cycles hold the model, which is about to be loaded once more
         if torch.accelerator.is_available():
             torch.accelerator.empty_cache()

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from aoe_train._preparation import Say
+from aoe_train._conflicts import Say
 from aoe_train._reproduce.command import Command, parse_command
 from aoe_train._reproduce.recipe import NO_DEV
 from pairkit import __version__
 from pairkit.errors import DataError
 from pairkit.files import sha256, write_bytes, write_text
+from pairkit.labels import LabelRules
 from pairkit.reader import read_rows, split_names
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from aoe_train._reproduce.plan import Places
     from aoe_train._reproduce.recipe import Source, Texts
+    from pairkit.labels import Meaning
 
 _PACKAGES = {"gis": "gis_builder", "label": "llm_labeler"}
 _SEED = 0  # of the choice among the rows, which is the same for every run
@@ -38,12 +40,12 @@ class Material:
     Attributes:
         train: For --data.
         dev: For --dev-data.
-        labels: Words to numbers that still have to be replaced, in both.
+        labels: What labels count as that still have to be replaced, in both.
     """
 
     train: str
     dev: str | None
-    labels: Mapping[str, float] | None = None
+    labels: Mapping[str, Meaning] | None = None
 
 
 def prepare(source: Source, places: Places, say: Say) -> None:
@@ -149,14 +151,14 @@ def _flat(column: pl.Series) -> pl.Series:
 
 def _read(
     path: str,
-    labels: Mapping[str, float] | None,
+    labels: Mapping[str, Meaning] | None,
     *,
     first: str = "train",
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     splits = split_names(path)
     chosen = first if first in splits else splits[0]
-    (frame,) = read_rows(path, split=chosen, columns=columns, label_values=labels).values()
+    (frame,) = read_rows(path, split=chosen, columns=columns, rules=LabelRules(labels)).splits.values()
     return frame
 
 

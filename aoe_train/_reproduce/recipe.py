@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from aoe_train._settings import Precision
 from pairkit.config import Settings, load_settings
 from pairkit.errors import ConfigError
+from pairkit.labels import LabelValues
 from pairkit.printable import printable
 
 Scale = Literal["smoke", "small", "full"]
@@ -40,7 +41,7 @@ class Source(Settings):
 
     train: Line  # a file, a folder or a Hub id
     dev: Line | None = None  # chooses the best weights; by default the validation split, if any; or "none"
-    labels: dict[str, float] | None = None  # numbers for labels in words, in both
+    labels: LabelValues | None = None  # what labels count as, a number or "skip", in both
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis, label or aoe that make the data first
     rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
 
@@ -54,7 +55,7 @@ class Column(Settings):
     data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
     name: Line | None = None  # name of the column where it holds one task; unset: the task's
     split: Literal["test", "dev"] | None = None  # unset: the suite's own
-    labels: dict[str, float] | None = None  # numbers for labels in words, for `pairs`
+    labels: LabelValues | None = None  # what labels count as, a number or "skip", for `pairs`
     parts: bool = False  # a column for each part of a task as well
     mean: bool = False  # a column for the mean of all tasks as well, as in the papers
 

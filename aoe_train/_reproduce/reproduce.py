@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train._preparation import Say
+from aoe_train._conflicts import Say
 from aoe_train._reproduce.execute import Bench, Record
 from aoe_train._reproduce.material import absent, prepare
 from aoe_train._reproduce.plan import Places, Run, plan

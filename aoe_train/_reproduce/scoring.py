@@ -14,6 +14,7 @@ from aoe_train._evaluate import SUITES, Vectors, find_tasks, judge, read_pair_ta
 from aoe_train._origin import hash_files
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
+from pairkit.labels import LabelRules
 
 if TYPE_CHECKING:
     from aoe_train._evaluate import Task
@@ -64,7 +65,7 @@ def read_scorings(columns: Iterable[Column], places: Places) -> list[Scoring]:
 def _read(column: Column, places: Places) -> Scoring:
     if column.suite == PAIRS and column.data is not None:
         source = places.fill(column.data)
-        task = read_pair_task(source, column.split, label_values=column.labels)
+        task = read_pair_task(source, column.split, LabelRules(column.labels))
         return Scoring(column, [replace(task, name=column.name or Path(source).name)], hash_files(source))
     if column.suite not in SUITES:
         raise ConfigError(f"suite {column.suite!r}: expected {', '.join(SUITES)}, or {PAIRS} with data")

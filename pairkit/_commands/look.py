@@ -26,11 +26,12 @@ def audit(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Look for leaks between splits, contradictions, repeats and empty texts. Exit code 3 if it leaks."""
-    found = pairkit.audit(dataset, columns=o.column_names(columns), labels=o.label_numbers(labels))
+    found = pairkit.audit(dataset, columns=o.column_names(columns), labels=labels, label_range=label_range)
     if json:
         print_json(found.to_dict())
     else:
@@ -54,6 +55,7 @@ def report(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -69,8 +71,10 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Describe a dataset: counts, lengths, overlap, what was dropped, samples; figures and a page to open."""
-    names, numbers = o.column_names(columns), o.label_numbers(labels)
-    made = pairkit.report(dataset, out, columns=names, labels=numbers, seed=seed, progress=not quiet)
+    names = o.column_names(columns)
+    made = pairkit.report(
+        dataset, out, columns=names, labels=labels, label_range=label_range, seed=seed, progress=not quiet
+    )
     if json:
         print_json({"out": str(made.out), "page": str(made.page), **made.counts})
         return
@@ -86,6 +90,7 @@ def show(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="NAME", help="train, validation or test. [default: the last]"),
@@ -100,8 +105,10 @@ def show(
     ] = None,
 ) -> None:
     """Show one pair side by side, with the words that both texts share marked."""
-    names, numbers = o.column_names(columns), o.label_numbers(labels)
-    pair = pairkit.show(dataset, split=split, row=row, label=label, columns=names, labels=numbers)
+    names = o.column_names(columns)
+    pair = pairkit.show(
+        dataset, split=split, row=row, label=label, columns=names, labels=labels, label_range=label_range
+    )
     stdout.print(pair)
     if svg is not None:
         pair.save(svg)

@@ -10,7 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
-from pairkit.terminal import next_step, print_json
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
 
@@ -25,6 +25,7 @@ def export(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -44,8 +45,10 @@ def export(
     In CSV, an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
     spreadsheet would run it as a formula.
     """
-    names, numbers = o.column_names(columns), o.label_numbers(labels)
-    for path in pairkit.export(dataset, out, file_format=file_format, raw=raw, columns=names, labels=numbers):
+    pairs = pairkit.read(dataset, columns=o.column_names(columns), labels=labels, label_range=label_range)
+    if pairs.labels is not None and not pairs.labels.plain:
+        say(str(pairs.labels))
+    for path in pairkit.export(pairs, out, file_format=file_format, raw=raw):
         stdout.print(str(path), markup=False)
 
 
@@ -62,6 +65,7 @@ def merge(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     conflicts: Annotated[
         str,
         typer.Option(
@@ -92,7 +96,8 @@ def merge(
         cut_negatives=cut_negatives,
         seed=seed,
         columns=o.column_names(columns),
-        labels=o.label_numbers(labels),
+        labels=labels,
+        label_range=label_range,
         fresh=fresh,
     )
     _show(made, dropped, json=json, quiet=quiet)
@@ -108,6 +113,7 @@ def split(
     *,
     columns: o.Columns = None,
     labels: o.Labels = None,
+    label_range: o.LabelRange = None,
     split: o.Split = "0.8,0.1,0.1",
     cut_negatives: o.CutNegatives = False,
     seed: o.Seed = 42,
@@ -125,7 +131,8 @@ def split(
         cut_negatives=cut_negatives,
         seed=seed,
         columns=o.column_names(columns),
-        labels=o.label_numbers(labels),
+        labels=labels,
+        label_range=label_range,
         fresh=fresh,
     )
     _show(made, dropped, json=json, quiet=quiet)

@@ -30,9 +30,18 @@ Labels = Annotated[
     str | None,
     typer.Option(
         "--labels",
-        metavar="WORD=N,…",
+        metavar="LABEL=N,…",
         rich_help_panel="Input",
-        help="Numbers for labels in words, such as entailment=1,neutral=0.",
+        help="What labels count as, such as 0=1,1=skip,2=0.",
+    ),
+]
+LabelRange = Annotated[
+    str | None,
+    typer.Option(
+        "--label-range",
+        metavar="LOW,HIGH",
+        rich_help_panel="Input",
+        help="The scale of scores, such as 0,100.",
     ),
 ]
 Out = Annotated[
@@ -76,18 +85,6 @@ def column_names(text: str | None) -> dict[str, str] | None:
         ConfigError: It is malformed.
     """
     return _mapping("--columns", text) or None
-
-
-def label_numbers(text: str | None) -> dict[str, float] | None:
-    """What `--labels` says.
-
-    Raises:
-        ConfigError: It is malformed.
-    """
-    try:
-        return {word: float(number) for word, number in _mapping("--labels", text).items()} or None
-    except ValueError:
-        raise ConfigError(f"--labels {text}: expected word=number, such as entailment=1") from None
 
 
 def shares(text: str | None) -> list[float] | None:

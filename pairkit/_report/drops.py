@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.folders import read_object
+from pairkit.labels import LabelsRead
 
 FILE = "statistics.json"
 
@@ -40,6 +41,11 @@ def drop_reasons(source: str) -> dict[str, dict[str, int]]:
     verdicts = statistics.get("verdicts")
     sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
     return {title: found for key, title in _TITLES.items() if (found := _reasons(sections.get(key)))}
+
+
+def skipped_labels(labels: LabelsRead | None) -> dict[str, dict[str, int]]:
+    """Rows that were left out while the dataset was read, by their label."""
+    return {"Rows skipped by their label": _reasons(labels.skipped)} if labels and labels.skipped else {}
 
 
 def _reasons(section: Any) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pairkit._report.counts import count_kinds, count_overlaps, count_sources, count_splits
-from pairkit._report.drops import drop_reasons
+from pairkit._report.drops import drop_reasons, skipped_labels
 from pairkit._report.lengths import TokenRule, add_lengths, token_rule
 from pairkit._report.overlap import add_overlaps
 from pairkit._report.page import render_page
@@ -149,7 +149,7 @@ def _counts(rows: Rows, dataset: PairDataset, rule: TokenRule, seed: int) -> dic
         "sources": count_sources(rows),
         "kinds": {key: count_kinds(rows, side) for side, key in enumerate(rows.keys)},
         "overlap": count_overlaps(rows),
-        "dropped": drop_reasons(dataset.source),
+        "dropped": drop_reasons(dataset.source) | skipped_labels(dataset.labels),
     }
 
 

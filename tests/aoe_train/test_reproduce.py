@@ -267,7 +267,8 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     text = (place / "out" / "table.md").read_text()
     assert "| CoSENT |" in text
     assert "(81.50)" in text
-    assert len(told) == 5
+    assert len(told) == 6
+    assert sum("labels: scores from 0 to 5" in line for line in told) == 1  # of three trainings
     # all rows stand in the table again, whichever are asked for
     some = reproduce(recipe, wanted(place, only=("CoSENT",), seeds=(1,)), say=told.append, progress=False)
     assert some["rows"] == found["rows"]

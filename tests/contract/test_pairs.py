@@ -57,11 +57,11 @@ def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
 
 def test_other_columns_and_labels_in_words_can_be_mapped(tmp_path: Path) -> None:
     path = str(tmp_path / "train.tsv")
-    Path(path).write_text("left\tright\tsays\na\tb\tyes\nc\td\tno\n")
+    Path(path).write_text("left\tright\tsays\na\tb\tsame\nc\td\tother\n")
     columns = ("--columns", "text1=left,text2=right,label=says")
     assert "sentence1" in run_pairs("audit", path).error
     assert "map words to numbers" in run_pairs("audit", path, *columns).error
-    done = run_pairs("audit", path, *columns, "--labels", "yes=1,no=0", "--json")
+    done = run_pairs("audit", path, *columns, "--labels", "same=1,other=0", "--json")
     assert done.code == 0, done.err
     assert done.result["splits"]["train"]["positive_share"] == 0.5
     for flags in (

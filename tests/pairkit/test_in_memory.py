@@ -63,7 +63,7 @@ def test_a_pair_dataset_is_itself() -> None:
 
 
 def test_texts_are_single_texts() -> None:
-    (frame,) = read_rows(["one", "two"]).values()
+    (frame,) = read_rows(["one", "two"]).splits.values()
     assert frame.to_dict(as_series=False) == {"text": ["one", "two"]}
 
 

@@ -29,7 +29,7 @@ NEGATIVES = [["c", "d", "e"], ["h", "i"]]
 
 
 def negatives(source: Any, **arguments: Any) -> list[list[str]]:
-    (frame,) = read_rows(source, **arguments).values()
+    (frame,) = read_rows(source, **arguments).splits.values()
     found: list[list[str]] = frame["negatives"].to_list()
     return found
 
@@ -220,7 +220,7 @@ def test_labelled_pairs_have_none() -> None:
 def test_anchors_with_labels_are_labelled_pairs() -> None:
     # As sentence-transformers' `mine_hard_negatives` writes "labeled-pair": 0 marks a negative.
     rows = [{"query": "a", "answer": "b", "label": 1}, {"query": "a", "answer": "c", "label": 0}]
-    (frame,) = read_rows(rows).values()
+    (frame,) = read_rows(rows).splits.values()
     assert frame.rows() == [("a", "b", 1), ("a", "c", 0)]
 
 

@@ -13,12 +13,21 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.binary import Binary, Thresholds, binary
-from aoe_train._evaluate.pairs import PairTask, is_whole, pair_task, read_one_split, shown_name
+from aoe_train._evaluate.pairs import (
+    PairTask,
+    is_whole,
+    pair_task,
+    read_one_split,
+    shown_name,
+    told_pairs,
+)
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_cosines
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.length import estimated_tokens
 from pairkit.reader import read_pairs, split_names
 from pairkit.tables import is_table
@@ -119,12 +128,14 @@ class Gis:
         return _task(folder.resolve().name, splits)
 
 
-def read_gis_task(source: Source, split: Split | None = None) -> GisTask:
+def read_gis_task(
+    source: Source, split: Split | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+) -> GisTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
     name = shown_name(source)
     if is_whole(source):
-        return _task(name, {"test": read_one_split(source, split)})
-    splits = read_pairs(source).splits
+        return _task(name, {"test": read_one_split(source, split, rules, say)})
+    splits = told_pairs(read_pairs(source, rules=rules), say).splits
     wanted = _SPLITS[split or "test"]
     if wanted[0] not in splits:
         raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))

@@ -1,0 +1,121 @@
+"""Rows that say different things of one pair of texts: counted, told, and dealt with as is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from aoe_train._records import ABSENT, Conflicts, Examples
+from pairkit.conflicts import DIFFER, PAIR, unordered
+from pairkit.errors import DataError
+from pairkit.printable import one_line
+
+Say = Callable[[str], None]
+_ANY_ROW = -1  # in place of a row's number: what is true of any text
+_REMEDY = (
+    "set conflicts to drop to leave them out, to first to believe the first row, or to keep to train on them"
+)
+
+
+def silent(_: str) -> None:
+    """A `Say` that tells nobody."""
+
+
+def settle(examples: Examples, conflicts: Conflicts, *, place: Callable[[int], str], say: Say) -> Examples:
+    """Deal with rows that say different things of one pair of texts, whichever of the two comes first.
+
+    Labelled pairs do that with different labels; a triplet says 1 of anchor and positive and 0 of anchor and
+    negative, so that one whose negative is its positive contradicts itself. A text and itself are alike: what
+    says 0 of them, as a triplet whose negative is its anchor, contradicts that.
+
+    Args:
+        examples: The rows.
+        conflicts: `keep` all such rows, `drop` all of them, keep those that agree with the `first` that says
+            something of their pair, or take them for an `error`.
+        place: Tells where a row is from, as `file:row`.
+        say: Told how many such pairs there are, with one of them.
+
+    Returns:
+        The rows that are left, with what was found in their `reading`.
+
+    Raises:
+        DataError: There are such rows, and that is an error.
+    """
+    if examples.kind in ("positive", "single"):  # which say nothing but 1
+        return examples
+    differing = statements(examples).filter(DIFFER)
+    if not differing.height:
+        return examples
+    number = differing.select(PAIR).n_unique()
+    told = f"{number:,} pairs have different labels, such as {_example(examples, differing, place)}"
+    if conflicts == "error":
+        raise DataError(f"{told}; {_REMEDY}")
+    lost = differing if conflicts == "drop" else _against_first(differing)
+    rows = np.unique(lost["row"].to_numpy())
+    rows = rows[rows != _ANY_ROW] if conflicts != "keep" else rows[:0]
+    if len(rows) == len(examples):
+        raise DataError(f"{told}; no row would be left: {_REMEDY}")
+    say(f"{told}; {f'{len(rows):,} rows are left out' if len(rows) else 'they are kept'}")
+    reading = replace(examples.reading, conflicts=number, conflicting_rows=len(rows))
+    return replace(_without(examples, rows), reading=reading)
+
+
+def statements(examples: Examples) -> pl.DataFrame:
+    """What labelled pairs or triplets say of pairs, in their order: one, other, label, row, and `PAIR`.
+
+    Row -1 says that a text and itself are alike, where some row says that they are not.
+    """
+    rows = examples.rows
+    number = np.arange(len(rows))
+    labels = np.ones(len(rows), np.float32) if examples.labels is None else examples.labels
+    said = [(rows[:, 0], rows[:, 1], labels, number)]
+    said += [(rows[:, 0], rows[:, column], 0 * labels, number) for column in range(2, rows.shape[1])]
+    one, other, label, row = (np.concatenate(part) for part in zip(*said, strict=True))
+    frame = pl.DataFrame({"one": one, "other": other, "label": label, "row": row})
+    frame = frame.filter(pl.col("other") != ABSENT).sort("row", maintain_order=True)
+    if examples.kind != "graded":
+        alone = frame.filter((pl.col("one") == pl.col("other")) & (pl.col("label") == 0))
+        alike = alone.unique("one").with_columns(
+            label=pl.lit(1.0, pl.Float32), row=pl.lit(_ANY_ROW, pl.Int64)
+        )
+        frame = pl.concat([alike, frame])
+    return frame.with_columns(*unordered("one", "other"))
+
+
+def _against_first(differing: pl.DataFrame) -> pl.DataFrame:
+    return differing.filter(pl.col("label") != pl.col("label").first().over(PAIR))
+
+
+def _example(examples: Examples, differing: pl.DataFrame, place: Callable[[int], str]) -> str:
+    """The first pair, with the first row and the first that differs from it."""
+    first = differing.filter(pl.col("row") != _ANY_ROW).sort("row", maintain_order=True).head(1)
+    own = differing.join(first.select(PAIR), on=PAIR, how="semi")
+    label = own["label"][0]
+    rows = [own.row(0, named=True), own.filter(pl.col("label") != label).row(0, named=True)]
+    texts = " and ".join(
+        repr(one_line(examples.texts[number], 60)) for number in (first["one"][0], first["other"][0])
+    )
+    places = [
+        f"{row['label']:g} as a text and itself"
+        if row["row"] == _ANY_ROW
+        else f"{row['label']:g} in {place(row['row'])}"
+        for row in rows
+    ]
+    return f"{texts} ({', '.join(places)})"
+
+
+def _without(examples: Examples, rows: np.ndarray) -> Examples:
+    """The other rows, with the texts that they still have."""
+    if not len(rows):
+        return examples
+    kept = np.delete(examples.rows, rows, axis=0)
+    labels = None if examples.labels is None else np.delete(examples.labels, rows)
+    used, first = np.unique(kept[kept >= 0], return_index=True)
+    in_order = used[np.argsort(first)]
+    numbers = np.full(len(examples.texts) + 1, -1)  # the last place is that of an absent text, -1
+    numbers[in_order] = np.arange(len(in_order))
+    texts = [examples.texts[number] for number in in_order]
+    return replace(examples, texts=texts, rows=numbers[kept], labels=labels)

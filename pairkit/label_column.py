@@ -1,0 +1,81 @@
+"""The labels of one table: as words, as numbers, and a row of them in a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pairkit.errors import DataError
+from pairkit.labels import as_word
+from pairkit.printable import one_line
+
+_SHOWN_CHARS = 60  # of a label in a message
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumn:
+    """The labels of one table.
+
+    Attributes:
+        values: As they are.
+        where: The table, for messages.
+        texts: Names of the two columns of texts beside it.
+        classes: What its whole numbers stand for, where the dataset says so.
+        first_row: The first row's number in messages.
+    """
+
+    values: pl.Series
+    where: str
+    texts: tuple[str, str]
+    classes: Sequence[str] = ()
+    first_row: int = 1
+
+    def words(self) -> pl.Series:
+        """The labels as texts; those that stand for classes by their names."""
+        words = self.values.cast(pl.String).str.strip_chars()
+        if not self.values.dtype.is_integer() or not self.classes:
+            return words
+        names = {str(number): name for number, name in enumerate(self.classes)}
+        return words.replace(names)
+
+    def numbers(self) -> pl.Series:
+        """The labels as float64, null where one is no number."""
+        if self.values.dtype == pl.Boolean:
+            return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
+        plain = self.values.dtype.is_numeric() and not self.classes
+        return (self.values if plain else self.words()).cast(pl.Float64, strict=False)
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """What one of `words` can be called: by its class, and by the class's number."""
+        numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
+        return as_word(word), *numbers
+
+    def check_present(self) -> None:
+        """Refuse rows without a label.
+
+        Raises:
+            DataError: Names the first.
+        """
+        missing = self.values.is_null()
+        if not self.values.dtype.is_numeric():
+            missing |= (self.words() == "").fill_null(value=True)
+        missing |= self.numbers().is_nan().fill_null(value=False)
+        self.refuse(missing, "label {label}: there is none; fill it, or drop the row")
+
+    def refuse(self, rows: pl.Series, says: str) -> None:
+        """Raise `error` if there is any such row.
+
+        Raises:
+            DataError: Names file and row.
+        """
+        if rows.any():
+            raise self.error(rows, says)
+
+    def error(self, rows: pl.Series, says: str) -> DataError:
+        """What is wrong with the first of these rows; `{label}` in what it says is its label."""
+        place = rows.fill_null(value=False).arg_max() or 0
+        label = one_line(repr(self.values[place]), _SHOWN_CHARS)
+        message = says.replace("{label}", label)
+        return DataError(message, path=self.where, row=self.first_row + place)

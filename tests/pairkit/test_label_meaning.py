@@ -1,0 +1,321 @@
+"""What labels mean is certain, said, or refused with file, row and what to say."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import datasets
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pairkit
+from pairkit._report.drops import skipped_labels
+from pairkit.errors import ConfigError, DataError
+from pairkit.labels import label_rules
+from pairkit.reader import read_pairs, read_rows
+from pairkit.records import PairDataset
+
+NLI = ["entailment", "neutral", "contradiction"]
+SENTENCES = ("sentence1", "sentence2")
+
+
+def pairs(
+    labels: list[Any], *, label: str = "label", texts: tuple[str, str] = SENTENCES
+) -> list[dict[str, Any]]:
+    return [{texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)]
+
+
+def read(labels: list[Any], *, said: Any = None, scale: Any = None, **names: Any) -> PairDataset:
+    return read_pairs(pairs(labels, **names), rules=label_rules(said, scale))
+
+
+def values(found: PairDataset) -> list[float]:
+    return found.rows["label"].to_list()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 0],
+        [1.0, 0.0],
+        ["1", "0"],
+        ["1.0", " 0 "],
+        ["1e0", "-0"],
+        [True, False],
+        ["True", "FALSE"],
+        ["yes", "No"],
+        ["duplicate", "not_duplicate"],
+        ["Duplicate", "non-duplicate"],
+        ["equivalent", "not equivalent"],
+        ["entailment", "not_entailment"],
+        ["entailment", "contradiction"],
+    ],
+)
+def test_what_is_certain_is_1_and_0(labels: list[Any]) -> None:
+    found = read(labels)
+    assert (values(found), found.label_kind) == ([1, 0], "binary")
+    assert found.rows["label"].dtype == pl.Int64
+
+
+@pytest.mark.parametrize("texts", [("premise", "hypothesis"), SENTENCES])
+def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> None:
+    found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
+    assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
+    assert found.labels is not None
+    assert found.labels.skipped == {"neutral": 2, "-": 1}
+    assert str(found.labels) == (
+        "labels: entailment=1, contradiction=0, neutral=skip, -=skip; rows left out: 2 neutral, 1 -"
+    )
+    assert str(found.labels) in str(found.table())
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "says"),
+    [
+        (
+            [1, 0, 2],
+            {},
+            r":3: label 2: 0, 1, 2 may be classes .*--labels 0=1,1=skip,2=0 .*--label-range 0,2 ",
+        ),
+        ([1, 2.0, 0], {}, r":2: label 2\.0: 0, 1, 2 may be classes"),
+        (["0", "2"], {}, r":2: label '2': 0, 2 may be classes .*--labels 0=1,2=0 "),
+        ([0, 1, -1, 2], {}, r":3: label -1: .*--labels -1=skip,0=1,1=skip,2=0"),
+        ([1, -1], {}, r":2: label -1: .*--labels -1=0,1=1 .*--label-range -1,1"),
+        ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
+        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 beside premise and hypothesis: in NLI"),
+        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 beside Question and Sentence"),
+        (["entailment", "neutral"], {}, r":1: label 'entailment'; .*Found entailment, neutral: map words"),
+        (["neutral"], {}, r":1: label 'neutral'"),
+        ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
+        (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
+        (["true", "yes"], {}, r":1: label 'true'"),
+        (["-", "true"], {}, r":1: label '-'"),
+        ([1, None], {}, r":2: label None: there is none; fill it, or drop the row"),
+        ([1.0, math.nan], {}, r":2: label nan: there is none"),
+        (["1", " "], {}, r":2: label ' ': there is none"),
+        (["0.5", "nan"], {}, r":2: label 'nan': there is none"),
+        ([0.5, math.inf], {}, r":2: label inf; expected 0 or 1, or a score from 0 to 5"),
+        ([0.5, -0.5], {}, r":2: label -0\.5; .*--label-range"),
+        ([0, 57], {}, r":2: label 57; .*--label-range 0,100"),
+        (["1_0", "1"], {}, r":1: label '1_0'; "),
+    ],
+)
+def test_what_is_not_certain_is_refused_with_what_to_say(
+    labels: list[Any], names: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(DataError, match=says) as raised:
+        read(labels, **names)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "meaning"),
+    [
+        ([0.5, 1, 0], {}, "scores from 0 to 1"),
+        ([0.5, 4.75, 0], {}, "scores from 0 to 5"),
+        ([0, 5, 2], {}, "scores from 0 to 5"),
+        ([0, 1, 2], {"label": "score"}, "scores from 0 to 2, as found"),
+        ([2, 0, 1], {"label": "Relevance", "texts": ("query", "passage")}, "scores from 0 to 2, as found"),
+        ([1.5, 5, 4], {}, "scores from 1.5 to 5, as found"),
+        (["0.25", "0.5"], {"texts": ("premise", "hypothesis")}, "scores from 0 to 1"),
+    ],
+)
+def test_scores_are_left_on_their_scale(labels: list[Any], names: dict[str, Any], meaning: str) -> None:
+    found = read(labels, **names)
+    assert (values(found), found.label_kind) == (list(map(float, labels)), "graded")
+    assert found.labels is not None
+    assert found.labels.meaning == meaning
+
+
+def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
+    whole = pl.DataFrame(pairs([0, 1, 2])).with_columns(pl.col("label").cast(pl.Float32))
+    whole.write_parquet(tmp_path / "a.parquet")
+    assert read_pairs(tmp_path / "a.parquet").label_kind == "graded"
+    again = read_pairs(read_pairs(whole))
+    assert values(again) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"0": 1, "1": "skip", "2": 0, "-1": "skip"},
+        {0: 1, 1: "skip", 2: 0, -1: "skip"},
+        "0=1, 1=skip,2=0,-1=SKIP",
+    ],
+)
+def test_a_person_says_what_numbers_count_as(said: Any) -> None:
+    for labels in ([0, 1, 2, -1, 1], [0.0, 1.0, 2.0, -1.0, 1.0], ["0", "1", " 2", "-1", "1.0"]):
+        found = read(labels, said=said)
+        assert found.rows.select("text1", "label").rows() == [("a0", 1), ("a2", 0)]
+        assert found.labels is not None
+        assert found.labels.skipped == {"1": 2, "-1": 1}
+
+
+def test_words_are_told_apart_without_case_and_a_missing_one_is_named() -> None:
+    assert values(read(["Yes", "nope"], said="YES=1,nope=0.25")) == [1, 0.25]
+    says = r":2: label 'neutral' is none of those .*\(entailment, contradiction\); add to --labels"
+    with pytest.raises(DataError, match=says):
+        read(["entailment", "neutral"], said="entailment=1,contradiction=0")
+    assert values(read([True, False], said={True: 0, False: 1})) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "scale", "says"),
+    [
+        ("yes", None, "labels = 'yes': expected word=number or word=skip"),
+        ("yes=high", None, "labels = .*: 'high' for 'yes'; expected a number or skip"),
+        ({"yes": "nan"}, None, "expected a number or skip"),
+        ("a=1,A=0", None, "two meanings of 'A'"),
+        (["a"], None, "expected a number, or skip, for each word"),
+        (None, "0", "label_range = '0'"),
+        (None, "5,0", "expected the lowest and the highest score, such as 0,100"),
+        (None, (0, math.inf), "label_range"),
+        (None, "a,b", "label_range"),
+    ],
+)
+def test_what_a_person_says_wrongly_is_one_line(said: Any, scale: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as raised:
+        read([1, 0], said=said, scale=scale)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_scale_becomes_0_to_1() -> None:
+    found = read([0, 25, 100], scale="0,100")
+    assert (values(found), found.label_kind) == ([0, 0.25, 1], "graded")
+    assert found.labels is not None
+    assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
+    assert values(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
+    assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
+    assert values(read(["low", "high"], said="low=10,high=20", scale="0,20")) == [0.5, 1]
+    with pytest.raises(
+        DataError, match=r":2: label 101 is outside of the label range 0,100; widen it, or drop"
+    ):
+        read([1, 101], scale="0,100")
+    with pytest.raises(DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
+        read(["low", "high"], said="low=0,high=20")
+
+
+def test_all_tables_of_a_source_are_read_alike(tmp_path: Path) -> None:
+    for name, labels in (("train-0", [0, 1]), ("train-1", [4, 5]), ("test", [1, 2])):
+        pl.DataFrame(pairs(labels)).write_csv(tmp_path / f"{name}.csv")
+    found = read_pairs(tmp_path)
+    assert found.label_kind == "graded"
+    assert found["test"]["label"].to_list() == [1, 2]
+    with pytest.raises(DataError, match=r"test\.csv:3: label '2': 1, 2 may be classes"):
+        read_pairs(tmp_path, split="test")
+
+
+def classed(labels: list[int], names: list[str]) -> datasets.Dataset:
+    kinds = {"sentence1": datasets.Value("string"), "sentence2": datasets.Value("string")}
+    features = datasets.Features(kinds | {"label": datasets.ClassLabel(names=names)})
+    return datasets.Dataset.from_list(pairs(labels), features=features)
+
+
+@pytest.fixture(params=["memory", "splits", "parquet", "saved", "arrow"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Puts a Dataset somewhere, and tells the source."""
+
+    def keep(table: datasets.Dataset) -> Any:
+        match request.param:
+            case "memory":
+                return table
+            case "splits":
+                return datasets.DatasetDict(train=table)
+            case "parquet":
+                table.to_parquet(tmp_path / "train.parquet")
+                return tmp_path / "train.parquet"
+            case _:
+                table.save_to_disk(tmp_path / "saved")
+                arrow = tmp_path / "saved" / "data-00000-of-00001.arrow"
+                return arrow if request.param == "arrow" else tmp_path / "saved"
+
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (NLI, [("a0", 1), ("a2", 0)]),
+        (["entailment", "contradiction", "neutral"], [("a0", 1), ("a1", 0)]),  # as in CB
+        (["not_entailment", "entailment", "x"], None),
+        (["0", "1", "2"], None),
+    ],
+)
+def test_a_dataset_names_its_classes(kept: Any, names: list[str], expected: list[Any] | None) -> None:
+    source = kept(classed([0, 1, 2, -1], names))
+    if expected is None:
+        with pytest.raises(DataError, match="label"):
+            read_pairs(source)
+        return
+    found = read_pairs(source)
+    assert found.rows.select("text1", "label").rows() == expected
+    assert found.labels is not None
+    assert found.labels.skipped == {"neutral": 1, "-1": 1}
+
+
+def test_classes_can_be_said_by_name_or_number(kept: Any) -> None:
+    source = kept(classed([0, 1, 1, -1], ["not_entailment", "entailment"]))
+    assert values(read_pairs(source)) == [0, 1, 1]
+    assert values(read_pairs(source, rules=label_rules("0=1,1=0,-1=skip", None))) == [1, 0, 0]
+    assert values(read_pairs(source, rules=label_rules("entailment=0,not_entailment=1,-1=0.5", None))) == [
+        1,
+        0,
+        0,
+        0.5,
+    ]
+
+
+def test_names_of_classes_may_be_numbers_in_another_order(kept: Any) -> None:
+    assert values(read_pairs(kept(classed([0, 1], ["1", "0"])))) == [1, 0]
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_a_scale_keeps_order_and_bounds(labels: list[float], low: float, width: float) -> None:
+    scale = (low, low + width)
+    inside = [label for label in labels if scale[0] <= label <= scale[1]] or [low]
+    found = values(read(inside, scale=scale))
+    assert all(0 <= value <= 1 for value in found)
+    by_label = [value for _, value in sorted(zip(inside, found, strict=True))]
+    assert by_label == sorted(by_label)
+
+
+@given(st.lists(st.sampled_from([*NLI, "-"]), min_size=1))
+def test_every_row_is_kept_or_counted(labels: list[str]) -> None:
+    counts = {"entailment": "1", "contradiction": "0", "neutral": "skip", "-": "skip"}
+    said = ",".join(f"{word}={value}" for word, value in counts.items())
+    (frame,), read_as = (
+        (found := read_rows(pairs(labels), rules=label_rules(said, None))).splits.values(),
+        found.labels,
+    )
+    assert read_as is not None
+    assert frame.height + sum(read_as.skipped.values()) == len(labels)
+    assert frame["label"].to_list() == [int(counts[word]) for word in labels if counts[word] != "skip"]
+
+
+def test_what_is_left_out_is_told_wherever_rows_are_read(tmp_path: Path) -> None:
+    words = ["entailment", "contradiction", "neutral", "entailment"]
+    told = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
+    audited = pairkit.audit(pairs(words))
+    assert told in str(audited)
+    assert audited.to_dict()["labels"]["skipped"] == {"neutral": 1}
+    written = pairkit.write(pairs(words), tmp_path / "out")
+    assert written.statistics["dropped_pairs"] == {"skipped_label": 1}
+    assert "left out: skipped label 1" in str(written)
+    assert pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"]["skipped_label"] == 1
+    assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {"skipped_label": 1}
+    read = pairkit.read(pairs(words))
+    assert skipped_labels(read.labels) == {"Rows skipped by their label": {"neutral": 1}}
+    assert pairkit.read(read).labels == read.labels
+
+
+def test_scores_of_two_scales_are_not_merged() -> None:
+    small, large = pairs([0.5, 1.0, 0.25]), pairs([4.5, 0.5, 3.0])
+    with pytest.raises(
+        DataError, match=r"scores from 0 to 1 \(1\) can't be joined with scores beyond 1 \(2\)"
+    ):
+        pairkit.merge([small, large])
+    assert len(pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs) == 3
