@@ -24,7 +24,7 @@ from graphql import (
 
 from gis_builder._emulator.cost import MAX_NODES, Price, price
 from gis_builder._emulator.errors import GraphQLRefusal
-from gis_builder._emulator.resolvers import Context
+from gis_builder._emulator.resolvers import ROOT, Context
 
 _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 _REMEMBERED = 256  # texts of queries
@@ -82,6 +82,7 @@ class GraphQLApi:
         result = execute_sync(
             self._schema,
             document,
+            root_value=ROOT,
             context_value=context,
             variable_values=prepared.variables,
             operation_name=name.value if name else None,
