@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,46 +48,26 @@ def build(
     quiet: o.Quiet = False,
 ) -> None:
     """Crawl, detect duplicates, make pairs, split, write and audit. Run it again to continue."""
+    common: dict[str, Any] = {
+        "strategy": strategy,
+        "api": api,
+        "api_url": api_url,
+        "token_file": token_file,
+        "split": split,
+        "relations": relations,
+        "negatives": negatives,
+        "match": match,
+        "ratio": ratio,
+        "all_within_cluster": all_within_cluster,
+        "seed": seed,
+        "config": config,
+        "settings": sets,
+        "progress": not quiet,
+    }
     if dry_run:
-        planned = gis_builder.plan(
-            repos,
-            strategy=strategy,
-            api=api,
-            api_url=api_url,
-            token_file=token_file,
-            split=split,
-            relations=relations,
-            negatives=negatives,
-            match=match,
-            ratio=ratio,
-            all_within_cluster=all_within_cluster,
-            seed=seed,
-            config=config,
-            settings=sets,
-            progress=not quiet,
-        )
-        show_plan(planned, repos, as_json=json, quiet=quiet)
+        show_plan(gis_builder.plan(repos, **common), repos, as_json=json, quiet=quiet)
         return
-    built = gis_builder.build(
-        repos,
-        out,
-        work=work,
-        strategy=strategy,
-        api=api,
-        api_url=api_url,
-        token_file=token_file,
-        split=split,
-        relations=relations,
-        negatives=negatives,
-        match=match,
-        ratio=ratio,
-        all_within_cluster=all_within_cluster,
-        seed=seed,
-        config=config,
-        settings=sets,
-        fresh=fresh,
-        progress=not quiet,
-    )
+    built = gis_builder.build(repos, out, work=work, fresh=fresh, **common)
     _show_built(built, as_json=json, quiet=quiet)
     _tell_to_train(built, quiet=json or quiet)
 

@@ -12,7 +12,7 @@ from gis_builder._github.check import may_be_repository
 from gis_builder._github.events import Began, Finished, Listener, ignore
 from gis_builder._github.route import GraphQLRoute, Route, RouteFactory
 from gis_builder._github.tokens import Token
-from gis_builder._github.workers import Job, Workers
+from gis_builder._github.workers import Job, work_off
 from gis_builder._records import IssueRef, Kind
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Absence, Page, RepoOutcome, RepoRow, Store
@@ -163,7 +163,7 @@ class GitHub:
             self._listener(Finished(name, stage, str(failure or "")))
 
         self._listener(Began(stage, len(jobs)))
-        Workers(self._routes[: max(1, len(jobs))], self._stop, done).run(jobs)
+        work_off(jobs, self._routes[: max(1, len(jobs))], self._stop, done)
         if shared:
             raise shared[0]
 
