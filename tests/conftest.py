@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.hub_server"]
@@ -15,3 +18,17 @@ settings.register_profile(
 # The same examples each time, so that a change and not chance makes a test fail; `make search` tries others.
 settings.register_profile("search", settings.get_profile("house"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Take all that is loaded by now (torch, the tests) out of garbage collection: it stays to the end.
+
+    Each look through it takes about half a second, and transformers' trainer asks for one whenever it begins.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
