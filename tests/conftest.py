@@ -9,6 +9,10 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests run side by side: more threads than cores only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 pytest_plugins = ["tests.hub_server"]
 
 # How long an example takes says more of what else the machine does than of the code.

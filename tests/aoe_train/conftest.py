@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    """Several tests run side by side; more threads than cores would slow all of them down."""
-    import torch
-
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ Each is simulated in a process of its own, before anything of ours is imported t
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +57,6 @@ def run(build: str, use: str, *arguments: object) -> None:
     script = f"import sys\nimport torch\n{build}\n{use}"
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=600,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from aoe_train import Encoder
+from tests import forked
 
 COMMANDS = [
     *("train", "pretrain", "convert", "encode", "evaluate", "export", "push"),
@@ -29,17 +30,13 @@ main()
 """
 
 
-def _aoe(
-    *arguments: str, program: str = "from aoe_train._cli import main; main()"
-) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
-    )
+def _python(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_and_needs_no_torch(command: str) -> None:
-    helped = _aoe(command, "--help", program=WITHOUT_TORCH)
+    helped = _python("-c", WITHOUT_TORCH, command, "--help")
     assert helped.returncode == 0, helped.stderr
     assert "Examples" in helped.stdout
     assert f"aoe {command}" in helped.stdout
@@ -53,22 +50,15 @@ def test_help_is_quick() -> None:
 def _timed() -> float:
     """CPU seconds of the command, a process of its own."""
     begun = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert _aoe("--help").returncode == 0
+    assert _python("-m", "aoe_train", "--help").returncode == 0
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime - begun.ru_utime + ended.ru_stime - begun.ru_stime
 
 
 def test_without_torch_it_says_what_to_install(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a\n")
-    found = _aoe(
-        "encode",
-        str(tmp_path / "t.txt"),
-        "-m",
-        str(bert),
-        "-o",
-        str(tmp_path / "v.npy"),
-        program=WITHOUT_TORCH,
-    )
+    arguments = ("encode", str(tmp_path / "t.txt"), "-m", str(bert), "-o", str(tmp_path / "v.npy"))
+    found = _python("-c", WITHOUT_TORCH, *arguments)
     assert found.returncode == 2
     assert "pip install 'aoe-toolkit[train]'" in found.stderr
     assert "Traceback" not in found.stderr
@@ -78,14 +68,14 @@ def test_a_converted_checkpoint_is_a_model(tmp_path: Path) -> None:
     size = _vocabulary_size()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + n) for n in range(size - 5))]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    arguments = ["convert", str(CHECKPOINT), "--vocab", str(tmp_path / "vocab.txt"), "--heads", "3", "--json"]
-    done = _aoe(*arguments, "--out", str(tmp_path / "ran"))
+    arguments = ["aoe_train", "convert", str(CHECKPOINT), "--vocab", "vocab.txt", "--heads", "3", "--json"]
+    done = forked.run(*arguments, "--out", "ran", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["layers"] == 2
     encoder = Encoder.load(tmp_path / "ran")
     assert encoder.settings.pooling == "cells"
     assert encoder.encode(["a b", "c"]).shape == (2, encoder.dim)
-    again = _aoe(*arguments, "--out", str(tmp_path / "ran"))
+    again = forked.run(*arguments, "--out", "ran", cwd=tmp_path)
     assert again.returncode == 2
     assert "exists" in again.stderr
 
@@ -93,10 +83,8 @@ def test_a_converted_checkpoint_is_a_model(tmp_path: Path) -> None:
 def test_a_vocabulary_of_another_checkpoint(tmp_path: Path) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(500))]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    done = _aoe(
-        *("convert", str(CHECKPOINT), "--vocab", str(tmp_path / "vocab.txt"), "--heads", "3"),
-        *("--out", str(tmp_path / "ran")),
-    )
+    arguments = ("convert", str(CHECKPOINT), "--vocab", "vocab.txt", "--heads", "3", "--out", "ran")
+    done = forked.run("aoe_train", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "505 tokens" in done.stderr
     assert not (tmp_path / "ran").exists()

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from aoe_train._trainer.gather import gather_rows, is_main, leave_group
+from tests import forked
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,17 +30,20 @@ def test_two_ranks_are_one_with_the_doubled_batch(tmp_path: Path) -> None:
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),
         "WORLD_SIZE": "2",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, str(Path(__file__).with_name("two_ranks.py"))]
+    errors = [tmp_path / f"errors-{rank}" for rank in range(2)]
     ranks = [
-        subprocess.Popen(command, env={**environ, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
+        forked.begin(
+            "tests.aoe_train.two_ranks",
+            cwd=ROOT,
+            environ={**environ, "RANK": str(rank)},
+            err=str(errors[rank]),
+        )
         for rank in range(2)
     ]
-    for rank in ranks:
-        _, errors = rank.communicate(timeout=100)
-        assert rank.returncode == 0, errors
+    for rank, said in zip(ranks, errors, strict=True):
+        rank.join(100)
+        assert rank.exitcode == 0, said.read_text()
 
 
 def test_alone_nothing_changes() -> None:

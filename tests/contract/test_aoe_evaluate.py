@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests import forked
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -49,19 +50,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(place: Path, *arguments: str, code: int | None = 0) -> Done:
     environ = {
         **{key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")},
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
         "AOE_CACHE": "cache",
-        "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "aoe_train", "evaluate", *arguments],
-        capture_output=True,
-        text=True,
-        env=environ,
-        cwd=place,
-        timeout=200,
-    )
+    done = forked.run("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
     found = Done(done.returncode, done.stdout, done.stderr)
     assert code is None or found.code == code, found.err
     return found
@@ -179,7 +170,7 @@ def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
             ],
             check=True,
             cwd=place,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
         )
     done = run(place, "--model", "knows", "--data", "train.tsv", "--draws", "0", "--json")
     seen = done.result["train.tsv"]["overlap"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from tests import forked
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.test_trainer_gather import free_port
 from tests.aoe_train.tiny import save_bert
@@ -38,7 +38,6 @@ def environ() -> dict[str, str]:
     return {
         **os.environ,
         "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
         "AOE_CACHE": "cache",
         "PYTHONPATH": str(ROOT),
     }
@@ -46,26 +45,28 @@ def environ() -> dict[str, str]:
 
 def command(*arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert") -> list[str]:
     given = ["--data", data, "--backbone", backbone, "--out", out]
-    return ["-m", "aoe_train", "train", *given, *FLAGS, *arguments]
+    return ["aoe_train", "train", *given, *FLAGS, *arguments]
 
 
 def run(place: Path, *arguments: str, **given: Any) -> Done:
-    done = subprocess.run(
-        [sys.executable, *command(*arguments, **given)],
-        capture_output=True,
-        text=True,
-        env=environ(),
-        cwd=place,
-        timeout=200,
-    )
+    done = forked.run(*command(*arguments, **given), cwd=place, environ=environ())
     return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
 def trained(place: Path) -> Done:
-    done = run(place, *DEV, "--json", out="model")
-    assert done.code == 0, done.err
-    return done
+    """By a process that began alone, as its model is what those of forked ones are compared with."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command(*DEV, "--json", out="model")],
+        capture_output=True,
+        text=True,
+        env=environ(),
+        cwd=place,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def difference(place: Path, one: str, other: str) -> float:
@@ -89,17 +90,12 @@ def test_json_ends_with_one_object(place: Path, trained: Done) -> None:
 
 def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None:
     arguments = (*DEV, "--json", "--set", "log.checkpoint_steps=1")
-    process = subprocess.Popen(
-        [sys.executable, *command(*arguments, out="killed")],
-        env=environ(),
-        cwd=place,
-        stdout=subprocess.DEVNULL,
-    )
+    process = forked.begin(*command(*arguments, out="killed"), cwd=place, environ=environ())
     deadline = time.monotonic() + 100
     while not list(place.glob("killed.work/step-*")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     assert not (place / "killed").exists()
     done = run(place, *arguments, out="killed")
     assert done.code == 0, done.err
@@ -146,7 +142,7 @@ def test_killed_again_and_again(place: Path, trained: Done) -> None:
     arguments = (*DEV, "--set", "log.checkpoint_steps=2")
     for step in range(4, 36, 8):
         process = subprocess.Popen(
-            [sys.executable, *command(*arguments, out="often")],
+            [sys.executable, "-m", *command(*arguments, out="often")],
             env=environ(),
             cwd=place,
             stderr=subprocess.DEVNULL,
@@ -167,7 +163,7 @@ def start_ranks(place: Path, *arguments: str, out: str) -> list[subprocess.Popen
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     return [
         subprocess.Popen(
-            [sys.executable, *command(*arguments, out=out)],
+            [sys.executable, "-m", *command(*arguments, out=out)],
             env={**environ(), **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             cwd=place,
             stdout=subprocess.DEVNULL,
@@ -221,7 +217,7 @@ def test_two_processes_train_the_model_of_one(place: Path) -> None:
     assert one.code == 0, one.err
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [*torchrun, *command(*flags, out="two")],
+        [*torchrun, "-m", *command(*flags, out="two")],
         capture_output=True,
         text=True,
         env=environ(),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import ROOT, Done
+from tests.contract.conftest import Done
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
 SENTENCES = [
@@ -31,21 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, package: str, *arguments: str) -> Done:
-    environ = {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "AOE_CACHE": "cache",
-        "PYTHONPATH": str(ROOT),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", package, *arguments],
-        capture_output=True,
-        text=True,
-        env=environ,
-        cwd=place,
-        timeout=200,
-    )
+    done = forked.run(package, *arguments, cwd=place, environ={**os.environ, "AOE_CACHE": "cache"})
     assert done.returncode == 0, done.stderr
     return Done(done.returncode, done.stdout, done.stderr)
 

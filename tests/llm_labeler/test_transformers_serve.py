@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         port = free.getsockname()[1]
     code = "from transformers.cli.transformers import main; main()"
     flags = ["serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    environ = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    environ = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
     log = cache / "log"
     with log.open("w") as file:
         child = subprocess.Popen([sys.executable, "-c", code, *flags], env=environ, stdout=file, stderr=file)

@@ -1,0 +1,79 @@
+"""`python -m MODULE` in a process forked from one that has torch and transformers: they take seconds to load.
+
+Arguments, streams, signals, exit codes and our own modules are as in a process that begins alone. The libraries
+and the seed of hashes are those of the process that it is forked from. So a test of how a command begins, or of
+bytes that must not depend on that seed, begins at least one by `python -m`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+# Not polars, which must not be forked.
+_LIBRARIES = [
+    *("torch", "scipy.stats", "sklearn", "transformers.masking_utils", "peft", "transformers.trainer"),
+    *("transformers.models.bert.modeling_bert", "pydantic", "typer", "rich.console", "safetensors.torch"),
+]
+
+
+def begin(
+    module: str,
+    *arguments: str,
+    cwd: Path,
+    environ: Mapping[str, str] | None = None,
+    out: str = os.devnull,
+    err: str = os.devnull,
+) -> ForkServerProcess:
+    """Begin a module.
+
+    Args:
+        module: Such as `aoe_train`.
+        arguments: What stands behind it.
+        cwd: Where it runs.
+        environ: Its environment; None for this process's.
+        out: The file that gets its standard output.
+        err: The file that gets its messages.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(_LIBRARIES)
+    process = context.Process(
+        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
+    )
+    process.start()
+    return process
+
+
+def run(
+    module: str, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None, timeout_s: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a module to its end; see `begin`."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process = begin(module, *arguments, cwd=cwd, environ=environ, out=str(out), err=str(err))
+        process.join(timeout_s)
+        if process.exitcode is None:
+            process.kill()
+            raise TimeoutError(f"{module} {' '.join(arguments)}: not done in {timeout_s:.0f} s")
+        return subprocess.CompletedProcess(arguments, process.exitcode, out.read_text(), err.read_text())
+
+
+def _run(
+    module: str, arguments: tuple[str, ...], cwd: Path, environ: dict[str, str], out: str, err: str
+) -> None:
+    for number, path in ((1, out), (2, err)):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(cwd)
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
