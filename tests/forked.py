@@ -1,8 +1,8 @@
 """`python -m MODULE` in a process forked from one that has torch and transformers: they take seconds to load.
 
-Arguments, streams, signals, exit codes and our own modules are as in a process that begins alone. The libraries
-and the seed of hashes are those of the process that it is forked from. So a test of how a command begins, or of
-bytes that must not depend on that seed, begins at least one by `python -m`.
+Arguments, streams, signals, exit codes and our own modules are as in a process that begins alone. The
+libraries and the seed of hashes are those of the process that it is forked from. So a test of how a command
+begins, or of bytes that must not depend on that seed, begins at least one by `python -m`.
 """
 
 from __future__ import annotations
