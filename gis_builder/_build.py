@@ -9,7 +9,7 @@ from pathlib import Path
 from gis_builder._assemble import assemble, settings_record
 from gis_builder._crawl import crawl, crawl_record, stored_record
 from gis_builder._detection import detect, judged_rows
-from gis_builder._folders import STORE_FILE, check_out, working_folder
+from gis_builder._folders import check_out, held_store
 from gis_builder._github import GitHub
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._results import Built, Crawled, IncompleteCrawlError
@@ -53,7 +53,7 @@ def build(
     crawled = crawl_record(settings)
     check_apart(out, work)
     check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
-    with working_folder(work), Store.open(work / STORE_FILE, create=True) as store:
+    with held_store(work) as store:
         show.say("crawling")
         with open_github(store) as github:
             rows = crawl(github, store, repos, settings, show)
@@ -80,7 +80,7 @@ def pair(
     """
     start = time.monotonic()
     check_apart(out, work)
-    with working_folder(work, create=False), Store.open(work / STORE_FILE) as store:
+    with held_store(work, create=False) as store:
         rows = judged_rows(store, settings.detect)
         crawled = stored_record(store)
         names = [row.name for row in rows]

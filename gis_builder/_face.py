@@ -186,17 +186,17 @@ def crawl(
         RemoteError: The server failed for all; call it again to continue.
     """
     from gis_builder import _crawl
-    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._folders import held_store
     from gis_builder._repos import read_repos
     from gis_builder._results import Crawled, IncompleteCrawlError
     from gis_builder._status import read_status
-    from gis_builder._store import RepoOutcome, Store
+    from gis_builder._store import RepoOutcome
 
     merged = _merged(locals())
     names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
-        with working_folder(folder), Store.open(folder / STORE_FILE, create=True) as store:
+        with held_store(folder) as store:
             with opened(store) as github:
                 if hours:
                     rows = _crawl.crawl_archive(github, store, names, hours, merged, show)
@@ -222,17 +222,12 @@ def import_tracker(folder: str | Path, work: str | Path, *, progress: _Progress 
         DataError: There is no tracker, or a line of it is malformed.
     """
     from gis_builder import _crawl
-    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._folders import held_store
     from gis_builder._results import Crawled
     from gis_builder._status import read_status
-    from gis_builder._store import Store
 
     place, saved = _path("work", work), _path("folder", folder)
-    with (
-        _display(progress) as show,
-        working_folder(place),
-        Store.open(place / STORE_FILE, create=True) as store,
-    ):
+    with _display(progress) as show, held_store(place) as store:
         rows = _crawl.import_tracker(store, saved, show.say)
         return Crawled(place, rows, read_status(store))
 
@@ -244,11 +239,10 @@ def status(work: str | Path) -> Status:
         ConfigError: There is no crawl in that folder.
         DataError: Its store is damaged.
     """
-    from gis_builder._folders import STORE_FILE
+    from gis_builder._folders import open_store
     from gis_builder._status import read_status
-    from gis_builder._store import Store
 
-    with Store.open(_path("work", work) / STORE_FILE) as store:
+    with open_store(_path("work", work)) as store:
         return read_status(store)
 
 
@@ -274,17 +268,12 @@ def detect(
         DataError: Its store is damaged.
     """
     from gis_builder._detection import detect as detect_duplicates
-    from gis_builder._folders import STORE_FILE, working_folder
+    from gis_builder._folders import held_store
     from gis_builder._results import detected
-    from gis_builder._store import Store
     from gis_builder._verdicts import FILE
 
     merged, place = _merged(locals()), _path("work", work)
-    with (
-        _display(progress) as show,
-        working_folder(place, create=False),
-        Store.open(place / STORE_FILE) as store,
-    ):
+    with _display(progress) as show, held_store(place, create=False) as store:
         judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
     return detected(place / FILE, judged_anew)
 
@@ -309,13 +298,12 @@ def explain(
         DataError: Its store is damaged.
     """
     from gis_builder._detection import explain_thread
-    from gis_builder._folders import STORE_FILE
+    from gis_builder._folders import open_store
     from gis_builder._results import explanation
-    from gis_builder._store import Store
     from pairkit.config import argument
 
     merged, name = _merged(locals()), argument("issue", issue, str)
-    with Store.open(_path("work", work) / STORE_FILE) as store:
+    with open_store(_path("work", work)) as store:
         return explanation(*explain_thread(store, name, merged.detect))
 
 

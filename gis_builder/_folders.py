@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gis_builder._store import Store
 from pairkit.errors import ConfigError
 from pairkit.folders import held_folder, made_there
 
-STORE_FILE = "store.sqlite"
+_STORE_FILE = "store.sqlite"
 _PACKAGE = Path(__file__).resolve().parent
 _SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")
 
@@ -49,6 +50,23 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
         )
     with held_folder(work, "another gis process works in it; wait for it or choose another working folder"):
         yield
+
+
+@contextmanager
+def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
+    """The store of a working folder, which is this process's alone meanwhile.
+
+    Raises:
+        ConfigError: see `working_folder` and `Store.open`.
+        DataError: the store is damaged, another program's, or of a newer version.
+    """
+    with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
+        yield store
+
+
+def open_store(work: Path) -> Store:
+    """The store of a working folder, to be read; another process may be writing to it."""
+    return Store.open(work / _STORE_FILE)
 
 
 def sample_folder() -> Path:

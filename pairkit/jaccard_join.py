@@ -172,7 +172,11 @@ def _differences(sets: _Sets) -> _Sets:
 
 def _random(count: int) -> Hashes:
     """Fixed numbers that look like random ones (SplitMix64)."""
-    values = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def mixed(values: Hashes) -> Hashes:
+    """The finaliser of SplitMix64: near values come out far apart."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.groups import Groups
-from pairkit.jaccard_join import Hashes, tied_sets
+from pairkit.jaccard_join import Hashes, mixed, tied_sets
 
 DEFAULT_THRESHOLD = 0.8
 _LOG = logging.getLogger(__name__)
@@ -114,15 +114,8 @@ class _Shingler:
         combined = np.zeros(len(first), np.uint64)
         for place, multiplier in enumerate(_MULTIPLIERS):
             reaches = np.repeat(widths > place, found)
-            combined[reaches] += _mixed(hashes + multiplier)[first[reaches] + place]
-        return _mixed(combined), ends
-
-
-def _mixed(values: Hashes) -> Hashes:
-    """The finaliser of SplitMix64: near values come out far apart."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + place]
+        return mixed(combined), ends
 
 
 def _tie_equal(texts: Sequence[str], groups: Groups[int]) -> list[int]:
@@ -151,7 +144,7 @@ def _band_hashes(texts: Sequence[str], positions: list[int], shingler: _Shingler
         sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(ends), _BANDS, _ROWS)
         hashes = np.zeros((len(ends), _BANDS), dtype=np.uint64)
         for row in range(_ROWS):
-            hashes = _mixed(hashes + sketches[:, :, row] + _MULTIPLIERS[0])
+            hashes = mixed(hashes + sketches[:, :, row] + _MULTIPLIERS[0])
         found[start : start + len(ends)] = hashes
     return found
 

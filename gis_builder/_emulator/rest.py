@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from gis_builder._emulator.errors import RestRefusal, SearchRefusal, not_found
-from gis_builder._emulator.listing import Choice, Listing
+from gis_builder._emulator.listing import Choice, Happened, Listing
 from gis_builder._emulator.reply import Reply
 from gis_builder._emulator.rest_pages import PageRequest, cut, cut_search
 from gis_builder._emulator.rest_views import Views
 from gis_builder._emulator.search import REACHABLE, Search
 from gis_builder._emulator.tracker import Account, Catalogue, Comment, Event, Issue, Repository
+
+T = TypeVar("T")
 
 DEPTH = 10_000  # items that page numbers reach
 _DOCUMENTATION = "https://docs.github.com/rest"
@@ -129,8 +132,7 @@ class RestApi:
             descending=_one_of(parameters, "direction", ("desc", "asc")) == "desc",
         )
         issues = [] if is_hopeless else self._listing.issues(repository.tracker, choice)
-        page, headers = cut(issues, self._page(call), DEPTH)
-        return Reply(200, [self._views.issue(repository, issue) for issue in page], headers)
+        return self._listed(call, issues, partial(self._views.issue, repository))
 
     def _list_comments(self, call: RestCall, repository: Repository) -> Reply:
         _need_issues(repository)
@@ -141,20 +143,16 @@ class RestApi:
         comments = [] if is_hopeless else self._listing.comments(repository.tracker, sort, since)
         if "sort" in call.parameters and call.parameters.get("direction", default) == "desc":
             comments = comments[::-1]
-        page, headers = cut(comments, self._page(call), DEPTH)
-        return Reply(200, [self._views.comment(repository, *written) for written in page], headers)
+        return self._listed(call, comments, lambda written: self._views.comment(repository, *written))
 
     def _list_events(self, call: RestCall, repository: Repository) -> Reply:
         _need_issues(repository)
-        page, headers = cut(self._listing.events(repository.tracker), self._page(call), DEPTH)
-        views = [
-            {
-                **self._views.event(repository, happened.issue, happened.event),
-                "issue": self._views.issue(repository, happened.issue),
-            }
-            for happened in page
-        ]
-        return Reply(200, views, headers)
+
+        def view(happened: Happened) -> dict[str, Any]:
+            event = self._views.event(repository, happened.issue, happened.event)
+            return {**event, "issue": self._views.issue(repository, happened.issue)}
+
+        return self._listed(call, self._listing.events(repository.tracker), view)
 
     def _get_issue(self, _call: RestCall, repository: Repository, number: int) -> Reply:
         issue = repository.issue(number)
@@ -175,21 +173,18 @@ class RestApi:
         issue = _need_issue(repository, number)
         since, is_hopeless = _since(call.parameters)
         comments = [c for c in issue.comments if not is_hopeless and (since is None or c.updated_at >= since)]
-        page, headers = cut(comments, self._page(call), DEPTH)
-        return Reply(200, [self._views.comment(repository, issue, comment) for comment in page], headers)
+        return self._listed(call, comments, partial(self._views.comment, repository, issue))
 
     def _list_issue_events(self, call: RestCall, repository: Repository, number: int) -> Reply:
         issue = _need_issue(repository, number)
-        page, headers = cut(issue.events, self._page(call), DEPTH)
-        return Reply(200, [self._views.event(repository, issue, event) for event in page], headers)
+        return self._listed(call, issue.events, partial(self._views.event, repository, issue))
 
     def _list_timeline(self, call: RestCall, repository: Repository, number: int) -> Reply:
         issue = _need_issue(repository, number)
         items: list[Event | Comment] = sorted(
             [*issue.events, *issue.comments], key=lambda item: item.created_at
         )
-        page, headers = cut(items, self._page(call), DEPTH)
-        return Reply(200, [self._timeline_item(repository, issue, item) for item in page], headers)
+        return self._listed(call, items, partial(self._timeline_item, repository, issue))
 
     def _timeline_item(self, repository: Repository, issue: Issue, item: Event | Comment) -> dict[str, Any]:
         if isinstance(item, Event):
@@ -213,6 +208,11 @@ class RestApi:
         items = [{**self._views.issue(*hit), "score": 1.0} for hit in page]
         found = {"total_count": len(hits), "incomplete_results": False, "items": items}
         return Reply(200, found, headers)
+
+    def _listed(self, call: RestCall, items: Sequence[T], view: Callable[[T], dict[str, Any]]) -> Reply:
+        """A page of a list."""
+        page, headers = cut(items, self._page(call), DEPTH)
+        return Reply(200, list(map(view, page)), headers)
 
     def _page(self, call: RestCall) -> PageRequest:
         return PageRequest(self._base + call.path, call.parameters)

@@ -246,13 +246,7 @@ class Service:
 
 
 def _as_json(standing: Standing) -> dict[str, Any]:
-    return {
-        "limit": standing.limit,
-        "used": standing.used,
-        "remaining": standing.remaining,
-        "reset": standing.reset,
-        "resource": standing.resource,
-    }
+    return {**asdict(standing), "remaining": standing.remaining}
 
 
 def _token(authorization: str | None) -> str | None:
