@@ -42,7 +42,9 @@ class PretrainSettings(Settings):
     The vocabulary comes from `tokenizer`, else from `init_from`.
     """
 
-    texts: tuple[Path, ...] = Field(min_length=1)  # one text a line (.txt, .gz), or tables with a text column
+    texts: tuple[Path, ...] = Field(
+        min_length=1
+    )  # one text per line (.txt, .gz), or tables with a text column
     out: Path  # the model's folder
     column: str = "text"  # the column of tables that holds the text
     tokenizer: Path | None = None  # a tokenizer's folder, or a WordPiece vocab.txt

@@ -13,7 +13,7 @@ A dump is a folder that holds, at any depth, folders with these files. Only the 
 Each file may end in `.gz`. Where there is no `repo.json`, every line names its own repository by
 `repository_url` or `issue_url`, so that one file may hold several repositories.
 
-A folder without such files may hold what other tools saved, see `gis_builder._saved`.
+A folder without such files may hold what other tools saved.
 """
 
 from __future__ import annotations

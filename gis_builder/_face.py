@@ -53,7 +53,7 @@ def build(
     If it was stopped, the same call continues.
 
     Args:
-        repos: `owner/name`, several with commas or as a list, or a file with one a line.
+        repos: `owner/name`, several with commas or as a list, or a file with one per line.
         out: The dataset's folder.
         work: The folder of the crawl and its verdicts; by default OUT.work.
         strategy: `search` for likely duplicates only (default), `sweep` for every issue and comment.
@@ -61,7 +61,7 @@ def build(
         api_url: The server's root; by default https://api.github.com.
         token: A GitHub token, or several with commas; by default what GITHUB_TOKEN, a GitHub App's variables
             or `gh auth login` give.
-        token_file: A file with one token a line instead.
+        token_file: A file with one token per line instead.
         split: Sizes of train, validation and test, as shares or as exact numbers of pairs.
         relations: Which relations become positives: `duplicate` (default), `same`, `reported`, `superseded`,
             `tracked`, `part-of`, or `all`.

@@ -35,7 +35,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
         wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
         raise ConfigError(
             f"repos = {wrong!r}: neither an existing file nor owner/name; "
-            "give a file with one owner/name a line, or owner/name,owner/name"
+            "give a file with one owner/name per line, or owner/name,owner/name"
         )
     return _distinct([name for name in names if name])
 
@@ -52,7 +52,7 @@ def _read_file(path: Path) -> list[str]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"not readable as UTF-8 text ({error}); expected one owner/name a line", path=path
+            f"not readable as UTF-8 text ({error}); expected one owner/name per line", path=path
         ) from error
     names = []
     for row, line in enumerate(lines, start=1):

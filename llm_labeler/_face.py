@@ -56,7 +56,7 @@ def generate(
 
     Args:
         source: The sentences: a list of them, a list of dicts, a DataFrame, a `datasets.Dataset`, or where
-            they are: a text file (one a line), CSV, TSV, JSONL or Parquet, a dataset's folder, a Hub id.
+            they are: a text file (one per line), CSV, TSV, JSONL or Parquet, a dataset's folder, a Hub id.
         llms: Who proposes: names (`chatgpt`, `llama`, `chatglm`, `wordnet` for rules, `ensemble` for the
             papers' three, or of `config`), your own functions from a prompt to an answer, plain or async, or
             a dict of names to functions or entries.

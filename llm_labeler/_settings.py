@@ -152,7 +152,7 @@ class EnsembleSettings(Settings):
 
 
 class BudgetSettings(Settings):
-    """What a run, its earlier sessions included, may spend; None: no limit."""
+    """What a run, its earlier sessions included, may spend; unset: no limit."""
 
     max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
     max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions

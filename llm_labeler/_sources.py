@@ -81,7 +81,9 @@ def _file_values(path: Path, column: str | None) -> Values:
             f"{path}: no such file; give one of sentences, such as sentences.txt or pairs.jsonl"
         )
     if path.is_file() and not path.stat().st_size:
-        raise DataError("is empty; give a file with a sentence a line, or a table of sentences", path=path)
+        raise DataError(
+            "is empty; give a file with one sentence per line, or a table of sentences", path=path
+        )
     match _kind(path):
         case ".txt" if column is not None:
             raise ConfigError(

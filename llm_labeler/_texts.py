@@ -124,6 +124,6 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
 
 def _why_none(rows: int, dropped: Mapping[str, int]) -> str:
     if not rows:
-        return "holds no rows; give a file with a sentence a line, or a table of sentences"
+        return "holds no rows; give a file with one sentence per line, or a table of sentences"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
     return f"no usable text in {rows:,} rows ({reasons}); see the [input] settings, or name another input"

@@ -133,7 +133,7 @@ def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> N
         wanted = round(part * len(splits))
         if 2 * found[split] < wanted:
             raise DataError(
-                f"{largest:,} of {len(splits):,} rows hang together by their texts, so that {split} would get"
+                f"{largest:,} of {len(splits):,} rows belong together by their texts, so {split} would get"
                 f" {found[split]:,} rows of {wanted:,}; let positives alone tie them"
                 " (--cut-negatives, cut_negatives=True), or give other shares"
             )

@@ -114,7 +114,7 @@ def _refuse(differing: pl.DataFrame) -> None:
     more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
     raise DataError(
         f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; set conflicts to drop"
-        " to leave them out, or to first to believe the dataset that comes first"
+        " to leave them out, or to first to take the label of the dataset that comes first"
     )
 
 

@@ -68,7 +68,7 @@ class Address:
         """
         url = self.url + path
         if not is_path(path) or origin_of(url) != self.origin:
-            raise BadReply(f"{self.url}: {path[:100]!r} is no path on this server; it was not asked for")
+            raise BadReply(f"{self.url}: {path[:100]!r} is not a path on this server; no request was sent")
         return url
 
     def path_of(self, link: str, *, any_host: bool = False) -> str | None:
@@ -99,7 +99,7 @@ class Address:
         """
         if self.origin.scheme == "http" and not self.is_loopback:
             raise ConfigError(
-                f"{self.url}: over plain http everybody on the way reads {secret}; use https, or {remedy}"
+                f"{self.url}: over plain http, others can read {secret}; use https, or {remedy}"
             )
 
 
@@ -115,7 +115,7 @@ def read_address(text: str, what: str, example: str) -> Address:
         ConfigError: It is none; a password in it is not repeated.
     """
     if "@" in text:
-        raise ConfigError(f"{what} holds a user or password; leave them out, keys are given apart from it")
+        raise ConfigError(f"{what} holds a user or password; leave them out; keys are given separately")
     if "?" in text or "#" in text:
         raise ConfigError(f"{what} holds a query or a fragment; leave it out")
     origin, match = origin_of(text), _URL.fullmatch(text)

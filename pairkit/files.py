@@ -92,7 +92,7 @@ def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[byte
 
 def _check_plain(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise ConfigError(f"{path}: is no plain file; move it away")
+        raise ConfigError(f"{path}: is not a regular file; move it away")
 
 
 def remove(path: Path) -> None:

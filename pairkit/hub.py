@@ -119,7 +119,7 @@ def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called
         )
     except GatedRepoError as error:
         raise AuthError(
-            f"{called}: the Hub wants you to accept its terms, and a token in HF_TOKEN"
+            f"{called}: accept its terms on the Hub first, and set HF_TOKEN to your token"
         ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ConfigError(
@@ -198,7 +198,9 @@ def send(
     with _remote_errors(repo, token):
         api.create_repo(repo, repo_type=kind, private=private or None, exist_ok=True)
         if private and not api.repo_info(repo, repo_type=kind).private:
-            raise ConfigError(f"{repo} exists and everybody can see it; ask for that, or choose another name")
+            raise ConfigError(
+                f"{repo} exists and everybody can see it; give --public (public=True), or choose another name"
+            )
         if revision is not None:
             api.create_branch(repo, repo_type=kind, branch=revision, exist_ok=True)
         commit = api.upload_folder(

@@ -191,7 +191,9 @@ def _open(path: Path) -> Iterator[io.BufferedIOBase]:
     with open(path, "rb", opener=_open_at_once) as packed:
         status = os.fstat(packed.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise DataError("is no plain file but a pipe or device; save what it gives in a file", path=path)
+            raise DataError(
+                "is not a regular file but a pipe or device; save what it gives in a file", path=path
+            )
         if not is_gzipped(path):
             yield packed
             return
@@ -229,7 +231,7 @@ class _Bounded(io.RawIOBase):
 
 def _line_too_long(path: Path, row: int) -> DataError:
     return DataError(
-        f"a line of more than {MAX_LINE_BYTES >> 20} MiB; expected a record or a text a line: split it",
+        f"a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per line: split it",
         path=path,
         row=row,
     )

@@ -144,7 +144,7 @@ def read_rows(
     """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts.
 
     Args:
-        source: As for `read_pairs`; also a text file (`.txt`, `.txt.gz`) with a text a line.
+        source: As for `read_pairs`; also a text file (`.txt`, `.txt.gz`) with one text per line.
         columns: As for `read_pairs`; also `text` alone, for single texts. An only column is one by default.
         split: As for `read_pairs`.
         rules: As for `read_pairs`.
@@ -280,7 +280,7 @@ def _place(source: str | Path) -> Path:
 
 
 def _text_file(source: Source) -> Path | None:
-    """The source as a path if it is a file of a text a line."""
+    """The source as a path if it is a file of one text per line."""
     path = _place(source) if isinstance(source, str | Path) else None
     if path is None or not path.name.lower().endswith((".txt", ".txt.gz")):
         return None

@@ -195,7 +195,7 @@ def _check_model(folder: Path) -> None:
         )
         raise ConfigError(
             f"{folder}: weights only as {pickled[0]}, a pickle, which can run code when loaded; convert it to"
-            " model.safetensors where you trust it"
+            " model.safetensors if you trust it"
             if pickled
             else f"{folder}: no weights; expected model.safetensors"
         )
@@ -266,7 +266,7 @@ def _explained(folder: Path, error: Exception) -> Exception:
     text = one_line(str(error), 200)
     if "trust_remote_code" in str(error):  # at the end of a long one
         return ConfigError(
-            f"{folder}: this model is code of its own; give --trust-remote-code and a --revision"
+            f"{folder}: this model needs code of its own; give --trust-remote-code and a --revision"
         )
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
         return ConfigError(f"{folder}: an architecture that the installed transformers doesn't know ({text})")

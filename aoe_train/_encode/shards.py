@@ -74,7 +74,7 @@ def encode_file(
     of; the same call then finds it finished.
 
     Args:
-        path: See `open_source`; `-` is standard input, a text a line, copied beside `out` first.
+        path: See `open_source`; `-` is standard input, one text per line, copied beside `out` first.
         out: `.npy` for the vectors alone, `.parquet` for the input's columns and `vector`.
         encode: The model.
         dim: Numbers of a vector.

@@ -77,7 +77,7 @@ def open_source(path: Path, column: str | None = None) -> Source:
     if not path.is_file():
         raise DataError("no such file", path=path)
     if kind == ".txt" and column is not None:
-        raise ConfigError(f"--text-column {column}: {path} has no columns, but a text a line")
+        raise ConfigError(f"--text-column {column}: {path} has no columns, but one text per line")
     if kind == ".parquet":
         return ParquetSource(path, _text_column(_parquet_schema(path).names, column, path))
     rows = READERS[kind]

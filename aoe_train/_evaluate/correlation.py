@@ -66,7 +66,7 @@ def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlat
         raise DataError(f"every label is {labels[0]:g}; a correlation needs labels that differ", path=where)
     if _constant(cosines):
         raise DataError(
-            f"every cosine is {cosines[0]:g}: the model tells no text from another, so nothing correlates",
+            f"every cosine is {cosines[0]:g}: the model does not tell texts apart",
             path=where,
         )
     return Correlation(cosines, labels)

@@ -110,9 +110,7 @@ def read_one_split(
         return told_pairs(read_pairs(source, split=wanted, rules=rules), say).splits[wanted]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
-        raise ConfigError(
-            f"{source_name(source)}: is one {kind}, which is taken whole; leave --split {split} out"
-        )
+        raise ConfigError(f"{source_name(source)}: all rows of a {kind} are used; leave --split {split} out")
     (frame,) = told_pairs(read_pairs(source, rules=rules), say).splits.values()
     return frame
 

@@ -330,7 +330,7 @@ def _refuse_for_mteb(
     for flag, value in refused.items():
         if value is not None:
             raise ConfigError(
-                f"{flag}: not for --suite mteb, whose library judges in its own way; leave it out"
+                f"{flag}: does not go with --suite mteb, whose library has its own metrics; leave it out"
             )
     if not tasks:
         raise ConfigError("--suite mteb has over a thousand tasks: give --task, such as --task STSBenchmark")

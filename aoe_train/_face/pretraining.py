@@ -58,7 +58,7 @@ def pretrain(
     """Pre-train a Recurrent Attention Network on plain texts (whole-word MLM); the same call continues.
 
     Args:
-        texts: Files with a text a line, or tables with a text column.
+        texts: Files with one text per line, or tables with a text column.
         out: The model's folder.
         tokenizer: A tokenizer's folder, or a WordPiece vocab.txt.
         init_from: An encoder's folder, to begin with its embeddings and tokenizer.

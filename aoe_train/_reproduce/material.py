@@ -53,7 +53,7 @@ def prepare(source: Source, places: Places, say: Say) -> None:
 
     Raises:
         ConfigError: A command that a recipe may not run.
-        DataError: A command failed; what it printed stands above.
+        DataError: A command failed; its messages are above.
     """
     for words in source.prepare:
         command = parse_command(words).filled(places)
@@ -69,7 +69,7 @@ def prepare(source: Source, places: Places, say: Say) -> None:
             env={**os.environ, "PYTHONPATH": _search_path()},
         ).returncode
         if code:
-            raise DataError(f"`{command}` ended with exit code {code}; what it printed stands above")
+            raise DataError(f"`{command}` ended with exit code {code}; its messages are above")
         write_text(done, f"{command}\n")
 
 

@@ -30,6 +30,7 @@ _TYPES = {
     bool: "true or false",
     Path: "path",
     NoneType: "unset",
+    Any: "text",  # or a function, from Python
 }
 
 
@@ -222,7 +223,8 @@ def _plain(value: Any) -> str:
 
 def _sentence(text: str) -> str:
     first = text.partition(" ")[0]
-    begun = text if ":" in first or first.endswith(",") else text[:1].upper() + text[1:]
+    as_it_is = ":" in first or first.endswith(",") or not first.islower()  # `length:`, arXiv
+    begun = text if as_it_is else text[:1].upper() + text[1:]
     return begun if not begun or begun[-1] in ".…?" else f"{begun}."
 
 

@@ -9,7 +9,7 @@ stall_s = 30.0        # how long a stalled connection hangs before it is dropped
 clock_skew_s = 0.0    # the server's clock is ahead by this: Date and reset headers show it
 
 [[rules]]
-kind = "502"          # see `Kind`
+kind = "502"          # see the table of kinds
 on = "any"            # any | graphql | rest | search
 probability = 0.05    # of each request that the rule is about
 limit = 10            # at most so often; left out: no limit

@@ -47,7 +47,9 @@ def ask_sized(
         except TooHeavy as error:
             failures += 1
             if failures >= attempts and asked == 1:
-                raise RemoteError(f"{error} even for one thing at a time; run again to continue") from error
+                raise RemoteError(
+                    f"{error}, even for one at a time; run the same command again to continue"
+                ) from error
             client.back_off(failures, str(error))
             size.shrink()
             continue

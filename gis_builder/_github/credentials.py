@@ -69,7 +69,7 @@ def _from_file(file: Path) -> list[str]:
         raise ConfigError(f"{file}: the token file can't be read ({reason})") from None
     secrets = _split(line for line in lines if not line.lstrip().startswith("#"))
     if not secrets:
-        raise ConfigError(f"{file}: the token file holds no token; expected one a line")
+        raise ConfigError(f"{file}: the token file holds no token; expected one per line")
     return secrets
 
 

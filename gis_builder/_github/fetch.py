@@ -137,21 +137,23 @@ def part(data: Mapping[str, T], alias: str, what: str) -> T:
         BadReply: the server left it out.
     """
     if alias not in data:
-        raise BadReply(f"{what}: a reply without it; run the same command again to continue")
+        raise BadReply(f"{what}: the reply does not have it; run the same command again to continue")
     return data[alias]
 
 
 def _must_be(repo: str, home: Found) -> None:
     name = home.get("nameWithOwner")
     if not isinstance(name, str):
-        raise BadReply(f"{repo}: a reply without its name; run the same command again to continue")
+        raise BadReply(f"{repo}: the reply does not have its name; run the same command again to continue")
     if name.lower() != repo.lower():
         raise RemoteError(f"{repo} became {one_line(name)} during the crawl: run the same command again")
 
 
 def _put(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
     if isinstance(node, str):
-        raise BadReply(f"{ref}: a reply without what was asked for; run the same command again to continue")
+        raise BadReply(
+            f"{ref}: the reply does not have what was asked for; run the same command again to continue"
+        )
     now = ref_of(node)
     if now.repo.lower() != ref.repo.lower():
         page.missing[ref] = (Absence.TRANSFERRED, str(now))

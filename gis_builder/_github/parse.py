@@ -43,7 +43,7 @@ def well_formed(what: str) -> Iterator[None]:
     try:
         yield
     except Malformed as error:
-        raise BadReply(f"{what}: a reply without what was asked for ({error})") from None
+        raise BadReply(f"{what}: the reply does not have what was asked for ({error})") from None
 
 
 def parse_thread(node: IssueNode) -> ParsedThread:

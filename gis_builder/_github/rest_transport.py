@@ -64,7 +64,7 @@ class RestTransport:
             try:
                 reply = replace(reply, value=decode(raw.body, query.answer))
             except Malformed as error:
-                return bad_reply(f"a reply without what was asked for ({error})")
+                return bad_reply(f"the reply does not have what was asked for ({error})")
         if raw.status in REDIRECTS:
             location = raw.headers.get("location", "")
             path = self._address.path_of(location)

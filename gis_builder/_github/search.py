@@ -121,14 +121,16 @@ def _search(
         crawl.client.back_off(failures, "no search came whole")
     else:
         raise RemoteError(
-            f"{row.full_name}: searches come in part only; run the same command again to continue"
+            f"{row.full_name}: the server gives only some results; run the same command again to continue"
         )
     page = Page()
     for place, task in whole.items():
         pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
         found = reply.data.get(f"s{place}")
         if found is None:
-            raise BadReply(f"search {task.key!r}: a reply without it; run the same command again to continue")
+            raise BadReply(
+                f"search {task.key!r}: the reply does not have it; run the same command again to continue"
+            )
         _take(crawl, row, page, task, found, pages)
     crawl.save(row.full_name, page)
 

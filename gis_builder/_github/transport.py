@@ -71,7 +71,7 @@ def _decoded(answer: Answer, query: Query[Any]) -> Answer:
         said = decode(rate, _RATE) if rate is not None else None
     except Malformed as error:
         return replace(
-            bad_reply(f"a reply without what was asked for ({error})"), rate_limit=answer.rate_limit
+            bad_reply(f"the reply does not have what was asked for ({error})"), rate_limit=answer.rate_limit
         )
     kind = answer.kind if data else AnswerKind.BAD_REPLY
     return replace(answer, kind=kind, data=data, cost=said.cost if said else 1)

@@ -31,7 +31,7 @@ class BuildSettings(Settings):
     """A whole build."""
 
     seed: int = 42  # decides every random choice
-    api: Literal["graphql", "rest"] = "graphql"  # rest is for servers without GraphQL
+    api: Literal["graphql", "rest"] = "graphql"  # REST is for servers without GraphQL
     crawl: CrawlSettings = CrawlSettings()
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()

@@ -46,7 +46,7 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
     """
     dumps = find_dumps(folder)
     for path in (path for dump in dumps for path in dump.passed_over):
-        say(f"{one_line(str(path))}: holds no issues, comments or events; passed over")
+        say(f"{one_line(str(path))}: holds no issues, comments or events; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers)

@@ -62,6 +62,6 @@ class Breaker:
             if self._alike >= self._most_alike:
                 raise RemoteError(
                     f"{self._llm}: the server turned down {self._alike} questions in a row in the same words "
-                    f"({failed.detail[:_DETAIL_CHARS]}); they are asked again by the next run: see to the "
-                    f"server, or to [llm.{self._llm}], or raise breaker.refusals if each of them is at fault"
+                    f"({failed.detail[:_DETAIL_CHARS]}); they are asked again by the next run: check the "
+                    f"server, or [llm.{self._llm}], or raise breaker.refusals if each of them is at fault"
                 )

@@ -72,7 +72,7 @@ def _check_weights(name: str, folder: Path) -> None:
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     raise ConfigError(
         f"llm.{name}: {folder}: weights only as {pickled[0]}, a pickle, which can run code when loaded; "
-        "convert it to model.safetensors where you trust it"
+        "convert it to model.safetensors if you trust it"
         if pickled
         else f"llm.{name}: {folder}: no weights; expected model.safetensors"
     )

@@ -185,8 +185,8 @@ def _explained(name: str, folder: Path, error: Exception) -> Exception:
         return ConfigError(f"llm.{name}: {folder}: not enough memory to load it; take a smaller model")
     if "trust_remote_code" in str(error):
         return ConfigError(
-            f"llm.{name}: {folder}: this model is code of its own; set trust_remote_code and a `revision`, "
-            "or reach it through a server"
+            f"llm.{name}: {folder}: this model needs code of its own; set trust_remote_code and a `revision`,"
+            " or reach it through a server"
         )
     if "does not recognize this architecture" in text or "Unrecognized" in text:
         return ConfigError(

@@ -138,5 +138,5 @@ def test_graded_labels_are_no_classes(tmp_path: Path) -> None:
 def test_what_is_not_there(tmp_path: Path, dataset: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         find_tasks(GIS, tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="taken whole"):
+    with pytest.raises(ConfigError, match="all rows of a"):
         read_gis_task(str(dataset / "data" / "validation.jsonl"), "test")

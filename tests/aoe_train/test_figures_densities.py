@@ -86,7 +86,7 @@ def test_a_file_has_no_splits_and_a_folder_gives_its_test_split(tmp_path: Path) 
     gold = read_gold(str(tmp_path))
     assert gold.text1 == ["b", "b"]
     assert gold.labels.tolist() == [4.8, 0.2]  # not 4.80000019
-    with pytest.raises(ConfigError, match="is one file, which is taken whole; leave --split dev out"):
+    with pytest.raises(ConfigError, match="all rows of a file are used; leave --split dev out"):
         read_gold(str(tmp_path / "test.csv"), "dev")
 
 

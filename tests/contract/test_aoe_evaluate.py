@@ -95,7 +95,7 @@ def test_a_table_for_people(place: Path) -> None:
         (
             ("--model", "bert", "--data", "same.tsv"),
             3,
-            "same.tsv: every cosine is 1: the model tells no text",
+            "same.tsv: every cosine is 1: the model does not tell texts",
         ),
         (("--model", "bert", "--data-dir", "cut"), 3, "stsb-test.tsv: 1,378 rows, but 1,379 are published"),
     ],

@@ -446,7 +446,7 @@ def test_no_stored_cursor_leads_to_another_host(tiny: Server, store: Store, evil
 )
 def test_what_is_no_repository_is_a_bad_reply(canned, value: object) -> None:
     url = canned(lambda path, query: (200, {}, value))
-    with pytest.raises(BadReply, match="a reply without what was asked for"):
+    with pytest.raises(BadReply, match="the reply does not have what was asked for"):
         RestClient(quick(url, attempts=2), Token("t", url)).get("/repos/acme/rocket", REPOSITORY)
 
 

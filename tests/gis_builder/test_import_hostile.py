@@ -114,7 +114,7 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
         (tmp_path / "a" / "repo.json").unlink()
     folder = tmp_path if name in ("issues.jsonl", "z.json") else tmp_path / "a"
     os.mkfifo(folder / name)
-    assert "is no plain file" in refused(tmp_path, tmp_path / "s.sqlite")
+    assert "is not a regular file" in refused(tmp_path, tmp_path / "s.sqlite")
 
 
 @pytest.mark.parametrize("name", ["issues.jsonl", "repo.json", "a.json"])

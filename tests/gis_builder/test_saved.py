@@ -138,7 +138,7 @@ def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Pat
         (root / name).write_text(json.dumps(other))
     said: list[str] = []
     (row,) = import_dump(root, store, said.append)
-    assert [Path(words.partition(":")[0]).name for words in said if "passed over" in words] == sorted(OTHERS)
+    assert [Path(words.partition(":")[0]).name for words in said if "skipped" in words] == sorted(OTHERS)
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
     assert sorted(found) == [1, 2, 4]

@@ -113,5 +113,5 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
-    with pytest.raises(ConfigError, match="lock: is no plain file"), held_folder(tmp_path, ""):
+    with pytest.raises(ConfigError, match="lock: is not a regular file"), held_folder(tmp_path, ""):
         pytest.fail("the folder was held")

@@ -221,5 +221,5 @@ def test_texts_for_training(tmp_path: Path) -> None:
 def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     for read in (check_lines, read_whole, lambda path: list(read_lines(path))):
-        with pytest.raises(DataError, match="is no plain file"):
+        with pytest.raises(DataError, match="is not a regular file"):
             read(tmp_path / name)

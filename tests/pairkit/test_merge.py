@@ -58,7 +58,8 @@ def test_conflicts_are_named_and_resolved_as_asked() -> None:
         pairkit.merge({"one": one, "other": other})
     assert str(told.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
-        " set conflicts to drop to leave them out, or to first to believe the dataset that comes first"
+        " set conflicts to drop to leave them out,"
+        " or to first to take the label of the dataset that comes first"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
     assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}

@@ -80,7 +80,7 @@ def tokenize_corpus(
             pieces.extend(read[start : start + length] for start in range(0, len(read), length))
     if not pieces:
         raise DataError(
-            f"no text to train on: {empty} texts without a token; give files with one text a line"
+            f"no text to train on: {empty} texts without a token; give files with one text per line"
         )
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), found, empty, cut)

@@ -22,7 +22,7 @@ _SPECIAL = {
 
 
 def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokenizerFast:
-    """A tokenizer's folder, or a WordPiece vocabulary with one token a line.
+    """A tokenizer's folder, or a WordPiece vocabulary with one token per line.
 
     Args:
         source: The folder or file.
@@ -62,7 +62,7 @@ def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
     missing = [token for token in _SPECIAL.values() if token not in numbers]
     if missing:
         raise DataError(
-            f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token a line", path=file
+            f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token per line", path=file
         )
     if len(numbers) != len(entries):
         raise DataError(f"{len(entries) - len(numbers)} entries are there twice", path=file)

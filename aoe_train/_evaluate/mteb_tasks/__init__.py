@@ -142,7 +142,7 @@ def _figures(name: str, task: AbsTask, result: TaskResult) -> dict[str, Any]:
     main, metric = _rounded(result.get_score()), task.metadata.main_score
     if main is None:
         raise DataError(
-            f"mteb's {metric} is no number, as where all vectors are alike; see what the model gives",
+            f"mteb's {metric} is not a number; look at the model's vectors, which may all be alike",
             path=name,
         )
     scores = {
