@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train._backbones.packaged import PACKAGED
 from aoe_train._examples import negatives_in_words
+from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
 from pairkit.card import table
 
@@ -135,15 +136,30 @@ def _licence(given: str) -> str:
 
 
 def _use(record: Mapping[str, Any]) -> str:
-    prompt = record["encoder"]["prompt"]
-    note = f"\n\nThe tokenizer puts the prompt `{prompt}` around each text; don't add it." if prompt else ""
+    encoder = record["encoder"]
+    note = prompts_told(NamedPrompts(encoder["prompts"], encoder["default_prompt_name"]))
     return (
         "```python\n"
         "from aoe_train import Encoder                            # aoe-toolkit\n"
         'vectors = Encoder.load("path/to/this/folder").encode(["a text", "another"])\n\n'
         "from sentence_transformers import SentenceTransformer    # the same vectors\n"
         'vectors = SentenceTransformer("path/to/this/folder").encode(["a text", "another"])\n'
-        "```" + note
+        "```" + (f"\n\n{note}" if note else "")
+    )
+
+
+def prompts_told(prompts: NamedPrompts) -> str:
+    """What a reader has to know of a model's prompts; nothing where there are none."""
+    if (words := prompts.around_all) is not None:
+        return f"The tokenizer puts the prompt `{words}` around each text; don't add it."
+    if not any(prompts.own.values()):
+        return ""
+    rows = [(f"`{name}`", f"`{words}`" if words else "(none)") for name, words in prompts.own.items()]
+    default = f" Texts for which none is asked have `{prompts.default}`." if prompts.default else ""
+    return (
+        "The model was made for texts with a prompt: `encode(texts, prompt_name=...)` puts it before each,"
+        f" and `encode_query` and `encode_document` choose by themselves.{default}\n\n"
+        + table(("name", "prompt"), rows)
     )
 
 

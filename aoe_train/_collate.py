@@ -46,8 +46,10 @@ class Collate:
             lengths=tokens["lengths"],
             pieces=tokens["pieces"],
             rows=torch.from_numpy(numbered),
-            texts=torch.from_numpy(texts),
+            texts=torch.from_numpy(texts if self._examples.said is None else self._examples.said[texts]),
         )
+        if "prompt_lengths" in tokens:
+            batch["prompt_lengths"] = tokens["prompt_lengths"]
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
         return batch

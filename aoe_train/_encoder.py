@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,15 +22,20 @@ from aoe_train._backbones.decoder import (
 )
 from aoe_train._backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train._frame import raw_tokenizer
-from aoe_train._interchange import read_sentence_transformers, write_sentence_transformers
+from aoe_train._interchange import (
+    prompt_of_tokenizer,
+    read_sentence_transformers,
+    write_sentence_transformers,
+)
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train._model_folder.files import read_object
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train._packing.transfer import download, upload
 from aoe_train._precision import has_bf16
-from aoe_train._prompts import generic_tokenizer, with_prompt
+from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
+from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
 from aoe_train._text_model import TextModel
 from aoe_train._tokens import TokenStore
 from pairkit.config import load_settings
@@ -54,7 +60,7 @@ class Encoder:
 
     Attributes:
         model: The network.
-        tokenizer: Puts special tokens and the prompt around each text.
+        tokenizer: Puts special tokens around each text; prompts are none of its business.
         settings: Resolved: nothing is "auto" any more.
     """
 
@@ -88,7 +94,8 @@ class Encoder:
             precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
             packing: Run without padding where the backbone allows it.
             quantization: A quantisation configuration of transformers.
-            **overrides: Fields of `EncoderSettings` that shall differ from what the model says of itself.
+            **overrides: Fields of `EncoderSettings` that shall differ from what the model says of itself;
+                `prompts` are added to the model's, or replace those of the same names.
 
         Raises:
             ConfigError: No such model, or settings that it can't have.
@@ -101,6 +108,8 @@ class Encoder:
         stored = _stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
         given = {key: value for key, value in overrides.items() if value is not None}
+        if isinstance(more := given.get("prompts"), Mapping):
+            given["prompts"] = {**stored.get("prompts", {}), **more}
         settings = load_settings(EncoderSettings, flags={**stored, **given})
         loaded = load_backbone(
             folder,
@@ -110,14 +119,10 @@ class Encoder:
         )
         if quantization is None:
             cast("Any", loaded.backbone).to(place)
-        return cls.build(
-            loaded.backbone,
-            loaded.tokenizer,
-            settings,
-            packing=packing,
-            lower=lower,
-            prompted="prompt" not in given,
-        )
+        tokenizer = loaded.tokenizer
+        if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
+            tokenizer = with_prompt(tokenizer, "")  # it is among the settings
+        return cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower)
 
     @classmethod
     def build(
@@ -128,7 +133,6 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
-        prompted: bool = False,
     ) -> Encoder:
         """Put a loaded backbone and tokenizer together.
 
@@ -138,7 +142,6 @@ class Encoder:
             settings: "auto" and None are resolved here.
             packing: Run without padding where the backbone allows it.
             lower: Lower-case texts first.
-            prompted: Whether the tokenizer already holds `settings.prompt`.
 
         Raises:
             ConfigError: The backbone can't do what the settings ask for.
@@ -155,8 +158,6 @@ class Encoder:
             tokenizer = _lowered(tokenizer)
         # As the saved tokenizer shall cut texts for others too.
         tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length, "right"
-        if settings.prompt is not None and not (prompted and _holds_prompt(tokenizer)):
-            tokenizer = with_prompt(tokenizer, settings.prompt)
         add_padding(tokenizer)
         use_fast_layers(backbone)
         packed = packing and (hasattr(backbone, "forward_packed") or can_pack(backbone))
@@ -178,10 +179,17 @@ class Encoder:
         """Where the model is."""
         return next(self.model.parameters()).device
 
+    @property
+    def prompts(self) -> dict[str, str]:
+        """What `prompt_name` may name: the model's own prompts, and `query` and `document`."""
+        return dict(self.settings.named_prompts.known)
+
     def encode(
         self,
         texts: str | Sequence[str],
         *,
+        prompt_name: str | None = None,
+        prompt: str | Sequence[str] | None = None,
         normalize: bool | None = None,
         batch_tokens: int | None = None,
         halve: bool = True,
@@ -193,6 +201,9 @@ class Encoder:
 
         Args:
             texts: A text, or any number of them in any order.
+            prompt_name: One of the model's `prompts`; by default its default one, if it has one.
+            prompt: Words before each text, or around `{text}`, one prompt for all or one for each; then
+                `prompt_name` is not asked for. Empty for none.
             normalize: Scale to length 1; None does as the model's settings say.
             batch_tokens: Tokens that run at once; less needs less memory.
             halve: Go on with half as many texts at once where memory is short.
@@ -202,12 +213,16 @@ class Encoder:
             float32 (text, dim); (dim,) for a single text.
 
         Raises:
-            ConfigError: Not enough memory for a single text.
+            ConfigError: No such prompt, one that leaves no room for a text, or not enough memory for a single
+                text.
             RuntimeError, MemoryError: Not enough memory, and not `halve`.
             DataError: A text that is no string, or that the tokenizer makes no token of.
         """
+        if prompt is not None and prompt_name is not None:
+            warnings.warn(f"prompt_name {prompt_name!r} is not asked for: prompt is given", stacklevel=2)
+        words = self._words(prompt, prompt_name)
         if isinstance(texts, str):
-            (vector,) = self.encode([texts], normalize=normalize, batch_tokens=batch_tokens)
+            (vector,) = self.encode([texts], prompt=words, normalize=normalize, batch_tokens=batch_tokens)
             return np.asarray(vector)
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
             raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
@@ -223,7 +238,7 @@ class Encoder:
         training = self.model.training
         self.model.eval()
         with torch.inference_mode(), Display(progress) as show:
-            store, done = self.tokens(texts, progress=show), 0
+            store, done = self.tokens(texts, words, progress=show), 0
             show(Progress("encode", 0, len(texts)))
             coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
             for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
@@ -234,18 +249,49 @@ class Encoder:
         self.model.train(training)
         return vectors
 
+    def encode_query(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
+        """Vectors of what is searched with, by the prompt `query` unless `options` ask for another.
+
+        The options are those of `encode`.
+        """
+        return self._encode_as(self.settings.named_prompts.query, texts, options)
+
+    def encode_document(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
+        """Vectors of what is searched; the options are those of `encode`.
+
+        Unless they ask for another prompt, it is that of `document`, `passage` or `corpus`, the first of them
+        that has words.
+        """
+        return self._encode_as(self.settings.named_prompts.document, texts, options)
+
+    def _words(self, prompt: str | Sequence[str] | None, name: str | None) -> str | Sequence[str]:
+        if prompt is None or isinstance(prompt, str):
+            return self.settings.named_prompts.chosen(prompt=prompt, name=name)
+        return prompt
+
+    def _encode_as(self, words: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
+        asked = options.get("prompt") is not None or options.get("prompt_name") is not None
+        return self.encode(texts, **(options if asked else {**options, "prompt": words}))
+
     def tokens(
         self,
         texts: Sequence[str],
+        prompts: str | Sequence[str] = "",
         *,
         cache_dir: str | Path | None = None,
         progress: Listener | None = None,
     ) -> TokenStore:
-        """The tokens of `texts`, as this model reads them."""
+        """The tokens of `texts`, with one prompt or a prompt each, as this model reads them.
+
+        Raises:
+            ConfigError, DataError: See `TokenStore.build`.
+        """
         return TokenStore.build(
             texts,
             self.tokenizer,
             max_length=self.settings.max_length or _LONGEST,
+            prompts=prompts,
+            include_prompt=self.settings.include_prompt,
             long_text=self.settings.long_text,
             overlap=self.settings.overlap,
             cache_dir=None if cache_dir is None else Path(cache_dir),
@@ -269,7 +315,9 @@ class Encoder:
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
             self.model.backbone.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+            words = prompt_of_tokenizer(folder, self.settings)
+            tokenizer = self.tokenizer if words is None else with_prompt(self.tokenizer, words)
+            tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
@@ -314,7 +362,9 @@ class Encoder:
     def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
         batch = store.batch(texts)
         tokens = upload(batch["input_ids"], self.device)
-        found: torch.Tensor = self.model(tokens, batch["lengths"], batch["pieces"])
+        found: torch.Tensor = self.model(
+            tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
+        )
         return found
 
 
@@ -352,6 +402,8 @@ def _stored_settings(folder: Path) -> dict[str, Any]:
     stored = read_object(path)
     if stored.pop("format", None) != _FORMAT:
         raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
+    if (words := stored.pop("prompt", None)) is not None:  # of a folder from before prompts had names
+        stored |= {"prompts": {DEFAULT: words}, "default_prompt_name": DEFAULT}
     try:
         return load_settings(EncoderSettings, below=stored).model_dump()
     except ConfigError as error:
@@ -367,6 +419,10 @@ def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSe
         raise ConfigError("pooling cells: only a Recurrent Attention Network has them; use avg or cls")
     if pooling == "first-last-avg" and recurrent:
         raise ConfigError("pooling first-last-avg: a Recurrent Attention Network gives its last layer only")
+    if pooling == "cells" and not settings.include_prompt:
+        raise ConfigError(
+            "include_prompt is false, but cells hold prompt and text together; use another pooling"
+        )
     limit = _limit(backbone)
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
@@ -389,8 +445,3 @@ def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     first = [normalizers.Lowercase()]
     raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
     return generic_tokenizer(tokenizer, raw)
-
-
-def _holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
-    whole = tokenizer.backend_tokenizer.to_str()
-    return "prompt_prefix" in whole or "prompt_suffix" in whole

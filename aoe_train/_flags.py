@@ -15,7 +15,7 @@ TRAIN: Mapping[str, str] = {
     "lr": "optim.lr",
     "max_length": "encoder.max_length",
     "pooling": "encoder.pooling",
-    "prompt": "encoder.prompt",
+    "prompts": "prompts",
     "precision": "run.precision",
 }
 """Of `train` and `plan`; keys of `TrainSettings`."""

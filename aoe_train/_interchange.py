@@ -1,8 +1,9 @@
 """Model folders that sentence-transformers loads, written and read.
 
 Its own modules can express every pooling there is here, so the other end needs this package only where the
-backbone or the way of reading long texts is ours (`needs_toolkit`). The prompt is in the tokenizer's template
-and needs no module. Names of modules and keys are the old ones, which its latest release knows too.
+backbone, the way of reading long texts or a prompt is ours (`needs_toolkit`). A prompt with words after the
+text needs no module where it is the only one: it is in the tokenizer's template. Names of modules and keys
+are the old ones, which its latest release knows too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aoe_train._model_folder.files import read_object
-from aoe_train._model_folder.modules import KINDS, read_model, read_modules, read_pooling, read_transformer
+from aoe_train._model_folder.modules import (
+    KINDS,
+    MODEL_FILE,
+    read_model,
+    read_modules,
+    read_pooling,
+    read_transformer,
+)
+from aoe_train._prompts import PLACE, read_prompt
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes, write_json
 from pairkit.printable import one_line
@@ -53,7 +62,15 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     merged = (folder / "config.json").exists()
     if not merged and (settings.bidirectional or settings.pooling == "first-last-avg"):
         return "its folder holds adapters only"
+    prompts = settings.named_prompts
+    if prompts.after_text is not None and prompts.around_all is None:
+        return f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
     return None
+
+
+def prompt_of_tokenizer(folder: Path, settings: EncoderSettings) -> str | None:
+    """The prompt that the folder's tokenizer holds, for readers that know of no words after a text."""
+    return None if needs_toolkit(folder, settings) else settings.named_prompts.around_all
 
 
 def is_ran(folder: Path) -> bool:
@@ -65,7 +82,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     """Add to a model folder what makes sentence-transformers compute the same vectors from it.
 
     Args:
-        folder: Has the weights, `config.json` and the tokenizer, whose template holds the prompt.
+        folder: Has the weights, `config.json` and the tokenizer, with `prompt_of_tokenizer` in its template.
         settings: How token vectors become a text's vector; `pooling` is a name, no longer "auto".
         dim: Numbers in a token's vector.
 
@@ -77,7 +94,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         modules = [_Module(OUR_MODULE)]
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
     else:
-        modules = [_Module("Transformer"), *_pooling(folder, settings.pooling, dim)]
+        modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
         write_json(folder / "sentence_bert_config.json", _transformer(settings))
     if settings.bidirectional:
         reason = "Releases before it would hide later tokens without a word."
@@ -85,16 +102,32 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     if settings.normalize:
         modules.append(_Module("Normalize"))
     _write(folder, modules)
-    model: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    write_json(folder / "config_sentence_transformers.json", {**model, "requirements": requirements})
+    model = {
+        "prompts": _their_prompts(folder, settings),
+        "default_prompt_name": settings.default_prompt_name,
+        "similarity_fn_name": settings.similarity_fn_name,
+        "requirements": requirements,
+    }
+    write_json(folder / MODEL_FILE, model)
+
+
+def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
+    """The words that sentence-transformers has to put before texts, by name."""
+    prompts = settings.named_prompts
+    if needs_toolkit(folder, settings):
+        return prompts.known if prompts.after_text else dict(prompts.own)
+    if prompts.around_all is not None:
+        return dict.fromkeys(prompts.own, "")
+    return {name: read_prompt(words).before for name, words in prompts.own.items()}
 
 
 def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     """What a sentence-transformers folder says of how its model encodes.
 
     Returns:
-        Settings by name: `pooling` and `normalize`; where they are set, `max_length`, `prompt` and
-        `do_lower_case`; nothing for a folder without `modules.json` or one that names our own module.
+        Settings by name: `pooling` and `normalize`; where they are set, `max_length`, `prompts`,
+        `default_prompt_name`, `include_prompt`, `similarity_fn_name` and `do_lower_case`; nothing for a
+        folder without `modules.json` or one that names our own module.
 
     Raises:
         ConfigError: a module or a setting that this package can't compute with.
@@ -111,13 +144,33 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
             "Transformer, Pooling and then perhaps Normalize"
             + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
         )
-    prompt = read_model(folder).prompt
     return {
-        "pooling": _read_pooling(folder / modules[1].path),
+        **_read_pooling(folder / modules[1].path),
         "normalize": "Normalize" in kinds,
         **_read_transformer(folder / modules[0].path),
-        **({"prompt": prompt + "{text}"} if prompt else {}),
+        **_read_model(folder),
     }
+
+
+def _read_model(folder: Path) -> dict[str, Any]:
+    model, path = read_model(folder), folder / MODEL_FILE
+    if model.truncate_dim is not None:
+        raise ConfigError(
+            f"{path}: cuts vectors to {model.truncate_dim} numbers; encode with sentence-transformers, which"
+            " does so, or take truncate_dim out"
+        )
+    for name, words in (model.prompts or {}).items():
+        if PLACE in words:
+            raise ConfigError(
+                f"{path}: the prompt {one_line(name, 80)!r} holds {PLACE}, which sentence-transformers would"
+                " put before each text as it stands, and which is the text's place here; take it out"
+            )
+    found = {
+        "prompts": model.prompts,
+        "default_prompt_name": model.default_prompt_name,
+        "similarity_fn_name": model.similarity_fn_name,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _transformer(settings: EncoderSettings) -> dict[str, Any]:
@@ -129,13 +182,15 @@ def _transformer(settings: EncoderSettings) -> dict[str, Any]:
     return config
 
 
-def _pooling(folder: Path, pooling: str, dim: int) -> list[_Module]:
-    """`pooling` in their modules: an average of layers weighs them, one of two poolings is a linear layer."""
+def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
+    """Pooling in their modules: an average of layers weighs them, one of two poolings is a linear layer."""
+    pooling = settings.pooling
     if pooling not in _MODES:
         raise ConfigError(f"pooling {pooling!r} can't be exported; known are {', '.join(_MODES)}")
     modes = _MODES[pooling]
     flags = {f"pooling_mode_{mode}": mode in modes for modes_ in _MODES.values() for mode in modes_}
-    modules = [_Module("Pooling", {"word_embedding_dimension": dim, **flags, "include_prompt": True})]
+    shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}
+    modules = [_Module("Pooling", {**shape, **flags})]
     if len(modes) == 2:
         half = np.hstack([np.eye(dim, dtype=np.float32)] * 2) / 2
         shape = {"in_features": 2 * dim, "out_features": dim, "bias": False}
@@ -165,17 +220,14 @@ def _write(folder: Path, modules: list[_Module]) -> None:
     write_json(folder / "modules.json", listed)
 
 
-def _read_pooling(folder: Path) -> str:
+def _read_pooling(folder: Path) -> dict[str, Any]:
     path, config = folder / "config.json", read_pooling(folder)
     known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
     if len(config.modes) != 1 or config.modes[0] not in known:
         raise ConfigError(f"{path}: pooling by {config.modes}; known is one of {', '.join(sorted(known))}")
-    if not config.include_prompt:
-        raise ConfigError(
-            f"{path}: include_prompt is false; only poolings over the prompt too are understood"
-        )
-    return known[config.modes[0]]
+    left_out = {} if config.include_prompt else {"include_prompt": False}
+    return {"pooling": known[config.modes[0]], **left_out}
 
 
 def _read_transformer(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerFast
 
     from aoe_train._records import Examples
-    from aoe_train._settings import TrainSettings
+    from aoe_train._settings import EncoderSettings, TrainSettings
 
 # Of a configuration, what says where it came from.
 _ABOUT = ("_name_or_path", "transformers_version", "architectures")
@@ -34,12 +34,14 @@ def origin(
     dev: Examples | None,
     backbone: str,
     tokenizer: str,
+    prompts: EncoderSettings,
     precision: str,
     processes: int,
     objective: str | None = None,
 ) -> dict[str, Any]:
     """The settings but for those that only tell or keep, and hashes of everything that goes in.
 
+    `prompts` are those that the backbone's folder knows, with what was given for the encoder.
     `objective` is the name of a loss of one's own, where there is one.
     """
     own = {} if objective is None else {"objective": objective}
@@ -50,6 +52,7 @@ def origin(
         "dev_data": None if dev is None else hash_examples(dev),
         "backbone": backbone,
         "tokenizer": tokenizer,
+        "prompts": prompts.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
         "precision": precision,
         "processes": processes,
     }

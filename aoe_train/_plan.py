@@ -187,7 +187,8 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     kept = _saved(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:
-        parts = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk)
+        left_out = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
+        parts = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *left_out)
         *_, longest = parts  # batches go from short to long
         kept += _saved(lambda: model.text_model(*longest), weights)
     return kept

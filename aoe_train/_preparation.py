@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._batches import Batches
 from aoe_train._collate import Collate
+from aoe_train._column_prompts import column_prompts
 from aoe_train._conflicts import Say, silent
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
@@ -242,6 +243,10 @@ def prepare(
         ConfigError: objective, data and backbone don't go together, or sizes don't fit.
         DataError: too few rows, or a text without tokens.
     """
+    kinds = [rows for rows in (data.train, data.dev) if rows is not None]
+    prompts = column_prompts(settings.prompts, encoder.settings, kinds)
+    encoder.settings = prompts.kept
+    data = Data(prompts.applied(data.train), None if data.dev is None else prompts.applied(data.dev))
     backbone = encoder.model.backbone
     if settings.run.shard and hasattr(backbone, "forward_packed"):
         raise ConfigError(
@@ -260,7 +265,7 @@ def prepare(
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
             "pairs"
         )
-    store = encoder.tokens(examples.texts, cache_dir=default_cache_dir(), progress=progress)
+    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=default_cache_dir(), progress=progress)
     # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
     if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
         train_used_rows(backbone, _used_tokens(backbone, store))

@@ -1,122 +1,134 @@
-"""A prompt around every text, kept in the tokenizer itself.
+"""Prompts: words that go with a text and say what it is for, which a model knows by name.
 
-The prompt's tokens become part of the tokenizer's template, like [CLS]: truncation reserves room for them,
-and whoever loads the saved tokenizer gets them without knowing of prompts.
+A prompt stands before the text, as in sentence-transformers: `query: `. Where it holds `{text}`, the text
+stands there, and words may follow it: `Summarize sentence {text} in one word:`. What braces a text holds does
+not matter.
 
-The two halves are tokenised on their own. Where a tokenizer reads a text as if a space stood before it
-(WordPiece, sentencepiece), spaces at the seams are left out, as it puts them there itself: the result is that
-of tokenising the written-out prompt. A byte-level tokenizer takes spaces for what they are: the one before
-`{text}` becomes a token of its own, and decoding gives the written-out prompt.
+Every model knows `query` and `document`, as in sentence-transformers. Where it has no such prompts of its
+own, they are empty, unless its default prompt has words after the text: that one goes around every text.
 """
 
 from __future__ import annotations
 
-import copy
-import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from tokenizers import processors
-from transformers import PreTrainedTokenizerFast
-
-from aoe_train._frame import Frame, frame_of, raw_tokenizer
 from pairkit.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from pairkit.printable import one_line
 
 PLACE = "{text}"
-_PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.json
+DEFAULT = "default"
+"""The name of a prompt for all texts that nobody gave a name."""
+QUERY = "query"
+DOCUMENTS = ("document", "passage", "corpus")
+"""Names of the prompt for what is searched; the first that has words is meant."""
 
 
-def with_prompt(tokenizer: PreTrainedTokenizerFast, prompt: str) -> PreTrainedTokenizerFast:
-    """A copy of `tokenizer` that puts `prompt` around each text, in place of a prompt that it may have.
+class Prompt(NamedTuple):
+    """The words before a text and those after it."""
 
-    Args:
-        tokenizer: Any fast tokenizer.
-        prompt: Holds `{text}` once, such as `Summarize sentence {text} in one word:`; `{text}` alone is no
-            prompt.
+    before: str
+    after: str = ""
+
+
+def read_prompt(words: str) -> Prompt:
+    """A prompt from how it is written.
 
     Raises:
-        ConfigError: `{text}` is not there once, the prompt is no valid Unicode, or it leaves no room in
-            `model_max_length` tokens.
+        ConfigError: `{text}` more than once, or no valid Unicode.
     """
-    if prompt.count(PLACE) != 1:
-        raise ConfigError(f"prompt {prompt!r}: expected {PLACE} in it once, found {prompt.count(PLACE)}")
+    if words.count(PLACE) > 1:
+        raise ConfigError(
+            f"prompt {one_line(words, 80)!r}: expected {PLACE} in it once at most, where the text goes; found"
+            f" {words.count(PLACE)}"
+        )
     try:
-        prompt.encode()
+        words.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(f"prompt {prompt!r} holds half a surrogate pair; expected valid Unicode") from error
-    raw = copy.deepcopy(raw_tokenizer(tokenizer))
-    special = _without_prompt(frame_of(raw), _post_processor(raw))
-    halves = _halves(raw, prompt)
-    raw.post_processor = _template(raw, special, halves)
-    frame_of(raw).room(tokenizer.model_max_length)
-    return generic_tokenizer(tokenizer, raw)
+        raise ConfigError(f"prompt {words!r} holds half a surrogate pair; expected valid Unicode") from error
+    before, _, after = words.partition(PLACE)
+    return Prompt(before, after)
 
 
-def _halves(raw: Tokenizer, prompt: str) -> Frame:
-    def ids(text: str) -> list[int]:
-        return list(raw.encode(text, add_special_tokens=False).ids)
-
-    prefix, suffix = prompt.split(PLACE)
-    anchor = ids("a")
-    if ids("a a") != anchor * 2:  # a space is a character, as in byte-level BPE
-        return Frame(ids(prefix), ids(suffix))
-    joined = ids("a" + suffix)
-    if joined[: len(anchor)] == anchor:  # read as what follows a word: no space where none is written
-        return Frame(ids(prefix.strip(" ")), joined[len(anchor) :])
-    return Frame(ids(prefix.strip(" ")), ids(suffix))
+def written_out(words: str, text: str) -> str:
+    """The text with its prompt, as one who has no tokenizer of the model's would send it."""
+    before, after = read_prompt(words)
+    return f"{before}{text}{after}"
 
 
-def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
-    """The steps of what the tokenizer does after tokenising, as tokenizer.json has them."""
-    whole = json.loads(raw.to_str())["post_processor"] or {"type": "Sequence", "processors": []}
-    steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
-    return steps
+class NamedPrompts:
+    """A model's prompts, and which of them is meant."""
+
+    def __init__(self, own: Mapping[str, str], default: str | None = None) -> None:
+        """Check them.
+
+        Args:
+            own: Names to prompts.
+            default: The name of the prompt for texts for which none is asked.
+
+        Raises:
+            ConfigError: A name is empty, a prompt can't be read, or there is no such default.
+        """
+        for name, words in own.items():
+            if not name.strip():
+                raise ConfigError(f"prompt {one_line(words, 80)!r}: its name is empty")
+            read_prompt(words)
+        implied = own.get(default or "", "")
+        implied = implied if read_prompt(implied).after else ""
+        self.own, self.default = own, default
+        self.known = {QUERY: implied, DOCUMENTS[0]: implied, **own}
+        """What can be asked for by name."""
+        if default is not None:
+            self.named(default)
+
+    def named(self, name: str) -> str:
+        """The words of a prompt.
+
+        Raises:
+            ConfigError: There is none of the name; says which there are.
+        """
+        if name not in self.known:
+            raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {_listed(self.known)}")
+        return self.known[name]
+
+    def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
+        """The words for texts: `prompt` itself, else the prompt of this name, else the default one.
+
+        Raises:
+            ConfigError: See `named` and `read_prompt`.
+        """
+        if prompt is not None:
+            read_prompt(prompt)
+            return prompt
+        asked = self.default if name is None else name
+        return "" if asked is None else self.named(asked)
+
+    @property
+    def query(self) -> str:
+        """The words for what is searched with."""
+        return self.known[QUERY]
+
+    @property
+    def document(self) -> str:
+        """The words for what is searched."""
+        return next((words for name in DOCUMENTS if (words := self.known.get(name))), "")
+
+    @property
+    def around_all(self) -> str | None:
+        """The only prompt, if it is the default one and has words after the text; None else.
+
+        A tokenizer can hold it, as no other prompt is asked for.
+        """
+        if self.default is None or self.own.keys() != {self.default}:
+            return None
+        words = self.own[self.default]
+        return words if read_prompt(words).after else None
+
+    @property
+    def after_text(self) -> str | None:
+        """The name of a prompt with words after the text; None where there is none."""
+        return next((name for name, words in self.own.items() if read_prompt(words).after), None)
 
 
-def _without_prompt(frame: Frame, steps: list[dict[str, Any]]) -> Frame:
-    named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
-    prefix, suffix = len(named.get(_PREFIX, ())), len(named.get(_SUFFIX, ()))
-    return Frame(frame.before[: len(frame.before) - prefix], frame.after[suffix:])
-
-
-def _template(raw: Tokenizer, special: Frame, halves: Frame) -> processors.PostProcessor:
-    """[special tokens] prefix TEXT suffix [special tokens]; a ByteLevel step, which trims offsets, stays."""
-    parts = {
-        "special_before": special.before,
-        _PREFIX: halves.before,
-        "$A": None,
-        _SUFFIX: halves.after,
-        "special_after": special.after,
-    }
-    parts = {name: ids for name, ids in parts.items() if ids is None or ids}
-    entries = [
-        {"id": name, "ids": ids, "tokens": [raw.id_to_token(i) for i in ids]}
-        for name, ids in parts.items()
-        if ids
-    ]
-    single = " ".join(parts)
-    template = processors.TemplateProcessing(
-        single=single, pair=f"{single} {single.replace('$A', '$B')}", special_tokens=entries
-    )
-    trims = [step for step in _post_processor(raw) if step.get("trim_offsets")]
-    return processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if trims else template
-
-
-def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
-    """`raw` with the settings of `tokenizer`, in the class that loads tokenizer.json as it is.
-
-    BertTokenizer, for one, makes template and normalizer anew.
-    """
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=raw,
-        model_max_length=tokenizer.model_max_length,
-        padding_side=tokenizer.padding_side,
-        truncation_side=tokenizer.truncation_side,
-        model_input_names=tokenizer.model_input_names,
-        split_special_tokens=tokenizer.split_special_tokens,
-        clean_up_tokenization_spaces=tokenizer.clean_up_tokenization_spaces,
-        extra_special_tokens=tokenizer.extra_special_tokens,
-        **tokenizer.special_tokens_map,
-    )
+def _listed(prompts: Mapping[str, str]) -> str:
+    return ", ".join(f"{one_line(name, 80)!r}" for name in prompts)

@@ -52,13 +52,15 @@ class Examples:
     """Distinct texts, and training rows that refer to them.
 
     Attributes:
-        texts: Each text once.
+        texts: Each text once, or once with each of its prompts.
         rows: int64 (row, column), indices into `texts`: two columns for pairs, three and more for (anchor,
             positive, negatives), one where a text is its own positive. `ABSENT` fills up the rows that have
             fewer negatives than others.
         labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more alike) pairs, else None.
         kind: What a row means.
         reading: What was made of the source's rows.
+        prompts: The prompt of all texts, or of each.
+        said: int64 (text,), where a text may stand twice: equal numbers are equal texts, their prompts aside.
     """
 
     texts: list[str]
@@ -66,6 +68,8 @@ class Examples:
     labels: np.ndarray | None
     kind: Kind
     reading: Reading = NOTHING_SAID
+    prompts: str | list[str] = ""
+    said: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,11 +91,14 @@ class TokenBatch(TypedDict):
         input_ids: Special tokens and prompt included.
         lengths: Tokens of each piece; on the host, which plans by them and must not wait for a device.
         pieces: Pieces of each text, on the host; 1 but for long texts that are read window by window.
+        prompt_lengths: The first tokens of each piece, which pooling leaves out; on the host. Absent where it
+            takes all tokens in.
     """
 
     input_ids: Int[Tensor, " token"]
     lengths: Int[np.ndarray, " piece"]
     pieces: Int[np.ndarray, " text"]
+    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]
 
 
 class Batch(TokenBatch):
@@ -99,7 +106,7 @@ class Batch(TokenBatch):
 
     Attributes:
         rows: Indices into the batch's texts, or `ABSENT`.
-        texts: The texts' numbers in `Examples.texts`: equal numbers are equal texts, on any rank.
+        texts: The texts' numbers in `Examples`: equal numbers are equal texts, on any rank.
         labels: Absent for kinds without labels.
     """
 

@@ -9,13 +9,16 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._prompts import NamedPrompts
 from aoe_train._records import Conflicts
 from pairkit.config import Settings
+from pairkit.errors import ConfigError
 from pairkit.labels import LabelRange, LabelValues
 
 Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "cells"]
 LongText = Literal["truncate", "head-tail", "chunks"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
 
 
@@ -50,7 +53,11 @@ class EncoderSettings(Settings):
     max_length: int | None = Field(default=None, ge=4)
     long_text: LongText = "truncate"  # what is read of a text longer than max_length
     overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share, half of one at most
-    prompt: str | None = None  # words around each text, such as "Summarize sentence {text} in one word:"
+    # words before a text, or around {text}, by name, such as {query = "query: ", document = "passage: "}
+    prompts: dict[str, str] = Field(default_factory=dict)
+    default_prompt_name: str | None = None  # the prompt of texts for which none is asked
+    include_prompt: bool = True  # whether pooling takes in the tokens of prompts
+    similarity_fn_name: Similarity = "cosine"  # what the vectors are compared by
     normalize: bool = False  # make vectors of length 1
     bidirectional: bool = False  # let every token of a decoder see the whole text
 
@@ -59,12 +66,18 @@ class EncoderSettings(Settings):
     def _papers_names(cls, value: object) -> object:
         return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
 
-    @field_validator("prompt")
-    @classmethod
-    def _one_place(cls, value: str | None) -> str | None:
-        if value is not None and value.count("{text}") != 1:
-            raise ValueError("expected {text} once, where the text goes")
-        return value
+    @model_validator(mode="after")
+    def _readable(self) -> EncoderSettings:
+        try:
+            NamedPrompts(self.prompts, self.default_prompt_name)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def named_prompts(self) -> NamedPrompts:
+        """The prompts, to choose among."""
+        return NamedPrompts(self.prompts, self.default_prompt_name)
 
 
 class LoraSettings(Settings):
@@ -159,6 +172,9 @@ PRESETS: Mapping[str, Tree] = {
 class TrainSettings(Settings):
     """A whole training run."""
 
+    # words before texts, or around {text}: one prompt for all, or columns to prompts, such as
+    # {anchor = "query: ", positive = "passage: "}; they become prompts of the model
+    prompts: str | dict[str, str] | None = None
     preset: str = "angle"  # a mix of objectives by name: angle, aoe, cosent, sbert or simcse
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     data: DataSettings = DataSettings()

@@ -46,15 +46,23 @@ class TextModel(nn.Module):
         input_ids: Int[Tensor, " token"],
         lengths: Int[np.ndarray, " piece"],
         pieces: Int[np.ndarray, " text"],
+        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
     ) -> Float[Tensor, "text dim"]:
         """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
-        tokens, counts = (_upload(numbers, input_ids.device) for numbers in (lengths, pieces))
+        counts = _upload(pieces, input_ids.device)
         if hasattr(self.backbone, "forward_packed"):
             found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
             if self.pooling == "cells":
                 return mean(found.cells.float(), counts)
-            return pool((found.hidden,), tokens, counts, self.pooling)
-        return pool(self._states(input_ids, lengths), tokens, counts, self.pooling)
+            states: tuple[Tensor, ...] = (found.hidden,)
+        else:
+            states = self._states(input_ids, lengths)
+        if prompt_lengths is not None:
+            left_out = np.minimum(prompt_lengths, lengths - 1)  # something has to be left
+            kept = ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out)
+            place = _upload(kept, input_ids.device)
+            states, lengths = tuple(state[place] for state in states), lengths - left_out
+        return pool(states, _upload(lengths, input_ids.device), counts, self.pooling)
 
     @only_callees_compiled
     def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pairkit.files import write_errors
 
-_LAYOUT = "1"  # raise it when the same settings give other arrays
+_LAYOUT = "2"  # raise it when the same settings give other arrays
 _CHECKSUM = "checksum"
 
 

@@ -139,6 +139,7 @@ class _Run:
                 dev=data.dev,
                 backbone=hash_weights(encoder.model),
                 tokenizer=hash_tokenizer(encoder.tokenizer),
+                prompts=encoder.settings,
                 precision=args.mixed_precision,
                 processes=args.world_size,
                 objective=self.objective and qualified_name(self.objective),
@@ -197,7 +198,12 @@ class _Run:
         if dev is None:
             return None
         # A process that begins a batch anew would take part in what others do later.
-        encode = partial(encoder.encode, halve=not self.settings.run.shard, progress=self._dev_progress)
+        encode = partial(
+            encoder.encode,
+            prompt=dev.prompts,
+            halve=not self.settings.run.shard,
+            progress=self._dev_progress,
+        )
 
         def score() -> DevMetric:
             with evaluation_precision(self.args):

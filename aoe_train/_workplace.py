@@ -88,7 +88,7 @@ def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """What differs between two origins, as lines to show."""
     old, new = dict(_flat(there)), dict(_flat(here))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    return [f"{_shown(key)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+    return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
 
 
 def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

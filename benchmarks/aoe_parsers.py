@@ -39,7 +39,7 @@ def _tokens() -> Parser:
 
 def _prompt() -> Parser:
     """The prompt of a model's folder."""
-    from aoe_train._prompts import with_prompt
+    from aoe_train._template import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()

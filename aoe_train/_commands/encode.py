@@ -16,6 +16,7 @@ from pairkit.terminal import out as stdout
 @app.command(
     epilog=examples(
         "aoe encode texts.txt --model M --out vectors.npy",
+        "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
         "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
@@ -36,6 +37,8 @@ def encode(
     text_column: Annotated[
         str | None, o.INPUT("--text-column", "A table's column. [default: text, or the only one]", "NAME")
     ] = None,
+    prompt_name: o.PromptName = None,
+    prompt: o.Prompt = None,
     normalize: Annotated[
         bool | None, o.RUN("--normalize/--no-normalize", "Vectors of length 1. [default: as the model says]")
     ] = None,
@@ -58,6 +61,8 @@ def encode(
         model=model,
         out=out,
         text_column=text_column,
+        prompt_name=prompt_name,
+        prompt=prompt,
         normalize=normalize,
         precision=precision,
         batch_tokens=batch_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,8 @@ class Group:
         return typer.Option(*names.split(), help=words, metavar=metavar, rich_help_panel=self.title, **more)
 
 
+_OF_COLUMN = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
+
 INPUT, MODEL, TRAINING, RUN, OUTPUT = map(Group, ("Input", "Model", "Training", "Run", "Output"))
 
 Data = Annotated[str, INPUT("--data -d", "A dataset's folder, a file or a Hub id.", "DATA")]
@@ -52,6 +55,15 @@ Conflicts = Annotated[
     ),
 ]
 Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, or minilm.", "MODEL")]
+PromptName = Annotated[
+    str | None,
+    MODEL(
+        "--prompt-name", "A prompt that the model knows, such as query. [default: its default one]", "NAME"
+    ),
+]
+Prompt = Annotated[
+    str | None, MODEL("--prompt", "Words before each text, or around {text}, instead; '' for none.", "TEXT")
+]
 Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, or minilm.", "MODEL")]
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
@@ -84,3 +96,21 @@ def mapping(flag: str, text: str | None) -> dict[str, str] | None:
     if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
         raise ConfigError(f"{flag} {text}: expected name=value,name=value")
     return {key.strip(): value.strip() for key, _, value in pairs} or None
+
+
+def prompts(given: list[str] | None) -> str | dict[str, str] | None:
+    """One prompt for all texts, or `column=prompt` words as a table; None where nothing was given.
+
+    Raises:
+        ConfigError: Several prompts, and not one for each column.
+    """
+    found = [(text, _OF_COLUMN.fullmatch(text)) for text in given or ()]
+    by_column = {match[1]: match[2] for _, match in found if match is not None}
+    if len(by_column) == len(found):
+        return by_column or None
+    if len(found) > 1:
+        raise ConfigError(
+            f"--prompts {next(text for text, match in found if match is None)}: several prompts; expected"
+            " one for each column, such as anchor='query: '"
+        )
+    return found[0][0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         "aoe train --data gis --backbone minilm --out model",
         "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
         "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
-        " --prompt 'Summarize sentence {text} in one word:'",
+        " --prompts 'Summarize sentence {text} in one word:'",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
@@ -42,8 +42,13 @@ def train(
             "--pooling", "cls, avg, max, last, cls-avg or first-last-avg. [default: the backbone's]", "NAME"
         ),
     ] = None,
-    prompt: Annotated[
-        str | None, o.MODEL("--prompt", "Words around each text; {text} is where it goes.", "TEXT")
+    prompts: Annotated[
+        list[str] | None,
+        o.MODEL(
+            "--prompts",
+            "Words before each text, or around {text}; of one column as anchor='query: ', repeatable.",
+            "TEXT",
+        ),
     ] = None,
     lora: Annotated[
         bool, o.MODEL("--lora", "Train low-rank adapters only; see the settings lora.*.")
@@ -85,7 +90,7 @@ def train(
         lr=lr,
         max_length=max_length,
         pooling=pooling,
-        prompt=prompt,
+        prompts=o.prompts(prompts),
         lora=lora,
         precision=precision,
         seed=seed,

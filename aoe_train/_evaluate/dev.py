@@ -50,7 +50,7 @@ def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
     if examples.kind == "triplet":
         return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows))
     if examples.labels is None:
-        return DevMetric("mrr", mean_reciprocal_rank(vectors, examples.rows))
+        return DevMetric("mrr", mean_reciprocal_rank(vectors, examples.rows, said=examples.said))
     cosines = pair_cosines(vectors, examples.rows)
     return DevMetric("spearman", correlation(cosines, examples.labels, "held-out data").scores()["spearman"])
 
@@ -72,7 +72,7 @@ def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray) -> float:
     return float(is_nearer.mean())
 
 
-def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray) -> float:
+def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray, *, said: np.ndarray | None = None) -> float:
     """Mean over (anchor, positive) of 1 / the positive's rank by cosine among the positives of all rows.
 
     The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
@@ -81,7 +81,9 @@ def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray) -> float:
     Args:
         vectors: (text, dim)
         pairs: (row, 2), indices into `vectors`.
+        said: (text,), equal where texts are equal; None where each stands there once.
     """
+    said = np.arange(len(vectors)) if said is None else said
     candidates, column = np.unique(pairs[:, 1], return_inverse=True)
     anchors, row = np.unique(pairs[:, 0], return_inverse=True)
     towards = unit(vectors[candidates]).T
@@ -93,6 +95,6 @@ def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray) -> float:
         own, positive = row[mine] - start, column[mine]
         of_positive = cosines[own, positive]
         cosines[own, positive] = -np.inf
-        cosines[block[:, None] == candidates] = -np.inf
+        cosines[said[block][:, None] == said[candidates]] = -np.inf
         ranks[mine] = 1 + (cosines[own] >= of_positive[:, None] - ROUNDING).sum(axis=1)
     return float((1 / ranks).mean())

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train._card import card_head
+from aoe_train._card import card_head, prompts_told
 
 if TYPE_CHECKING:
+    from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings
 
 _TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
@@ -88,12 +89,12 @@ def card_data(card: Path) -> dict[str, Any]:
         return {}
 
 
-def usage(name: str, *, prompt: str | None, needs_toolkit: str | None) -> str:
+def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
     """How to encode with a model folder.
 
     Args:
         name: The folder's or repository's name.
-        prompt: The prompt that its tokenizer adds, if any.
+        prompts: The prompts that it knows.
         needs_toolkit: Why sentence-transformers needs this package for it, if it does.
     """
     flag = ", trust_remote_code=True" if needs_toolkit else ""
@@ -103,7 +104,7 @@ def usage(name: str, *, prompt: str | None, needs_toolkit: str | None) -> str:
             f"Install aoe-toolkit too (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
             "asks for `trust_remote_code=True` before it imports another package; this folder has no code.\n"
         )
-    lines.append(_prompt(prompt) + _OURS.format(name=name))
+    lines.append(_prompts(prompts) + _OURS.format(name=name))
     return "\n".join(lines)
 
 
@@ -115,12 +116,12 @@ def graph_usage(name: str, settings: EncoderSettings) -> str:
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",
     )
-    return text + "\n" + _prompt(settings.prompt)
+    prompts = settings.named_prompts
+    alone = "" if prompts.around_all else "Whoever runs the graph alone puts it before the text.\n"
+    told = _prompts(prompts)
+    return f"{text}\n{told}{alone if told else ''}"
 
 
-def _prompt(prompt: str | None) -> str:
-    return (
-        ""
-        if prompt is None
-        else f"The tokenizer puts the prompt `{prompt}` around each text: pass texts as they are.\n"
-    )
+def _prompts(prompts: NamedPrompts) -> str:
+    told = prompts_told(prompts)
+    return f"{told}\n\n" if told else ""

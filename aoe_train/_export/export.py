@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -88,11 +89,14 @@ def export(
         merge_lora(encoder.model.backbone)
     encoder.model.to(_DTYPES[dtype]).float()
     expected = encoder.encode(texts)
-    with whole_folder(out) as partial:
-        found, reason = _write(encoder, partial, form, _DTYPES[dtype])
+    with whole_folder(out) as folder:
+        found, reason = _write(encoder, folder, form, _DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=_WITHIN[form])
+        for name in encoder.settings.prompts:
+            expected_so = encoder.encode(texts[:1], prompt_name=name)
+            verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=_WITHIN[form])
         done = Exported(out, form, dtype, encoder.dim, merged, apart, difference(expected, original), reason)
-        _describe(done, encoder, source, partial)
+        _describe(done, encoder, source, folder)
     return done
 
 
@@ -117,20 +121,20 @@ def check(out: Path, form: str, dtype: str) -> None:
 
 def _write(
     encoder: Encoder, folder: Path, form: Format, dtype: torch.dtype
-) -> tuple[Callable[[Sequence[str]], np.ndarray], str | None]:
-    """What encodes by the written folder, and why it needs this package."""
+) -> tuple[Callable[..., np.ndarray], str | None]:
+    """What encodes texts by the written folder, with a `prompt_name` too, and why it needs this package."""
     if form == "onnx":
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
             write_onnx(folder, Path(model), encoder.settings, encoder.dim)
-        return onnx_encoder(folder), None
+        return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)
     reason = needs_toolkit(folder, encoder.settings)
     return _their_encoder(folder, trust=reason is not None), reason
 
 
-def _their_encoder(folder: Path, *, trust: bool) -> Callable[[Sequence[str]], np.ndarray]:
+def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
@@ -146,7 +150,9 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[[Sequence[str]], np
         local_files_only=True,
         model_kwargs={"dtype": torch.float32},
     )
-    return lambda texts: model.encode(list(texts), show_progress_bar=False)
+    return lambda texts, prompt_name=None: model.encode(
+        list(texts), prompt_name=prompt_name, show_progress_bar=False
+    )
 
 
 def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> None:
@@ -161,7 +167,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         use = (
             graph_usage(name, settings)
             if done.format == "onnx"
-            else usage(name, prompt=settings.prompt, needs_toolkit=done.needs_toolkit)
+            else usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
         )
         about = card_data(card) if card.is_file() else {}
         write_text(folder / "README.md", head(name, done.dim, library=done.format, about=about) + use)

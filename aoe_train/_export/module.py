@@ -36,13 +36,14 @@ class ToolkitEncoder(InputModule):
         return cls(Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32"))
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Packed tokens of `inputs`, each with `prompt` before it; see `records.TokenBatch`."""
-        store = self._encoder.tokens([f"{prompt or ''}{text}" for text in inputs])
+        """Packed tokens of `inputs`, each with the words of `prompt`; see `records.TokenBatch`."""
+        store = self._encoder.tokens([str(text) for text in inputs], prompt or "")
         return dict(store.batch(np.arange(len(store))))
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Tensor]:
         """Add `sentence_embedding` to the packed tokens."""
-        vectors = self.model(features["input_ids"], features["lengths"], features["pieces"])
+        batch = features["input_ids"], features["lengths"], features["pieces"]
+        vectors = self.model(*batch, features.get("prompt_lengths"))
         return {**features, "sentence_embedding": vectors}
 
     @property

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from aoe_train._backbones.load import quietly
 from aoe_train._encoder import SETTINGS_FILE
 from aoe_train._interchange import is_ran, write_sentence_transformers
+from aoe_train._prompts import read_prompt
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
 
+    from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings, Pooling
 
 GRAPH = "onnx/model.onnx"
@@ -120,6 +122,10 @@ def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
         reason = f"it reads long texts by {settings.long_text}, and a graph reads one window"
     elif is_ran(model):
         reason = "its memory is updated as often as a text is long, and a graph has a fixed number of steps"
+    elif not settings.include_prompt:
+        reason = "its pooling leaves out the tokens of prompts, and a graph can't tell them from the text's"
+    elif (prompts := settings.named_prompts).after_text and prompts.around_all is None:
+        reason = f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
     else:
         return
     raise ConfigError(f"this model can't be an ONNX graph: {reason}; use --format sentence-transformers")
@@ -136,16 +142,18 @@ def require_onnx() -> None:
         raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install {' '.join(missing)}`")
 
 
-def onnx_encoder(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
-    """What encodes texts by a folder's graph with onnxruntime, on the CPU."""
+def onnx_encoder(folder: Path, prompts: NamedPrompts | None = None) -> Callable[..., np.ndarray]:
+    """What encodes texts, perhaps with a `prompt_name`, by a folder's graph with onnxruntime, on the CPU."""
     import onnxruntime
     from transformers import AutoTokenizer
 
     session = onnxruntime.InferenceSession(folder / GRAPH, providers=["CPUExecutionProvider"])
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        tokens = tokenizer(list(texts), padding=True, truncation=True, return_tensors="np")
+    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
+        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
+        whole = [read_prompt(words).before + text for text in texts]
+        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
         vectors: np.ndarray = session.run(
             _OUTPUTS[1:], {name: tokens[name].astype("int64") for name in _INPUTS}
         )[0]

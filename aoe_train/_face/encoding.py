@@ -21,6 +21,8 @@ def encode(
     *,
     model: str | Path | Encoder,
     out: None = None,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
     normalize: bool | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
@@ -35,6 +37,8 @@ def encode(
     model: str | Path | Encoder,
     out: str | Path,
     text_column: str | None = None,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
     normalize: bool | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
@@ -49,6 +53,8 @@ def encode(
     model: str | Path | Encoder,
     out: str | Path | None = None,
     text_column: str | None = None,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
     normalize: bool | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
@@ -66,6 +72,8 @@ def encode(
         model: A model's folder, a Hub id, `minilm`, or an `Encoder`.
         out: `.npy` for the vectors alone, `.parquet` for the file's columns and `vector`.
         text_column: A table's column; by default `text`, or the only one.
+        prompt_name: A prompt that the model knows, such as `query`; by default its default one.
+        prompt: Words before each text, or around `{text}`, instead; empty for none.
         normalize: Vectors of length 1; by default as the model says.
         precision: fp32, bf16, fp16 or auto.
         batch_tokens: Tokens at once; less needs less memory.
@@ -76,8 +84,8 @@ def encode(
         float32 (text, dim); of a file, what was written.
 
     Raises:
-        ConfigError: No such model; `out` can't be written, or was begun or made otherwise; a file without
-            `out`.
+        ConfigError: No such model or prompt; `out` can't be written, or was begun or made otherwise; a file
+            without `out`.
         DataError: A damaged model, a row without a text, a file that can't be read.
         RemoteError: The Hub could not be reached.
 
@@ -112,7 +120,10 @@ def encode(
             raise ConfigError(
                 f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
             )
-        make = partial(encoder.encode, normalize=normalize, batch_tokens=batch_tokens)
+        if prompt is not None and prompt_name is not None:
+            raise ConfigError("--prompt and --prompt-name: give one of them")
+        words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)
+        make = partial(encoder.encode, prompt=words, normalize=normalize, batch_tokens=batch_tokens)
         if out is None:
             return make(texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)], progress=show)
         return encode_file(
@@ -122,6 +133,7 @@ def encode(
             encoder.dim,
             {
                 "model": encoder.identity(),
+                "prompt": words,
                 "normalize": encoder.settings.normalize if normalize is None else normalize,
                 "batch tokens": batch_tokens,
             },

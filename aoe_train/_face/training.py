@@ -33,7 +33,7 @@ class TrainOptions(TypedDict, total=False):
     lr: float | None
     max_length: int | None
     pooling: str | None
-    prompt: str | None
+    prompts: str | Mapping[str, str] | None
     lora: bool
     precision: str | None
     seed: int | None
@@ -174,7 +174,7 @@ def train(
     lr: float | None = None,
     max_length: int | None = None,
     pooling: str | None = None,
-    prompt: str | None = None,
+    prompts: str | Mapping[str, str] | None = None,
     lora: bool = False,
     precision: str | None = None,
     seed: int | None = None,
@@ -208,7 +208,9 @@ def train(
         lr: Highest learning rate.
         max_length: Tokens of a text; by default the backbone's, at most 512.
         pooling: cls, avg, max, last, cls-avg or first-last-avg.
-        prompt: Words around each text; {text} is where it goes.
+        prompts: Words before each text, or around `{text}`: one prompt for all, or columns to prompts, such
+            as `{"anchor": "query: ", "positive": "passage: "}`. The model then knows them by name: the one
+            for all is its default, those of columns are `query`, `document` and so on.
         lora: Train low-rank adapters only; see the settings `lora.*`.
         precision: fp32, bf16, fp16 or auto.
         seed: Decides every random choice.
@@ -250,7 +252,7 @@ def train(
         lr=lr,
         max_length=max_length,
         pooling=pooling,
-        prompt=prompt,
+        prompts=prompts,
         lora=lora,
         precision=precision,
         seed=seed,

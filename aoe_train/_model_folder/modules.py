@@ -175,11 +175,6 @@ class Model(Foreign):
     truncate_dim: Size | None = None
     requirements: dict[str, _Requirement] | None = None
 
-    @property
-    def prompt(self) -> str:
-        """What stands before each text; may be empty."""
-        return (self.prompts or {}).get(self.default_prompt_name or "", "")
-
 
 _SETTINGS: dict[str, type[Foreign]] = {
     "Transformer": Transformer,

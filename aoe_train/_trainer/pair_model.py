@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -57,10 +57,13 @@ class PairModel(nn.Module):
         rows: Int[Tensor, "row column"],
         texts: Int[Tensor, " text"],
         labels: Float[Tensor, " row"] | None = None,
+        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
     ) -> dict[str, Tensor]:
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
-        return self._loss(self.embed(input_ids, lengths, pieces)[rows], labels, numbers)
+        left_out = () if prompt_lengths is None else (prompt_lengths,)
+        vectors = self.embed(input_ids, lengths, pieces, *left_out)
+        return self._loss(vectors[rows], labels, numbers)
 
     @uncompiled  # little work, which differs with the batch and between processes
     def _loss(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
@@ -73,14 +76,15 @@ class PairModel(nn.Module):
         input_ids: Int[Tensor, " token"],
         lengths: Int[np.ndarray, " piece"],
         pieces: Int[np.ndarray, " text"],
+        *left_out: Int[np.ndarray, " piece"],
     ) -> Float[Tensor, "text dim"]:
         """One vector a text, chunk by chunk where a chunk is set."""
         if self.chunk is None or len(pieces) <= self.chunk:
-            return self.text_model(input_ids, lengths, pieces)  # type: ignore[no-any-return]
+            return self.text_model(input_ids, lengths, pieces, *left_out)  # type: ignore[no-any-return]
         return torch.cat(
             [
                 checkpoint(self.text_model, *part, use_reentrant=False)
-                for part in split_texts(input_ids, lengths, pieces, self.chunk)
+                for part in split_texts(input_ids, lengths, pieces, self.chunk, *left_out)
             ]
         )
 
@@ -90,11 +94,17 @@ def split_texts(
     lengths: Int[np.ndarray, " piece"],
     pieces: Int[np.ndarray, " text"],
     size: int,
-) -> Iterator[tuple[Int[Tensor, " token"], Int[np.ndarray, " piece"], Int[np.ndarray, " text"]]]:
-    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
+    *by_piece: Int[np.ndarray, " piece"],
+) -> Iterator[tuple[Any, ...]]:
+    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller.
+
+    Yields:
+        `input_ids`, `lengths`, `pieces` and all `by_piece`, which are further numbers of each piece.
+    """
     token = piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
-        sizes = lengths[piece : piece + counts.sum()]
-        yield input_ids[token : token + sizes.sum()], sizes, counts
+        own = slice(piece, piece + counts.sum())
+        sizes = lengths[own]
+        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[own] for numbers in by_piece)
         token, piece = token + sizes.sum(), piece + counts.sum()

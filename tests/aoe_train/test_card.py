@@ -9,6 +9,7 @@ import yaml
 
 from aoe_train._card import model_card
 from aoe_train._settings import TrainSettings
+from tests.aoe_train.tiny import around
 
 
 def record(**changes: Any) -> dict[str, Any]:
@@ -16,7 +17,7 @@ def record(**changes: Any) -> dict[str, Any]:
     return {
         "origin": {"settings": settings, "processes": 2, "precision": "no"},
         "sources": {"data": "/home/me/secret/pairs.tsv", "backbone": "minilm"},
-        "encoder": {"pooling": "avg", "max_length": 64, "prompt": None},
+        "encoder": {"pooling": "avg", "max_length": 64, "prompts": {}, "default_prompt_name": None},
         "rows": {"train": 5749, "kind": "graded", "dev": 1500},
         "batches": {"truncated_texts": 3},
         "training_texts": True,
@@ -74,8 +75,13 @@ def test_body_tells_data_objective_and_results() -> None:
 
 def test_prompt_is_told_where_there_is_one() -> None:
     assert "don't add it" not in model_card("model", record(), 384)
-    prompted = record(encoder={"pooling": "last", "max_length": 64, "prompt": "Say {text}:"})
-    assert "`Say {text}:`" in model_card("model", prompted, 384)
+    encoder = {"pooling": "last", "max_length": 64}
+    prompted = record(encoder={**encoder, **around("Say {text}:")})
+    assert "`Say {text}:` around each text; don't add it" in model_card("model", prompted, 384)
+    named = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "query"}
+    card = model_card("model", record(encoder={**encoder, **named}), 384)
+    for line in ("| `query` | `q: ` |", "| `document` | (none) |", "none is asked have `query`"):
+        assert line in card
 
 
 def test_without_dev_data_there_are_no_results() -> None:

@@ -22,7 +22,7 @@ from aoe_train._encode.record import record_path
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.suites import sts
 from pairkit.errors import ConfigError
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import WORDS, around
 
 
 def aoe(*arguments: str | Path, stdin: str | None = None) -> str:
@@ -88,12 +88,39 @@ def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, 
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
         Encoder.load(bert, pooling="max"),
         Encoder.load(bert, precision="bf16"),
-        Encoder.load(bert, prompt="the {text} of"),
+        Encoder.load(bert, **around("the {text} of")),
         Encoder.load(bert),
     ]
     others[-1].model.backbone.config.layer_norm_eps *= 2
     origins = [json.dumps(other.identity(), sort_keys=True) for other in others]
     assert len({json.dumps(same, sort_keys=True), *origins}) == 6
+
+
+def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "in.txt", 9)
+    encoder = Encoder.load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
+    encoder.save(tmp_path / "m")
+
+    def made(*flags: str) -> np.ndarray:
+        out = tmp_path / "out.npy"
+        aoe("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out, *flags, "--fresh", "-q")
+        return np.load(out)
+
+    for flags, asked in (
+        ((), {}),
+        (("--prompt-name", "query"), {"prompt_name": "query"}),
+        (("--prompt", "the {text} or"), {"prompt": "the {text} or"}),
+        (("--prompt", ""), {"prompt": ""}),
+    ):
+        np.testing.assert_allclose(made(*flags), encoder.encode(texts, **asked), atol=1e-6)
+    with pytest.raises(ConfigError, match="no prompt 'q'; this model has 'query', 'document', 't'"):
+        made("--prompt-name", "q")
+    with pytest.raises(ConfigError, match="--prompt and --prompt-name: give one of them"):
+        made("--prompt-name", "query", "--prompt", "x")
+    made()
+    again = ("--model", tmp_path / "m", "--out", tmp_path / "out.npy", "--prompt-name", "query")
+    with pytest.raises(ConfigError, match=r"which differs in prompt \(a car there, the man: now\)"):
+        aoe("encode", tmp_path / "in.txt", *again)
 
 
 def test_a_precision_there_is_not(bert: Path, tmp_path: Path) -> None:

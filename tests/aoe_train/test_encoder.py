@@ -15,6 +15,7 @@ from aoe_train import Encoder
 from aoe_train._memory import batches, tokens_at_once
 from aoe_train._text_model import TextModel
 from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import around
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
 PROMPT = "the {text} is:"
@@ -44,7 +45,7 @@ def test_batches_keep_the_budget() -> None:
     "more",
     [
         {},
-        {"prompt": PROMPT, "pooling": "cls-avg", "normalize": True},
+        {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
         {"long_text": "chunks", "overlap": 2},
         {"long_text": "head-tail"},
     ],
@@ -60,11 +61,12 @@ def test_saved_and_loaded_it_is_the_same(
 
 
 def test_a_prompt_is_not_put_around_twice(bert: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(bert, prompt=PROMPT)
+    encoder = Encoder.load(bert, **around(PROMPT))
     encoder.save(tmp_path / "m")
-    assert Encoder.load(tmp_path / "m").tokenizer("cat") == encoder.tokenizer("cat")
-    other = Encoder.load(tmp_path / "m", prompt="not {text}")
-    assert other.tokenizer("cat") == Encoder.load(bert, prompt="not {text}").tokenizer("cat")
+    np.testing.assert_array_equal(Encoder.load(tmp_path / "m").encode(TEXTS), encoder.encode(TEXTS))
+    other = Encoder.load(tmp_path / "m", **around("not {text} or"))
+    expected = Encoder.load(bert, **around("not {text} or")).encode(TEXTS)
+    np.testing.assert_array_equal(other.encode(TEXTS), expected)
 
 
 def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> None:
@@ -113,7 +115,7 @@ def test_decoders_pool_their_last_token(llama: Path) -> None:
         ({"pooling": "median"}, "pooling"),
         ({"pooling": "cells"}, "Recurrent Attention Network"),
         ({"max_length": 9999}, "64 tokens at most"),
-        ({"prompt": "no place"}, "{text}"),
+        ({"prompts": {"a": "{text} or {text}"}}, "{text}"),
         ({"poolling": "cls"}, "unknown setting 'poolling'"),
     ],
 )

@@ -19,6 +19,7 @@ from aoe_train._export.export import export
 from aoe_train._export.verify import difference, probes
 from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import around
 
 THEIRS = "sentence-transformers"
 
@@ -26,7 +27,7 @@ THEIRS = "sentence-transformers"
 def adapted(llama: Path, folder: Path) -> Encoder:
     """A model folder that holds adapters which change the vectors."""
     encoder = Encoder.load(
-        llama, device="cpu", pooling="last", prompt="the {text} in one word:", bidirectional=True
+        llama, device="cpu", pooling="last", **around("the {text} in one word:"), bidirectional=True
     )
     torch.manual_seed(0)
     add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8))
@@ -75,7 +76,7 @@ def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: 
 
 
 def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, prompt="the {text}")
+    encoder = Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}"))
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
@@ -138,3 +139,38 @@ def test_command(llama: Path, tmp_path: Path) -> None:
     said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
     assert said["out"] == str(tmp_path / "x")
     assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
+
+
+def test_prompts_are_taken_along_and_checked(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = {"query": "the man: ", "document": "a road "}
+    more = {"prompts": prompts, "default_prompt_name": "query", "similarity_fn_name": "dot"}
+    encoder = Encoder.load(bert, device="cpu", **more)
+    done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
+    theirs = SentenceTransformer(str(tmp_path / "x"), device="cpu")
+    assert (theirs.prompts, theirs.default_prompt_name) == (prompts, "query")
+    assert theirs.similarity_fn_name == "dot"
+    assert Encoder.load(tmp_path / "x", device="cpu").settings == encoder.settings
+    assert done.difference < 1e-5
+    assert "| `query` | `the man: ` |" in (tmp_path / "x/README.md").read_text()
+
+    def forgetful(folder: Path, *, trust: bool) -> Any:
+        model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust)
+        return lambda texts, prompt_name=None: model.encode(list(texts))
+
+    monkeypatch.setattr(exports, "_their_encoder", forgetful)
+    with pytest.raises(DataError, match="the export's vectors differ"):
+        export(encoder, tmp_path / "y", source=bert, form=THEIRS)
+
+
+def test_adapters_keep_prompts(llama: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(llama, device="cpu", pooling="last", prompts={"query": "q: "})
+    add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8))
+    encoder.model.eval()
+    encoder.save(tmp_path / "m")
+    again = Encoder.load(tmp_path / "m", device="cpu")
+    expected = encoder.encode(["a cat"], prompt_name="query")
+    assert difference(again.encode(["a cat"], prompt_name="query"), expected) < 1e-6
+    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    assert difference(theirs.encode(["a cat"], prompt_name="query"), expected) < 1e-6

@@ -20,6 +20,7 @@ from aoe_train._export.verify import difference, probes
 from aoe_train._pooling import pool
 from aoe_train._settings import EncoderSettings
 from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg"]
 needs_packages = pytest.mark.skipif(
@@ -90,7 +91,7 @@ def test_a_graph_and_its_card_s_code(bert: Path, tmp_path: Path, monkeypatch: py
     ("backbone", "settings"),
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
-        ("llama", {"pooling": "last", "prompt": "the {text} in one word:", "max_length": 48}),
+        ("llama", {"pooling": "last", **around("the {text} in one word:"), "max_length": 48}),
         ("llama", {"pooling": "max", "bidirectional": True, "max_length": 48}),
         ("minilm", {}),
     ],

@@ -18,9 +18,10 @@ from aoe_train._interchange import (
     read_sentence_transformers,
     write_sentence_transformers,
 )
-from aoe_train._prompts import generic_tokenizer
 from aoe_train._settings import EncoderSettings
+from aoe_train._template import generic_tokenizer
 from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg"]
 PROMPT = "the {text} in one word:"
@@ -47,14 +48,14 @@ def test_every_pooling_of_llama_in_both_directions_with_a_prompt(
     llama: Path, tmp_path: Path, pooling: str
 ) -> None:
     encoder = Encoder.load(
-        llama, device="cpu", pooling=pooling, max_length=64, bidirectional=True, prompt=PROMPT
+        llama, device="cpu", pooling=pooling, max_length=64, bidirectional=True, **around(PROMPT)
     )
     encoder.save(tmp_path / "m")
     agrees(tmp_path / "m", encoder)
 
 
 def test_truncation_spares_the_end_of_the_prompt(llama: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(llama, device="cpu", pooling="last", max_length=48, prompt=PROMPT)
+    encoder = Encoder.load(llama, device="cpu", pooling="last", max_length=48, **around(PROMPT))
     encoder.save(tmp_path / "m")
     theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     ids = theirs.preprocess(["x" * 500])["input_ids"][0]
@@ -121,7 +122,8 @@ def test_reads_what_it_writes(bert: Path, tmp_path: Path, pooling: str, *, norma
     settings = EncoderSettings(pooling=pooling, normalize=normalize, max_length=20)  # type: ignore[arg-type]
     write_sentence_transformers(tmp_path, settings, 32)
     read = read_sentence_transformers(tmp_path)
-    assert read == {"pooling": pooling, "normalize": normalize, "max_length": 20}
+    same = {"pooling": pooling, "normalize": normalize, "max_length": 20, "similarity_fn_name": "cosine"}
+    assert read == same
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken"])
@@ -134,7 +136,8 @@ def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str) -> N
     )
     theirs.save(str(tmp_path / "m"))
     ours = Encoder.load(tmp_path / "m", device="cpu")
-    assert ours.settings.prompt == "the car: {text}"
+    assert ours.settings.prompts["q"] == "the car: "
+    assert ours.settings.default_prompt_name == "q"
     texts = ["a cat is playing", "error when opening", "bread " * 50]
     assert difference(ours.encode(texts), theirs.encode(texts)) < 1e-5
 
@@ -190,7 +193,6 @@ def test_modules_that_we_lack_are_refused_by_name(tmp_path: Path, kinds: list[st
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, "cls_token.*mean_tokens"),
         ({"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
         ({"pooling_mode": "weightedmean"}, "weightedmean"),
-        ({"pooling_mode": "mean", "include_prompt": False}, "include_prompt"),
     ],
 )
 def test_poolings_that_we_lack_are_refused_by_name(

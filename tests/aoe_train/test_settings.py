@@ -46,7 +46,7 @@ def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
     [
         ("preset=angel", "expected one of angle"),
         ("encoder.pooling=mean", "'avg'"),
-        ("encoder.prompt=no place", "expected {text} once"),
+        ("encoder.prompts.a={text} {text}", "expected {text} in it once"),
         ("optim.lr=0", "greater than 0"),
         ("optim.batch_size=1", "greater than or equal to 2"),
         ("optim.learning_rate=1", "unknown setting 'optim.learning_rate'"),

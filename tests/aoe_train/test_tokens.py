@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train import _tokens as tokens
+from aoe_train._frame import frame_of
 from aoe_train._longtext import LongText
-from aoe_train._prompts import with_prompt
+from aoe_train._template import with_prompt
 from aoe_train._token_cache import default_cache_dir
 from aoe_train._tokens import TokenStore
 from pairkit.errors import ConfigError, DataError
@@ -61,7 +62,7 @@ def test_chunks_lose_nothing(
     texts: list[str], max_length: int, overlap: int, maker: Callable[[], PreTrainedTokenizerFast]
 ) -> None:
     tokenizer = maker()
-    before, after = tokens.frame_of(tokens.raw_tokenizer(tokenizer))
+    before, after = frame_of(tokens.raw_tokenizer(tokenizer))
     store = TokenStore.build(texts, tokenizer, max_length=max_length, long_text="chunks", overlap=overlap)
     assert store.truncated == 0
     for text, pieces in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):
@@ -142,6 +143,32 @@ def build(folder: Path | None, long_text: LongText = "truncate") -> TokenStore:
     return TokenStore.build(TEXTS, wordpiece(), max_length=7, long_text=long_text, cache_dir=folder)
 
 
+def test_texts_may_have_a_prompt_each(tmp_path: Path) -> None:
+    prompts = ["the man ", "", "a {text} or", "the man ", ""]
+    store = TokenStore.build(
+        TEXTS, wordpiece(), max_length=9, prompts=prompts, include_prompt=True, cache_dir=tmp_path
+    )
+    for number, (words, text) in enumerate(zip(prompts, TEXTS, strict=True)):
+        alone = TokenStore.build([text], wordpiece(), max_length=9, prompts=words)
+        assert texts_of(store, [number]) == texts_of(alone, [0])
+    assert "prompt_lengths" not in store.batch([0])
+    with pytest.raises(ConfigError, match="2 prompts for 5 texts"):
+        TokenStore.build(TEXTS, wordpiece(), max_length=9, prompts=["", ""])
+
+
+def test_pooling_is_told_how_long_prompts_are(tmp_path: Path) -> None:
+    prompts = ["the man ", "", "a", "the man ", ""]
+    how = {"prompts": prompts, "include_prompt": False, "long_text": "chunks", "cache_dir": tmp_path}
+    for _ in range(2):  # made, and found again
+        store = TokenStore.build(TEXTS, wordpiece(), max_length=9, **how)  # type: ignore[arg-type]
+        assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [
+            3,
+            3,
+            0,
+            2,
+        ]  # [CLS] and words, of each piece
+
+
 def test_the_cache_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(tmp_path)
     with monkeypatch.context() as patch:
@@ -154,7 +181,7 @@ def test_the_cache_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_whatever_changes_the_tokens_changes_the_key(tmp_path: Path) -> None:
-    def make(texts: list[str], tokenizer: PreTrainedTokenizerFast, **more: int | str) -> None:
+    def make(texts: list[str], tokenizer: PreTrainedTokenizerFast, **more: object) -> None:
         TokenStore.build(texts, tokenizer, **{"max_length": 7, "cache_dir": tmp_path, **more})  # type: ignore[arg-type]
 
     make(TEXTS, wordpiece())
@@ -165,11 +192,16 @@ def test_whatever_changes_the_tokens_changes_the_key(tmp_path: Path) -> None:
     make(TEXTS, wordpiece(), max_length=8)
     make(TEXTS, wordpiece(), long_text="chunks")
     make(TEXTS, wordpiece(), long_text="chunks", overlap=1)
-    assert len(list(tmp_path.iterdir())) == 8
+    make(TEXTS, wordpiece(), prompts="a ")
+    make(TEXTS, wordpiece(), prompts="a ", include_prompt=False)
+    make(TEXTS, wordpiece(), prompts=["a ", *[""] * 4])
+    make(TEXTS, wordpiece(), prompts=["", "a ", *[""] * 3])
+    make([f"a {TEXTS[0]}", *TEXTS[1:]], wordpiece())
+    assert len(list(tmp_path.iterdir())) == 13
     used = wordpiece()
     used(TEXTS, truncation=True, max_length=3, padding=True)  # transformers keeps this in the Rust part
     make(TEXTS, used)
-    assert len(list(tmp_path.iterdir())) == 8
+    assert len(list(tmp_path.iterdir())) == 13
 
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "missing", "empty", "file"])

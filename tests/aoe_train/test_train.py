@@ -685,6 +685,107 @@ def test_unused_words_are_left_out_where_that_changes_nothing(
         assert torch.equal(embedding.weight, load_file(bert / "model.safetensors")[WORD_ROWS][used])
 
 
+def write_columns(path: Path, rows: int, seed: int) -> Path:
+    """Texts that stand in several columns, so that each has several prompts."""
+    words = random.Random(seed)
+    texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
+    lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
+    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
+    return path
+
+
+BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
+
+
+def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(bert: Path, tmp_path: Path) -> None:
+    plain = write_columns(tmp_path / "plain.tsv", 24, 1)
+    header, *lines = plain.read_text().splitlines()
+    said = [line.split("\t") for line in lines]
+    written = ["\t".join([f"the man: {one}", f"a road {two}", three]) for one, two, three in said]
+    (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
+    # Detection of equal texts sees through prompts, and not through words.
+    how = {"preset": "cosent", "batches__strategy": "shuffle"}
+    save = tmp_path / "bert"
+    save_bert(save, dropout=0)
+    run({"data": str(plain)}, save, tmp_path / "a", prompts=BY_COLUMN, **how)
+    run({"data": str(tmp_path / "written.tsv")}, save, tmp_path / "b", **how)
+    one, other = weights(tmp_path / "a"), weights(tmp_path / "b")
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], atol=1e-5, rtol=1e-4)
+
+
+def test_the_trained_model_knows_its_prompts(bert: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    data = str(write_columns(tmp_path / "data.tsv", 24, 1))
+    dev = str(write_columns(tmp_path / "dev.tsv", 8, 2))
+    record = run({"data": data, "dev_data": dev}, bert, tmp_path / "m", prompts=BY_COLUMN)
+    expected = {"query": "the man: ", "document": "a road "}
+    assert record["encoder"]["prompts"] == expected
+    ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
+    assert ours.prompts == theirs.prompts == expected
+    for name in expected:
+        found = theirs.encode(["a cat"], prompt_name=name)
+        np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
+    # The kept weights are those that score best on texts with their prompts.
+    scored = read_examples(dev)
+    vectors = {
+        column: ours.encode(scored.texts, prompt=words) for column, words in [*BY_COLUMN.items(), ("", "")]
+    }
+    anchor, positive, negative = (
+        vectors[column][scored.rows[:, place]] for place, column in enumerate(vectors)
+    )
+    nearer = [
+        np.dot(a, p) / np.linalg.norm(p) > np.dot(a, n) / np.linalg.norm(n)
+        for a, p, n in zip(anchor, positive, negative, strict=True)
+    ]
+    assert record["result"]["dev"] == pytest.approx(np.mean(nearer))
+
+
+def test_another_prompt_is_another_run(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+    data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
+    how = {"log__checkpoint_steps": 1}
+    whole = run(data, bert, tmp_path / "whole", prompts=BY_COLUMN, **how)
+    kill_at(2)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "m", prompts=BY_COLUMN, **how)
+    for prompts in ({**BY_COLUMN, "anchor": "the cat: "}, "the man: ", None):
+        with pytest.raises(ConfigError, match=r"differs in settings\.prompts"):
+            run(data, bert, tmp_path / "m", prompts=prompts, **how)
+    record = run(data, bert, tmp_path / "m", prompts=BY_COLUMN, **how)
+    assert record["result"]["steps"] == whole["result"]["steps"]
+    for name, weight in weights(tmp_path / "whole").items():
+        torch.testing.assert_close(weights(tmp_path / "m")[name], weight, atol=0, rtol=0)
+
+
+def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: Path, tmp_path: Path) -> None:
+    data = {"data": str(write_columns(tmp_path / "data.tsv", 16, 1))}
+    Encoder.load(bert, prompts={"t": "a "}, default_prompt_name="t").save(tmp_path / "base")
+    run(data, tmp_path / "base", tmp_path / "m")
+    assert Encoder.load(tmp_path / "m").settings.default_prompt_name == "t"
+    Encoder.load(bert, prompts={"t": "the "}, default_prompt_name="t").save(tmp_path / "base")
+    with pytest.raises(ConfigError, match=r"differs in prompts\.prompts\.t \(a there, the now\)"):
+        run(data, tmp_path / "base", tmp_path / "m")
+
+
+def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> None:
+    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+    base = save_bert(tmp_path / "bert", dropout=0)
+    how = {"prompts": BY_COLUMN, "encoder__include_prompt": False}
+    for name, more in {
+        "whole": {},
+        "chunks": {"run__chunk": 5},
+        "with": {"encoder__include_prompt": True},
+    }.items():
+        run(data, base, tmp_path / name, **{**how, **more})
+    whole, chunks, other = (weights(tmp_path / name) for name in ("whole", "chunks", "with"))
+    for name in whole:
+        torch.testing.assert_close(whole[name], chunks[name], atol=1e-5, rtol=1e-4)
+    assert any((whole[name] - other[name]).abs().max() > 1e-3 for name in whole)
+    assert not Encoder.load(tmp_path / "whole").settings.include_prompt
+    plan(Sources(backbone=str(base), out=tmp_path / "p", **data), settings(prompts=BY_COLUMN), progress=False)
+
+
 def test_another_tokenizer_is_another_run(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
     run(data, bert, tmp_path / "m")
     other = Path(shutil.copytree(bert, tmp_path / "other"))

@@ -94,3 +94,8 @@ def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -
     LlamaModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def around(words: str) -> dict[str, object]:
+    """Settings of an encoder that gives every text this prompt."""
+    return {"prompts": {"default": words}, "default_prompt_name": "default"}

@@ -123,7 +123,7 @@ def test_refusals_are_one_line_with_their_code(place: Path) -> None:
         ({"data": "empty.tsv"}, (), 3, "empty.tsv"),
         ({}, ("--preset", "angel"), 2, "expected one of angle"),
         ({}, ("--lr", "-1"), 2, "greater than 0"),
-        ({}, ("--prompt", "no place"), 2, "{text}"),
+        ({}, ("--prompts", "{text} {text}"), 2, "{text}"),
     ],
     ids=str,
 )

@@ -1,0 +1,151 @@
+"""Which prompt each column of training rows has, and by which name the trained model knows it.
+
+As sentence-transformers' trainer takes them: one prompt for all texts, or columns to prompts. `query`
+stands for the first column, `document` for all others, unless a column is named itself. The value may also
+be the name of a prompt that the model has. Columns without a prompt have the model's default one, as texts
+that are encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aoe_train._prompts import DEFAULT, DOCUMENTS, QUERY, NamedPrompts, read_prompt
+from aoe_train._records import ABSENT, Examples
+from aoe_train._settings import EncoderSettings
+from pairkit.errors import ConfigError
+from pairkit.printable import one_line
+
+_DOCUMENT, _NEGATIVE = DOCUMENTS[0], "negative"
+_PAIR = "text1", "text2"
+_COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
+_KNOWN_AS = {"anchor": QUERY, "positive": _DOCUMENT}
+
+
+def column_names(examples: Examples) -> list[str]:
+    """What the columns of rows are called; negatives have numbers where there are several."""
+    columns = _COLUMNS.get(examples.kind, ("anchor", "positive"))
+    negatives = examples.rows.shape[1] - len(columns)
+    if negatives == 1:
+        return [*columns, _NEGATIVE]
+    return [*columns, *(f"{_NEGATIVE}_{number + 1}" for number in range(negatives))]
+
+
+@dataclass(frozen=True)
+class ColumnPrompts:
+    """The prompts of a run.
+
+    Attributes:
+        given: Columns to words; empty where one prompt is for all.
+        others: The words for all other columns.
+        kept: The encoder's settings with these prompts among its own.
+    """
+
+    given: Mapping[str, str]
+    others: str
+    kept: EncoderSettings
+
+    def applied(self, examples: Examples) -> Examples:
+        """The rows with the prompt of each text; one that has two prompts is two texts.
+
+        Raises:
+            ConfigError: None of the columns has a prompt, though others have.
+        """
+        columns = column_names(examples)
+        if self.given and not any(_keys(column, columns) & self.given.keys() for column in columns):
+            raise ConfigError(
+                f"prompts are for {', '.join(self.given)}, but there are rows of {', '.join(columns)}: give"
+                f" these prompts too, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
+            )
+        words = [self._words(column, columns) for column in columns]
+        distinct = list(dict.fromkeys(words))
+        if len(distinct) == 1:
+            return replace(examples, prompts=distinct[0])
+        there = examples.rows != ABSENT
+        numbers = examples.rows * len(distinct) + [distinct.index(one) for one in words]
+        texts, places = np.unique(numbers[there], return_inverse=True)
+        said, prompts = np.divmod(texts, len(distinct))
+        rows = np.full_like(examples.rows, ABSENT)
+        rows[there] = places
+        return replace(
+            examples,
+            texts=[examples.texts[number] for number in said],
+            rows=rows,
+            prompts=[distinct[number] for number in prompts],
+            said=said,
+        )
+
+    def _words(self, column: str, columns: list[str]) -> str:
+        stands_for = (column, _NEGATIVE if column.startswith(_NEGATIVE) else "", _role(column, columns))
+        return next((self.given[key] for key in stands_for if key in self.given), self.others)
+
+
+def column_prompts(
+    given: str | Mapping[str, str] | None, encoder: EncoderSettings, kinds: Iterable[Examples]
+) -> ColumnPrompts:
+    """Find out what a run's prompts mean.
+
+    Args:
+        given: One for all, or by column.
+        encoder: Has the prompts that the model knows.
+        kinds: The rows that there are.
+
+    Raises:
+        ConfigError: No such column, a prompt that says nothing or can't be read, or a name for which the
+            model has none.
+    """
+    own = encoder.named_prompts
+    if not given:
+        if given is not None:
+            raise ConfigError("prompts: empty; leave it out, or give words such as 'query: '")
+        return ColumnPrompts({}, own.chosen(), encoder)
+    if isinstance(given, str):
+        words = _meant(given, own)
+        return ColumnPrompts({}, words, _named(encoder, {DEFAULT: words}, default=True))
+    columns = [column_names(examples) for examples in kinds]
+    known = {key for names in columns for column in names for key in _keys(column, names)}
+    for key in given:
+        if key not in known:
+            raise ConfigError(
+                f"prompts: no column {one_line(key, 80)!r}; there are {', '.join(columns[0])}, and {QUERY}"
+                f" stands for the first, {_DOCUMENT} for the others"
+            )
+    meant = {key: _meant(words, own) for key, words in given.items()}
+    names = {_KNOWN_AS.get(key, key): words for key, words in meant.items()}
+    return ColumnPrompts(meant, own.chosen(), _named(encoder, names))
+
+
+def _meant(words: str, own: NamedPrompts) -> str:
+    """The words, or those of the prompt that they name."""
+    if words in own.known:
+        if words not in own.own:
+            raise ConfigError(f"prompts: the model has no prompt {words!r} of its own; give its words")
+        return own.own[words]
+    read_prompt(words)
+    return words
+
+
+def _named(encoder: EncoderSettings, names: Mapping[str, str], *, default: bool = False) -> EncoderSettings:
+    """The settings with these prompts; words that have a name keep it."""
+    prompts = dict(encoder.prompts)
+    for name, words in names.items():
+        if words not in prompts.values():
+            prompts[name] = words
+    changed: dict[str, object] = {"prompts": prompts}
+    if default:
+        (words,) = names.values()
+        changed["default_prompt_name"] = next(name for name, own in prompts.items() if own == words)
+    return encoder.model_copy(update=changed)
+
+
+def _keys(column: str, columns: list[str]) -> set[str]:
+    """All by which a column can be named."""
+    negative = {_NEGATIVE} if column.startswith(_NEGATIVE) else set()
+    return {column, _role(column, columns), *negative}
+
+
+def _role(column: str, columns: list[str]) -> str:
+    return QUERY if column == columns[0] else _DOCUMENT

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aoe_train._column_prompts import column_names, column_prompts
+from aoe_train._records import ABSENT, Examples, Kind
+from aoe_train._settings import EncoderSettings
+from pairkit.errors import ConfigError
+
+PLAIN = EncoderSettings()
+NAMED = EncoderSettings(prompts={"query": "q: ", "passage": "p: ", "t": "title: "}, default_prompt_name="t")
+
+
+def rows(kind: Kind, *numbers: list[int]) -> Examples:
+    count = max(max(row) for row in numbers) + 1
+    return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
+
+
+TRIPLETS = rows("triplet", [0, 1, 2], [1, 0, 3], [0, 2, 4])
+NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
+PAIRS = rows("graded", [0, 1], [1, 2])
+
+
+def said(
+    given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
+) -> list[list[str | None]]:
+    """Each row's texts with their prompts, as they are written out."""
+    found = column_prompts(given, encoder, [examples]).applied(examples)
+    prompts = [found.prompts] * len(found.texts) if isinstance(found.prompts, str) else found.prompts
+    whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
+    return [[None if place == ABSENT else whole[place] for place in row] for row in found.rows]
+
+
+def test_columns_have_names() -> None:
+    assert column_names(TRIPLETS) == ["anchor", "positive", "negative"]
+    assert column_names(NEGATIVES) == ["anchor", "positive", "negative_1", "negative_2"]
+    assert column_names(PAIRS) == ["text1", "text2"]
+    assert column_names(rows("positive", [0, 1])) == ["anchor", "positive"]
+    assert column_names(rows("single", [0])) == ["text"]
+
+
+def test_each_column_has_its_prompt_and_a_text_may_have_two() -> None:
+    given = {"anchor": "q: ", "positive": "p: "}
+    assert said(given, TRIPLETS)[:2] == [
+        ["q: text 0", "p: text 1", "text 2"],
+        ["q: text 1", "p: text 0", "text 3"],
+    ]
+    found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
+    assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
+    assert found.said is not None
+    assert [found.texts[place] for place in found.rows.ravel()] == [
+        TRIPLETS.texts[place] for place in TRIPLETS.rows.ravel()
+    ]
+    np.testing.assert_array_equal(found.said[found.rows], TRIPLETS.rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
+        ({"document": "d: "}, ["text 0", "d: text 1", "d: text 2", "d: text 3"]),
+        ({"negative": "n: "}, ["text 0", "text 1", "n: text 2", "n: text 3"]),
+        (
+            {"document": "d: ", "negative_2": "n: ", "positive": ""},
+            ["text 0", "text 1", "d: text 2", "n: text 3"],
+        ),
+    ],
+)
+def test_names_stand_for_columns_and_the_nearest_one_counts(
+    given: dict[str, str], expected: list[str]
+) -> None:
+    assert said(given, NEGATIVES)[0] == expected
+    assert said(given, NEGATIVES)[1][3] is None
+
+
+def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts() -> None:
+    assert said({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
+        "q: text 0",
+        "p: text 1",
+        "title: text 2",
+    ]
+    assert said({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
+
+
+def test_one_prompt_for_all_is_the_default_one() -> None:
+    found = column_prompts("query: ", PLAIN, [PAIRS])
+    assert (found.kept.prompts, found.kept.default_prompt_name) == ({"default": "query: "}, "default")
+    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == ("query: ", PAIRS.texts)
+    known = column_prompts("q: ", NAMED, [PAIRS]).kept
+    assert (known.prompts, known.default_prompt_name) == (NAMED.prompts, "query")
+    assert column_prompts("passage", NAMED, [PAIRS]).kept.default_prompt_name == "passage"
+    nothing = column_prompts(None, NAMED, [PAIRS])
+    assert (nothing.kept, nothing.applied(PAIRS).prompts) == (NAMED, "title: ")
+
+
+def test_the_model_knows_prompts_of_columns_by_name() -> None:
+    given = {"anchor": "query: ", "positive": "passage: ", "negative": "passage: "}
+    expected = {"query": "query: ", "document": "passage: "}
+    assert column_prompts(given, PLAIN, [TRIPLETS]).kept.prompts == expected
+    kept = column_prompts({"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]).kept
+    assert kept.prompts == {"query": "new: ", "passage": "p: ", "t": "title: ", "negative": "n: "}
+    assert kept.default_prompt_name == "t"
+    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).kept.prompts == {"text1": "a: "}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("", "prompts: empty"),
+        ({}, "prompts: empty"),
+        ("{text} {text}", "once at most"),
+        ({"anchor": "{text} {text}"}, "once at most"),
+        ({"question": "q: "}, "no column 'question'; there are anchor, positive, negative, and query stands"),
+        ({"anchor": "query"}, "the model has no prompt 'query' of its own; give its words"),
+    ],
+)
+def test_what_is_wrong_with_them_is_told(given: str | dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        column_prompts(given, PLAIN, [TRIPLETS, PAIRS])
+    assert told in str(error.value)
+
+
+def test_held_out_rows_without_any_of_the_prompts_are_refused() -> None:
+    found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
+    with pytest.raises(ConfigError, match="prompts are for anchor, but there are rows of text1, text2"):
+        found.applied(PAIRS)
+    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).said is not None

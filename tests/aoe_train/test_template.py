@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoTokenizer, LlamaConfig, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
+
+from aoe_train._frame import frame_of, raw_tokenizer
+from aoe_train._template import holds_prompt, reading, with_prompt
+from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import bytelevel, wordpiece
+
+PROMPT = "Summarize sentence {text} in one word:"
+TEXTS = ["the cat", "a dog is running!", "x"]
+
+
+def _pieces() -> dict[str, int]:
+    characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
+    return {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])}
+
+
+def metaspace() -> PreTrainedTokenizerFast:
+    """A class of transformers' that makes its Rust part anew when loaded."""
+    tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
+    assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
+    return tokenizer
+
+
+def legacy_sentencepiece() -> PreTrainedTokenizerFast:
+    """LLaMA 2's tokenizer.json of old: the mark of a space is put in by normalising."""
+    tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
+
+
+def roberta() -> PreTrainedTokenizerFast:
+    raw = bytelevel().backend_tokenizer
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    raw.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), trim_offsets=True)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", model_max_length=64
+    )
+
+
+MAKERS = [wordpiece, bytelevel, metaspace, legacy_sentencepiece, roberta]
+SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
+Maker = Callable[[], PreTrainedTokenizerFast]
+
+
+@pytest.mark.parametrize("maker", SPACED)
+@pytest.mark.parametrize("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
+def test_the_tokens_are_those_of_the_written_out_prompt(maker: Maker, prompt: str) -> None:
+    plain = maker()
+    prompted = with_prompt(plain, prompt)
+    for text in TEXTS:
+        assert prompted(text).input_ids == plain(prompt.format(text=text)).input_ids
+        assert plain(text).input_ids != prompted(text).input_ids
+
+
+def test_byte_level_tokens_spell_the_written_out_prompt() -> None:
+    prompted = with_prompt(bytelevel(), PROMPT)
+    for text in TEXTS:
+        ids = prompted(text).input_ids
+        assert ids[0] == prompted.bos_token_id
+        assert prompted.decode(ids[1:]) == PROMPT.format(text=text)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_truncation_cuts_the_text_and_never_the_prompt(maker: Maker) -> None:
+    prompted = with_prompt(maker(), PROMPT)
+    before, after = frame_of(raw_tokenizer(prompted))
+    room = len(before) + len(after) + 2
+    ids = prompted("the cat is on the road " * 9, truncation=True, max_length=room).input_ids
+    assert len(ids) == room
+    assert (ids[: len(before)], ids[len(ids) - len(after) :]) == (before, after)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_the_prompt_survives_saving(maker: Maker, tmp_path: Path) -> None:
+    prompted = with_prompt(maker(), PROMPT)
+    prompted.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded(TEXTS).input_ids == prompted(TEXTS).input_ids
+    assert loaded.model_max_length == prompted.model_max_length
+    assert loaded.special_tokens_map == prompted.special_tokens_map
+    assert loaded.padding_side == prompted.padding_side
+
+
+def test_it_survives_beside_a_llama(tmp_path: Path) -> None:
+    prompted = with_prompt(metaspace(), PROMPT)
+    LlamaConfig().save_pretrained(tmp_path)
+    prompted.save_pretrained(tmp_path)
+    assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS).input_ids == prompted(TEXTS).input_ids
+
+
+def test_it_survives_a_class_that_remakes_all_but_the_template(tmp_path: Path) -> None:
+    prompted = with_prompt(bytelevel(), PROMPT)
+    Qwen2Config().save_pretrained(tmp_path)
+    prompted.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert type(loaded).__name__ == "Qwen2Tokenizer"  # whatever the folder says
+    assert loaded(TEXTS).input_ids == prompted(TEXTS).input_ids
+
+
+def test_it_survives_beside_a_real_bert(minilm: Path, tmp_path: Path) -> None:
+    plain = AutoTokenizer.from_pretrained(minilm)
+    assert type(plain).__name__ == "BertTokenizer"  # the class that would drop it
+    prompted = with_prompt(plain, PROMPT)
+    shutil.copy(minilm / "config.json", tmp_path)
+    prompted.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    written_out = [PROMPT.format(text=text) for text in TEXTS]
+    assert loaded(TEXTS, padding=True).data == plain(written_out, padding=True).data
+    assert loaded.model_max_length == plain.model_max_length
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_prompt_replaces_the_one_before(maker: Maker) -> None:
+    twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
+    assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
+    assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
+    assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [False, True, False]
+
+
+def test_the_given_tokenizer_is_left_alone() -> None:
+    plain = wordpiece()
+    before = plain(TEXTS).input_ids
+    with_prompt(plain, PROMPT)
+    assert plain(TEXTS).input_ids == before
+
+
+def test_a_step_that_trims_offsets_stays() -> None:
+    prompted = with_prompt(roberta(), "in {text}")
+    start, stop = prompted("a cat", return_offsets_mapping=True).offset_mapping[-2]
+    assert "a cat"[start:stop] == "t"
+    assert isinstance(prompted.backend_tokenizer.post_processor, processors.Sequence)
+
+
+def test_a_prompt_has_the_text_once() -> None:
+    with pytest.raises(ConfigError, match=r"expected \{text\} in it once"):
+        with_prompt(wordpiece(), "{text} or {text}")
+
+
+@given(st.text("ab {}é", max_size=8), st.text("ab {}é", max_size=8), st.sampled_from(MAKERS))
+def test_joined_tokens_begin_with_the_prompts_own(words: str, text: str, maker: Maker) -> None:
+    raw = raw_tokenizer(maker())
+    if "{text}" in words:
+        return
+    found = reading(raw, words)
+    joined = raw.encode(words + text, add_special_tokens=False).ids
+    lead = found.lead(joined)
+    assert joined[:lead] == found.alone[:lead]
+    assert lead in (len(found.alone), len(joined)) or joined[lead] != found.alone[lead]
+    assert found.frame == frame_of(raw)
+
+
+def test_a_prompt_is_valid_unicode() -> None:
+    with pytest.raises(ConfigError, match="half a surrogate pair"):
+        with_prompt(wordpiece(), "find \ud800: {text}")
+
+
+def test_a_prompt_leaves_room_for_a_text() -> None:
+    words = " ".join(["the"] * 61)
+    assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
+    with pytest.raises(ConfigError, match="max_length 64 leaves no room"):
+        with_prompt(wordpiece(), words + " the {text}")
