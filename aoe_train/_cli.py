@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-# Importing a module of commands registers them.
-from aoe_train._commands import (  # noqa: F401
-    convert,
-    encode,
-    evaluate,
-    export,
-    figures,
-    pretrain,
-    push,
-    reproduce,
-    train,
-)
+# isort: off
+# Importing a module of commands registers them, in this order.
+from aoe_train._commands import train, evaluate, encode, export, push  # noqa: F401
+from aoe_train._commands import figures, reproduce, pretrain, convert  # noqa: F401
+
+# isort: on
 from aoe_train._commands.app import app
 from pairkit.terminal import run
 

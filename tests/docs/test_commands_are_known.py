@@ -52,6 +52,11 @@ def test_help_names_a_default_in_one_way(script: str) -> None:
     assert {where: text for where, text in said.items() if not _DEFAULT.search(text)} == {}
 
 
+def test_help_begins_with_what_most_people_want() -> None:
+    first = {script: next(iter(tree(script).commands)) for script in SCRIPTS}
+    assert first == {"gis": "build", "label": "generate", "aoe": "train", "pairs": "audit"}
+
+
 def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
     """The words of each line that runs a script of ours, the script first."""
     for block in blocks_of(page):
