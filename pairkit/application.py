@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
+from pairkit.errors import ConfigError
 from pairkit.terminal import BROKEN_PIPE, INTERRUPTED, Ended, out, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -161,3 +162,15 @@ def application(name: str, purpose: str) -> Application:
 def examples(*lines: str) -> str:
     """The end of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
+
+
+def mapping(flag: str, text: str | None) -> dict[str, str] | None:
+    """`name=value,name=value`, as a flag gives it, as a table; None where nothing was given.
+
+    Raises:
+        ConfigError: It is not of that form.
+    """
+    pairs = [part.partition("=") for part in (text or "").split(",") if part]
+    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
+        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
+    return {key.strip(): value.strip() for key, _, value in pairs} or None

@@ -86,18 +86,6 @@ Json = Annotated[bool, OUTPUT("--json", "End with one JSON object on stdout.")]
 Quiet = Annotated[bool, OUTPUT("--quiet -q", "No progress and no notes on stderr.")]
 
 
-def mapping(flag: str, text: str | None) -> dict[str, str] | None:
-    """`name=value,name=value` as a table; None where nothing was given.
-
-    Raises:
-        ConfigError: it isn't of that form.
-    """
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
-        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs} or None
-
-
 def prompts(given: list[str] | None) -> str | dict[str, str] | None:
     """One prompt for all texts, or `column=prompt` words as a table; None where nothing was given.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.application import mapping
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -81,7 +82,7 @@ def train(
     options = TrainOptions(
         preset=preset,
         dev_data=dev_data,
-        columns=o.mapping("--columns", columns),
+        columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
         conflicts=conflicts,

@@ -10,6 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
+from pairkit.application import mapping
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -45,7 +46,9 @@ def export(
     In CSV, an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
     spreadsheet would run it as a formula.
     """
-    pairs = pairkit.read(dataset, columns=o.column_names(columns), labels=labels, label_range=label_range)
+    pairs = pairkit.read(
+        dataset, columns=mapping("--columns", columns), labels=labels, label_range=label_range
+    )
     if pairs.labels is not None and not pairs.labels.plain:
         say(str(pairs.labels))
     for path in pairkit.export(pairs, out, file_format=file_format, raw=raw):
@@ -95,7 +98,7 @@ def merge(
         split=o.shares(split),
         cut_negatives=cut_negatives,
         seed=seed,
-        columns=o.column_names(columns),
+        columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
         fresh=fresh,
@@ -130,7 +133,7 @@ def split(
         split=o.shares(split) or (),
         cut_negatives=cut_negatives,
         seed=seed,
-        columns=o.column_names(columns),
+        columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
         fresh=fresh,

@@ -78,15 +78,6 @@ Dropped = Annotated[
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every random choice.")]
 
 
-def column_names(text: str | None) -> dict[str, str] | None:
-    """What `--columns` says.
-
-    Raises:
-        ConfigError: It is malformed.
-    """
-    return _mapping("--columns", text) or None
-
-
 def shares(text: str | None) -> list[float] | None:
     """What `--split` says.
 
@@ -99,10 +90,3 @@ def shares(text: str | None) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(f"--split {text}: expected three numbers, such as 0.8,0.1,0.1") from None
-
-
-def _mapping(flag: str, text: str | None) -> dict[str, str]:
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
-        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs}

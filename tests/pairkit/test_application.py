@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.application import tell_details
+from pairkit.application import mapping, tell_details
+from pairkit.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
@@ -80,3 +81,11 @@ def test_told_twice_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
     logging.getLogger("pairkit.reader").info("a\x1b[31m line")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
     logger.setLevel(logging.NOTSET)
+
+
+def test_a_mapping_is_names_and_values_or_an_error_that_names_the_flag() -> None:
+    assert mapping("--columns", None) is None
+    assert mapping("--columns", "text1=a, text2 = b=c,") == {"text1": "a", "text2": "b=c"}
+    for wrong in ("text1", "=a", "text1=", " =a"):
+        with pytest.raises(ConfigError, match=f"^--columns {wrong}: expected name=value,name=value$"):
+            mapping("--columns", wrong)
