@@ -63,24 +63,28 @@ class Display:
     """
 
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
-        self._show: _Nowhere | _Lines | _Drawn
-        if callable(progress) or not progress:
-            self._show = _Nowhere(progress if callable(progress) else None)
-        else:
-            self._show = _Drawn(console) if console.is_terminal else _Lines(console)
+        is_shown = bool(progress) and not callable(progress)
+        self._bars = _Drawn(console) if is_shown and console.is_terminal else None
+        self._tell: Listener = _tell_nobody
+        if callable(progress):
+            self._tell = progress
+        elif progress:
+            self._tell = self._bars.tell if self._bars else _Lines(console).tell
         self._lock = threading.Lock()
 
     def __call__(self, at: Progress) -> None:
         """Take the newest state of a stage."""
         with self._lock:
-            self._show.tell(at)
+            self._tell(at)
 
     def __enter__(self) -> Self:
-        self._show.open()
+        if self._bars:
+            self._bars.open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._show.close()
+        if self._bars:
+            self._bars.close()
 
 
 class _Pace:
@@ -106,19 +110,8 @@ class _Pace:
         return ", ".join(parts)
 
 
-class _Nowhere:
-    def __init__(self, listener: Listener | None) -> None:
-        self._listener = listener
-
-    def open(self) -> None:
-        pass
-
-    def tell(self, at: Progress) -> None:
-        if self._listener is not None:
-            self._listener(at)
-
-    def close(self) -> None:
-        pass
+def _tell_nobody(at: Progress) -> None:
+    """Progress that is shown nowhere."""
 
 
 class _Lines:
@@ -127,9 +120,6 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._paces: dict[str, _Pace] = {}
-
-    def open(self) -> None:
-        pass
 
     def tell(self, at: Progress) -> None:
         if at.ended:
@@ -140,9 +130,6 @@ class _Lines:
         if now - pace.said >= _LINE_S:
             pace.said = now
             self._console.print(f"{at.stage}: {pace.words(at)}", markup=False)
-
-    def close(self) -> None:
-        self._paces.clear()
 
 
 class _Drawn:

@@ -19,12 +19,12 @@ the hole would tell the label.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from gis_builder._markdown import Span, comments
-from gis_builder._pairs.characters import tidy_characters
 from gis_builder._pairs.cut import cut, merge
 from gis_builder._pairs.duplicate_notes import find_duplicate_notes
 from gis_builder._pairs.markup import checklists, images_to_words, segments, tidy_blanks
@@ -33,8 +33,12 @@ from gis_builder._pairs.stubs import with_stub
 from gis_builder._records import Cluster, Issue, IssueRef, IssueText
 from gis_builder._secrets import scrub_secrets
 from gis_builder._settings.pairs import TextSettings
+from pairkit.composing import normalize
 
 _MOST_PASSES = 8
+_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+# Controls (tab and newline stay), lone surrogates, zero-width marks and non-characters.
+_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -99,13 +103,20 @@ def clean(text: str, removed: Counter[str] | None = None, partners: Collection[I
 
 
 def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
-    text = tidy_characters(text)
+    text = _tidy_characters(text)
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
+
+
+def _tidy_characters(text: str) -> str:
+    """One kind of newline, NFC, nothing invisible or half (lone surrogates), 30 marks on a letter at most."""
+    text = _BREAKS.sub("\n", text)
+    text = _INVISIBLE.sub("", text)
+    return normalize("NFC", text)
 
 
 def _clean_prose(text: str, removed: Counter[str]) -> str:

@@ -95,7 +95,8 @@ def test_an_ended_stage_leaves_the_screen() -> None:
         show(Progress("one", 1, 2))
         show(Progress("one", 2, 2, ended=True))
         show(Progress("never begun", 2, 2, ended=True))
-        assert not show._show._tasks  # type: ignore[union-attr]
+        assert show._bars is not None
+        assert not show._bars._tasks
 
 
 def test_off_is_silent(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
