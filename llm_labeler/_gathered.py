@@ -44,11 +44,12 @@ def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iter
         texts: text_id to text, of the run's input.
     """
     task = task_of(record)
-    for text_id, group in groupby(store.answers(POLARITIES), key=lambda answer: answer.key.text_id):
-        text = texts.get(text_id)
+    stored = store.answers(POLARITIES, texts)
+    for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
         answers = [answer for answer in group if task.is_of_run(answer.key)]
-        if text is None or not answers:
+        if not answers:
             continue
+        text = texts[text_id]
         screened = task.screen(text, answers)
         yield Gathered(text, screened.proposals, screened.candidates, Counter(a.key.llm for a in answers))
 

@@ -40,19 +40,7 @@ def generate(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """See `llm_labeler.generate`.
-
-    Args:
-        source: The sentences.
-        out: The dataset's folder.
-        work: The folder of answers; None: OUT.work.
-        settings: Everything that can be set.
-        own: The functions that a person gave.
-        column: The column of the sentences.
-        how: Ways of asking.
-        fresh: Replace a dataset made with other settings.
-        progress: See `pairkit.progress.Display`; notes are told at once only where it is True.
-    """
+    """See `llm_labeler.generate`; notes are told at once only where `progress` is True."""
     start = time.monotonic()
     notes = _Notes(progress)
     work = work or work_beside(out)
@@ -100,16 +88,7 @@ def parse(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """See `llm_labeler.parse`.
-
-    Args:
-        work: The folder of answers.
-        out: The dataset's folder.
-        settings: The run's, perhaps with other filters or another ensemble.
-        own: The functions that a person gave.
-        fresh: Replace a dataset made with other settings.
-        progress: As of `generate`.
-    """
+    """See `llm_labeler.parse`."""
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = recall(work)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from llm_labeler._records import Ask, Reply, Usage
+from llm_labeler._settings import LlmSettings
+from pairkit.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,30 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
         self.retry, self.final = retry, final
         self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
         super().__init__(f"{reason}: {detail}")
+
+
+_SHAPING = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra")
+
+
+def shaping(name: str, settings: LlmSettings, further: Mapping[str, Any]) -> str:
+    """What of an entry shapes the answers, as JSON; the size of a batch and the like do not.
+
+    Args:
+        name: The entry's name, for the error.
+        settings: The entry.
+        further: What else does, by name.
+
+    Raises:
+        ConfigError: `extra` is no JSON.
+    """
+    values = {**{field: getattr(settings, field) for field in _SHAPING}, **further}
+    try:
+        return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"llm {name}: extra is no JSON ({error}); use texts, numbers, lists and tables in "
+            f"[llm.{name}.extra]"
+        ) from error
 
 
 class Provider(Protocol):

@@ -50,18 +50,8 @@ async def run_batch(
     """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
 
     The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
-    the model or a parameter now and not tomorrow.
-
-    Args:
-        asks: By LLM, what it is asked.
-        providers: By LLM, who answers; checked by the caller, who also closes them.
-        store: Where batches, answers and failures go.
-        budget: Begun from what the store says is spent.
-        progress: Told at each look at the server, and at the end.
-        stage: What progress calls this.
-        poll_s: Seconds between looks.
-        retry_final: Ask again what a server rejected for good.
-        keep_going: Leave it to the outcome to say which LLMs could not be asked to the end.
+    the model or a parameter now and not tomorrow. Arguments are those of `ask_all`; `poll_s` seconds lie
+    between two looks at a server.
 
     Raises:
         ConfigError: an LLM has no Batch API.

@@ -1,7 +1,7 @@
 """From the items of all answers about one text to its candidates.
 
 ```
-scripts, words   what a sentence is written in, what two sentences share
+words            what two sentences share
 kinship          whether it can speak of the same
 └ rules          one candidate against its text
   └ screening    all of them: repeats, several sources, both polarities

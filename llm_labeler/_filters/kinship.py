@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from llm_labeler._filters.words import UNSPACED, fold, stem, words
+from llm_labeler._filters.words import fold, stem, words
+from llm_labeler._scripts import UNSPACED
 
 # Words that say nothing of what a sentence is about; of scripts without spaces, characters.
 _ENGLISH = (
@@ -25,20 +26,17 @@ _COMMON = frozenset(_ENGLISH.split()) | frozenset(
 )
 _ASKING = re.compile(
     r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
-    r"|until) )*(?:what|whats|when|where|which|who"
-    r"|whose|whom|why|how|is|are|am|was|were|do|does|did|can|could|will|would|should|shall|may|might|must"
-    r"|has|have|had|isn['’]?t"
-    r"|aren['’]?t|don['’]?t|doesn['’]?t|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t"
-    r"|shouldn['’]?t)\b",
+    r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
+    r"|could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t"
+    r"|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b",
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$")
 # A wish for the same answer: `Tell me how …`, `I wonder whether …`.
 _WISH = re.compile(
     r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
-    r"|wondering|curious|ask"
-    r"|asking|let me|looking for|question|please|inquire|information|clarify|like to|want to|interested)\b"
-    r"|请|想知道|告诉|教えて|ください",
+    r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
+    r"|want to|interested)\b|请|想知道|告诉|教えて|ください",
     re.IGNORECASE,
 )
 

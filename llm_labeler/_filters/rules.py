@@ -8,9 +8,9 @@ from types import MappingProxyType
 from unicodedata import category
 
 from llm_labeler._filters.kinship import asks, is_question, shared
-from llm_labeler._filters.scripts import is_other_script
 from llm_labeler._filters.words import differing, fold, sameness, words
 from llm_labeler._records import Polarity
+from llm_labeler._scripts import is_other_script
 from llm_labeler._settings import FilterSettings
 
 # What tells that an LLM did something else than it was asked for.

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from unicodedata import category
 
+from llm_labeler._scripts import UNSPACED
 from pairkit.composing import normalize
 
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
-# Scripts that put no spaces between words: each character counts as one.
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _ASCII_LOOKS = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")  # ASCII's part of `_LOOKS`
 _LOOKS = "PZC"  # punctuation, spaces, control signs
 _ARTICLES = frozenset(("a", "an", "the"))

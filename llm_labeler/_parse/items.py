@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from llm_labeler._parse import wording
-from llm_labeler._parse.source import Source, is_foreign
+from llm_labeler._parse.source import Source
 from llm_labeler._records import Item
+from llm_labeler._scripts import is_translation
 
 _BEFORE = ("thinking", "echo", "preamble", "outside_list")
 _SEPARATORS = (";", ",", "、")
@@ -48,7 +49,7 @@ def _without_corrected(items: list[Item], source: Source, size: int | None) -> l
 def _without_translations(items: list[Item], source: Source) -> list[Item]:
     """Items in which those of another script than the source are remarks, where others are of the same."""
     foreign = {
-        n for n, item in enumerate(items) if item.reason is None and is_foreign(item.text, source.text)
+        n for n, item in enumerate(items) if item.reason is None and is_translation(item.text, source.text)
     }
     if all(n in foreign for n, item in enumerate(items) if item.reason is None):
         return items

@@ -11,11 +11,9 @@ from llm_labeler._parse.names import role_of
 from llm_labeler._parse.source import Source
 
 _KIND = (
-    r"(?:new|another|possible|generated|rewritten|rephrased|paraphrased|reworded|modified|revised"
-    r"|synonymous|synonym"
-    r"|antonymous|antonym|opposite|contrary|contradictory|negated|negative|positive|similar|output"
-    r"|alternative"
-    r"|same[- ]meaning|opposite[- ]meaning)"
+    r"(?:new|another|possible|generated|rewritten|rephrased|paraphrased|reworded|modified|revised|synonymous"
+    r"|synonym|antonymous|antonym|opposite|contrary|contradictory|negated|negative|positive|similar|output"
+    r"|alternative|same[- ]meaning|opposite[- ]meaning)"
 )
 _NAME = (
     r"(?:sentence|synonym|antonym|paraphrase|version|variation|variant|option|alternative|rewrite|rephrasing"
@@ -39,18 +37,13 @@ _NAMED = re.compile(
 )
 _STYLE = re.compile(
     r"(?:(?:more|slightly|very|less|semi|a|an|the|using|in|with) )*(?:formal|informal|casual|colloquial"
-    r"|neutral|polite"
-    r"|direct|indirect|simpl|short|long|concise|literal|figurative|poetic|creative|idiom|slang|literary"
-    r"|active"
-    r"|passive|inver|reorder|rephras|reword|negat|contra|question|academic|professional|friendly"
-    r"|conversational"
-    r"|emphatic|dramatic|descriptive|technical|plain|modern|old|emotional|humorous|business|everyday|standard"
-    r"|complex|detailed|elegant|first|second|third|fourth|fifth|last|one|two|three|four|five|six|seven"
-    r"|eight|nine"
-    r"|ten|new|changed|modified|rewritten|result|后|书面|口语|正式|简洁|委婉|フォーマル|カジュアル|丁寧|formell"
-    r"|umgangssprachlich|satz|gegenteil|umformulierung|oraci|frase|opci|versi|sin[óo]nim|ant[óo]nim|phrase"
-    r"|synonyme"
-    r"|antonyme|反対|同義|対義|言い換え|文|例)",
+    r"|neutral|polite|direct|indirect|simpl|short|long|concise|literal|figurative|poetic|creative|idiom"
+    r"|slang|literary|active|passive|inver|reorder|rephras|reword|negat|contra|question|academic"
+    r"|professional|friendly|conversational|emphatic|dramatic|descriptive|technical|plain|modern|old"
+    r"|emotional|humorous|business|everyday|standard|complex|detailed|elegant|first|second|third|fourth"
+    r"|fifth|last|one|two|three|four|five|six|seven|eight|nine|ten|new|changed|modified|rewritten|result|后"
+    r"|书面|口语|正式|简洁|委婉|フォーマル|カジュアル|丁寧|formell|umgangssprachlich|satz|gegenteil|umformulierung|oraci|frase"
+    r"|opci|versi|sin[óo]nim|ant[óo]nim|phrase|synonyme|antonyme|反対|同義|対義|言い換え|文|例)",
     re.IGNORECASE,
 )
 _VERB = re.compile(

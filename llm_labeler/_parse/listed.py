@@ -13,9 +13,10 @@ from llm_labeler._parse.labels import name_of, recurring_names
 from llm_labeler._parse.marks import Mark, find_marks
 from llm_labeler._parse.prose import read_prose
 from llm_labeler._parse.sentence import refine
-from llm_labeler._parse.source import Source, is_foreign, tidy
+from llm_labeler._parse.source import Source, tidy
 from llm_labeler._parse.titles import titles_of
 from llm_labeler._records import Item
+from llm_labeler._scripts import is_translation
 
 _ENDED = (".", "!", "?", "。", '"', "”", "*")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
@@ -135,7 +136,11 @@ def _goes_on(line: str, parts: list[_Part], after_blank: bool, source: Source) -
     if above.kind != "outside" and above.is_empty:
         return True
     said = tidy(line)
-    if above.kind != "outside" and is_foreign(said, above.lines[-1]) and is_foreign(said, source.text):
+    if (
+        above.kind != "outside"
+        and is_translation(said, above.lines[-1])
+        and is_translation(said, source.text)
+    ):
         return False
     reason = wording.aside(said, source, None) if above.kind != "outside" else None
     is_tail = line[:1] in " \t" and not after_blank and reason == "preamble"  # "… such⏎   as:"

@@ -24,63 +24,14 @@ _XML = re.compile(r"(?<!\s)\s*+<\?xml[^<>]{0,200}\?>")
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w.-]{0,40})(?P<fields>\s[^<>]{0,1000})?/?>")
 _FIELD = re.compile(r"([\w:.-]{1,40})\s?=\s?(?:\"([^\"]*)\"|'([^']*)')")
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>|<!--")
-_INLINE = frozenset(
-    [
-        "b",
-        "i",
-        "u",
-        "em",
-        "strong",
-        "code",
-        "span",
-        "mark",
-        "small",
-        "sup",
-        "sub",
-        "font",
-        "a",
-        "s",
-        "del",
-        "ins",
-        "big",
-        "tt",
-        "kbd",
-        "q",
-        "cite",
-        "abbr",
-        "body",
-        "html",
-    ]
-)
-_LAYOUT = frozenset(
-    [
-        "p",
-        "div",
-        "br",
-        "hr",
-        "tr",
-        "td",
-        "th",
-        "tbody",
-        "thead",
-        "table",
-        "ul",
-        "ol",
-        "dl",
-        "head",
-        "title",
-        "center",
-        "pre",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "section",
-        "article",
-    ]
-)
+_INLINE = frozenset((
+    "b", "i", "u", "em", "strong", "code", "span", "mark", "small", "sup", "sub", "font", "a", "s", "del",
+    "ins", "big", "tt", "kbd", "q", "cite", "abbr", "body", "html"
+))  # fmt: skip
+_LAYOUT = frozenset((
+    "p", "div", "br", "hr", "tr", "td", "th", "tbody", "thead", "table", "ul", "ol", "dl", "head", "title",
+    "center", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article"
+))  # fmt: skip
 _WIKI_HEADING = re.compile(r"^ {0,3}={2,6} {0,3}([^=\n]{1,80}?) {0,3}={2,6} {0,3}$", re.MULTILINE)
 _WIKI_LINK = re.compile(r"^\[\[(?:category|kategorie):[^\[\]\n]{1,80}\]\]$", re.MULTILINE | re.IGNORECASE)
 _UNDERLINED = re.compile(r"^([^\W\d_][^\n]{0,80}[^\W_])\n(={3,80}|-{3,80}|~{3,80}|\^{3,80})$", re.MULTILINE)

@@ -10,42 +10,35 @@ from llm_labeler._records import Polarity
 Role = Literal["sentence", "echo", "side"]
 
 _ECHO = re.compile(
-    r"(?:the |your |our )?(?:original|input|source|given|prompt|question|query|instruction|initial"
-    r"|reference|premise|before"
-    r"|user|system\b|原|输入|问|元の|入力|ausgangs|eingabe|original|entrada|frase original|phrase d'origine"
-    r"|phrase originale)",
+    r"(?:the |your |our )?(?:original|input|source|given|prompt|question|query|instruction|initial|reference"
+    r"|premise|before|user|system\b|原|输入|问|元の|入力|ausgangs|eingabe|original|entrada|frase original"
+    r"|phrase d'origine|phrase originale)",
     re.IGNORECASE,
 )
 _SIDE = re.compile(
-    r"(?:explanation|explain|note|reason|rationale|why|id\b|index|number|numero|no\b|#|nr\b|label|type"
-    r"|kind|lang|polarity|score"
-    r"|similarity|confidence|probability|rank|difference|change|comment|remark|title|status|error|message"
-    r"|detail|code|model|role"
-    r"|task|thought|thinking|analysis|technique|method|strategy|approach|style|tone|register|category"
-    r"|source_|meta|count"
-    r"|total|size|length|date|time|key|word|pattern|how\b|what\b|usage|context|translation|pinyin"
-    r"|解释|说明|编号|序号|备注|类型|理由|分析|注|変更|説明|erklärung|hinweis|anmerkung|begründung|nota\b|explicaci|remarque"
-    r"|explication)",
+    r"(?:explanation|explain|note|reason|rationale|why|id\b|index|number|numero|no\b|#|nr\b|label|type|kind"
+    r"|lang|polarity|score|similarity|confidence|probability|rank|difference|change|comment|remark|title"
+    r"|status|error|message|detail|code|model|role|task|thought|thinking|analysis|technique|method|strategy"
+    r"|approach|style|tone|register|category|source_|meta|count|total|size|length|date|time|key|word|pattern"
+    r"|how\b|what\b|usage|context|translation|pinyin|解释|说明|编号|序号|备注|类型|理由|分析|注|変更|説明|erklärung|hinweis"
+    r"|anmerkung|begründung|nota\b|explicaci|remarque|explication)",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
     r"(?:sentence|text|output|synonym|antonym|paraphras|rewrit|rephras|reword|result|answer|response|content"
     r"|completion|generat|value|version|variation|variant|alternative|option|opposite|negat|contra|positive"
-    r"|negative|candidate|statement|target|after\b|transformed|modified|same|similar|句|同义|近义|反义|文本|输出|结果"
-    r"|内容|改写"
-    r"|答案|文\d?$|同義|対義|反対|言い換え|satz|gegenteil|umformulierung|oraci|frase|phrase)",
+    r"|negative|candidate|statement|target|after\b|transformed|modified|same|similar|句|同义|近义|反义|文本|输出|结果|内容"
+    r"|改写|答案|文\d?$|同義|対義|反対|言い換え|satz|gegenteil|umformulierung|oraci|frase|phrase)",
     re.IGNORECASE,
 )
 _POSITIVE = re.compile(
-    r"synonym|sinónim|sinonim|paraphras|paráfras|rephras|reword|\bsame\b|same[- _]meaning|similar"
-    r"|equivalent|\bpositives?\b"
-    r"|gleiche[rn]? bedeutung|umformulier|同义|近义|意思相同|相同意思|同義|同じ意味|言い換え",
+    r"synonym|sinónim|sinonim|paraphras|paráfras|rephras|reword|\bsame\b|same[- _]meaning|similar|equivalent"
+    r"|\bpositives?\b|gleiche[rn]? bedeutung|umformulier|同义|近义|意思相同|相同意思|同義|同じ意味|言い換え",
     re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
     r"antonym|antónim|opposite|negat(?:ion|ed|ive)|contrar(?:y|ies|i)|contradict|inverse|opuest|opposé"
-    r"|gegenteil"
-    r"|gegensätz|反义|相反|否定|反対|対義|反意",
+    r"|gegenteil|gegensätz|反义|相反|否定|反対|対義|反意",
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+|#")

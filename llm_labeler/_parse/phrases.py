@@ -65,12 +65,9 @@ _SENTENCES = "(?:sentence|paraphrase|antonym|synonym|version|variation|option|al
 # A note says what it is; other closing remarks are looked for outside of lists only.
 NOTE = compiled(
     r"\(?(?:please )?note:|\(?(?:key |brief |short |additional )?(?:note|explanation|disclaimer|remark"
-    r"|comment|tip"
-    r"|reason(?:ing)?|rationale|why|analysis|change(?:s made)?|difference|meaning|translation|technique"
-    r"|method"
-    r"|strategy|approach|tone|style|register|context|usage|justification|breakdown|similarity|score"
-    r"|confidence"
-    r"|type)s?(?: \d{1,2})? ?:",
+    r"|comment|tip|reason(?:ing)?|rationale|why|analysis|change(?:s made)?|difference|meaning|translation"
+    r"|technique|method|strategy|approach|tone|style|register|context|usage|justification|breakdown"
+    r"|similarity|score|confidence|type)s?(?: \d{1,2})? ?:",
     "(?:注意|注|说明|解释|备注|理由|原因|分析|变化|翻译|拼音|説明|解説|補足|変更点|ポイント) ?:",
     "(?:hinweis|erklärung|anmerkung|begründung|notas?|explicaci[oó]n|remarques?|explication)s? ?:",
 )

@@ -20,9 +20,8 @@ _STOP = re.compile(
     r"|(?<![。!?])[。!?]++[”」』\"]*+\s*+(?=[^\sA-Za-z。!?”」』\"])"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref"
-    r"|jr|sr|inc"
-    r"|ltd|co|u\.s|spp?|var|max|min)\.$",
+    r"(?:^|[\s(])(?:[A-Z]|figs?|e\.g|i\.e|dr|mrs?|ms|prof|st|vs|etc|nos?|approx|cf|al|vol|pp?|eq|sec|ref|jr"
+    r"|sr|inc|ltd|co|u\.s|spp?|var|max|min)\.$",
     re.IGNORECASE,
 )
 _SEVERAL_QUOTED = re.compile(r'"[^"]+"(?: ?[,;/|]? ?(?:and )?"[^"]+")+[.,]?')

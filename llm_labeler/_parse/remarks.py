@@ -10,7 +10,8 @@ import re
 from itertools import islice
 
 from llm_labeler._parse.commentary import COMMENT, GRAMMAR, META, REMARK
-from llm_labeler._parse.source import Source, is_foreign, size_of
+from llm_labeler._parse.source import Source, size_of
+from llm_labeler._scripts import is_translation
 
 _ROUNDS = 3  # of remarks around one sentence
 _MOST_SIGNS = 12  # dashes, full stops … looked at in one piece
@@ -130,7 +131,7 @@ def _at_bracket(said: str, source: Source) -> int:
         return start if REMARK.match(inner) and is_about_words(inner, source) else 0
     is_behind = _ENDED.search(_without_emoji(sentence, source)) is not None
     is_remark = is_behind or REMARK.match(inner) is not None or is_about_words(inner, source)
-    return start if is_remark or is_foreign(inner, sentence) or opener != "(" else 0
+    return start if is_remark or is_translation(inner, sentence) or opener != "(" else 0
 
 
 def _at_score(said: str, source: Source) -> int:
@@ -159,6 +160,6 @@ def _at_second(said: str, source: Source) -> int:
     for start, end in zip(ends, [*ends[1:], len(said)], strict=False):
         sentence = said[start:end]
         is_about = is_about_words(sentence, source) and not source.is_like(sentence)
-        if is_about or is_foreign(sentence, said[:start]):
+        if is_about or is_translation(sentence, said[:start]):
             return start
     return 0

@@ -36,9 +36,8 @@ _ANSWERS = re.compile(r"(?:[\w -]{2,40}|[^\W\d]{2,12}) ?:[*_]*(?:\s|$)")
 # The same behind a sentence in its own line; there only names that no sentence has.
 _WITHIN = re.compile(
     r"(?<=[.!?。\"”'’)\]])\s*(?=(?:###? ?\w+|(?:new |next )?[Ii]nput(?: sentence| text)? ?:|USER ?:|User ?:"
-    r"|Human ?:|HUMAN ?:|ASSISTANT ?:"
-    r"|Assistant ?:|### |Question ?:|Q ?: |用户:|输入句子?:|You are a highly smart))"
-    r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
+    r"|Human ?:|HUMAN ?:|ASSISTANT ?:|Assistant ?:|### |Question ?:|Q ?: |用户:|输入句子?:"
+    r"|You are a highly smart))|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
 )
 
 

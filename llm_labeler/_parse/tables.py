@@ -8,8 +8,9 @@ import re
 from llm_labeler._parse import wording
 from llm_labeler._parse.names import polarity_of, role_of
 from llm_labeler._parse.sentence import refine
-from llm_labeler._parse.source import Source, is_foreign, size_of, tidy
+from llm_labeler._parse.source import Source, size_of, tidy
 from llm_labeler._records import Item, Polarity
+from llm_labeler._scripts import is_translation
 
 _MOST_CHARACTERS = 131_072  # of a line of CSV: the csv module's own limit, which others may change
 _RULE = re.compile(r"[ \t|:+-]+$")
@@ -165,7 +166,7 @@ def _columns(
 def _translations(body: list[list[str]], width: int, source: Source) -> set[int]:
     """Columns in another script than the source, where one of sentences is in the same."""
     texts = [" ".join(row[column] for row in body if column < len(row)) for column in range(width)]
-    foreign = {column for column, text in enumerate(texts) if is_foreign(text, source.text)}
+    foreign = {column for column, text in enumerate(texts) if is_translation(text, source.text)}
     whole = (
         all(
             source.is_as_long_as(row[column]) and not source.is_said_by(row[column])

@@ -39,9 +39,8 @@ _CHAT = re.compile(
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
-    r"(?:please |can you |could you |now )?(?:write|generate|give|rewrite|paraphrase|rephrase|produce"
-    r"|create|provide|list"
-    r"|negate|your (?:job|task)|you are)\b|请|生成|改写",
+    r"(?:please |can you |could you |now )?(?:write|generate|give|rewrite|paraphrase|rephrase|produce|create"
+    r"|provide|list|negate|your (?:job|task)|you are)\b|请|生成|改写",
     re.IGNORECASE,
 )
 

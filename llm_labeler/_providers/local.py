@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from llm_labeler._provider import CallFailed, Prices
+from llm_labeler._provider import CallFailed, Prices, shaping
 from llm_labeler._providers.local_batches import Batches, Prompt
 from llm_labeler._providers.local_files import check_source, find_folder
 from llm_labeler._records import Ask, Reply, Usage, digest
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
 
 _TOKENS_A_MESSAGE = 32  # a template's own, round each turn
 _TOKENS_A_CALL = 256  # and a default system turn, which some templates bring
-# fmt: off
-_SHAPING = (
-    "kind", "model", "revision", "temperature", "top_p", "seed", "max_tokens", "extra", "load_in_4bit",
-)
-# fmt: on
 
 
 class LocalProvider:
@@ -44,7 +38,8 @@ class LocalProvider:
                 f"llm.{name}: structured = strict needs a server that forces JSON; set auto, or serve it"
             )
         self.name, self.model = name, settings.model
-        self.parameters_text = _parameters(name, settings)
+        further = {"revision": settings.revision, "load_in_4bit": settings.load_in_4bit}
+        self.parameters_text = shaping(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = Prices(0.0, 0.0)
         # While one batch is answered the next one has to be waiting.
@@ -119,15 +114,3 @@ class LocalProvider:
             size = self._settings.batch_size
             self._loaded = model, Batches(self.name, model.complete, size, self._thread, free_memory)
         return self._loaded
-
-
-def _parameters(name: str, settings: LlmSettings) -> str:
-    """What shapes the answers, as JSON; the size of a batch does not."""
-    values = {field: getattr(settings, field) for field in _SHAPING}
-    try:
-        return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"llm.{name}: extra is no JSON ({error}); use texts, numbers, lists and tables in "
-            f"[llm.{name}.extra]"
-        ) from error

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 
-from llm_labeler._provider import CallFailed
+from llm_labeler._provider import CallFailed, shaping
 from llm_labeler._providers.dialect import Dialect, can_be_sent, schema_bytes
 from llm_labeler._providers.prices import find_prices
 from llm_labeler._providers.reach import find_address, open_channel
@@ -53,7 +52,8 @@ class OpenAiProvider:
         self._settings = settings
         self.address = find_address(name, settings)
         self.dialect = Dialect(name, settings)
-        self.parameters_text = _parameters(name, settings, self.address.url)
+        further = {"structured": settings.structured, "base_url": self.address.url}
+        self.parameters_text = shaping(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
@@ -189,16 +189,3 @@ def _opener(
 ) -> Callable[[], Channel]:
     """Whoever prints the provider prints no environment."""
     return lambda: open_channel(name, settings, address, environ)
-
-
-def _parameters(name: str, settings: LlmSettings, url: str) -> str:
-    """What shapes the answers, as JSON."""
-    shaping = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "structured", "extra")
-    values = {field: getattr(settings, field) for field in shaping} | {"base_url": url}
-    try:
-        return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"llm {name}: extra can't be sent as JSON ({error}); use texts, numbers, lists and tables in "
-            f"[llm.{name}.extra]"
-        ) from error

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from llm_labeler._parse import parse_answer
-from llm_labeler._parse.source import Source, is_foreign
+from llm_labeler._parse.source import Source
+from llm_labeler._scripts import is_translation
 
 LATIN, VIETNAMESE, CYRILLIC, GREEK = "The bridge", "Cầu đã đóng cửa", "Мост закрыт", "Η γέφυρα έκλεισε"
 HAN, KANA, HANGUL, ARABIC, HINDI = (
@@ -19,7 +20,7 @@ SCRIPTS = (LATIN, CYRILLIC, GREEK, HAN, HANGUL, ARABIC, HINDI)
 @pytest.mark.parametrize("one", SCRIPTS)
 @pytest.mark.parametrize("other", SCRIPTS)
 def test_scripts_are_told_apart(one: str, other: str) -> None:
-    assert is_foreign(one, other) is (one != other)
+    assert is_translation(one, other) is (one != other)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +37,11 @@ def test_scripts_are_told_apart(one: str, other: str) -> None:
     ],
 )
 def test_no_translations(one: str, other: str) -> None:
-    assert not is_foreign(one, other)
+    assert not is_translation(one, other)
 
 
 def test_four_letters_are_enough() -> None:
-    assert is_foreign("мост", LATIN)
+    assert is_translation("мост", LATIN)
 
 
 @pytest.mark.parametrize(
