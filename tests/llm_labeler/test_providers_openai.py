@@ -240,9 +240,9 @@ def test_extra_does_not_change_what_has_a_setting_or_a_price(name: str) -> None:
 
 
 def test_extra_that_is_no_json() -> None:
-    with pytest.raises(ConfigError, match="extra can't be sent"):
+    with pytest.raises(ConfigError, match="llm llama: extra is no JSON"):
         provider("http://localhost:1/v1", extra={"since": time})
-    with pytest.raises(ConfigError, match="extra can't be sent"):
+    with pytest.raises(ConfigError, match="llm llama: extra is no JSON"):
         provider("http://localhost:1/v1", extra={"x": float("nan")})
 
 
