@@ -207,7 +207,7 @@ class _Run:
 
         def score() -> DevMetric:
             with evaluation_precision(self.args):
-                return dev_metric(encode, dev)
+                return dev_metric(encode, dev, encoder.settings.similarity_fn_name)
 
         return score
 

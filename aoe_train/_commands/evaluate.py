@@ -69,6 +69,8 @@ def evaluate(
         str | None, ENDPOINT("--against-api-key-env", "The same for --against.", "NAME")
     ] = None,
     plain_http: Annotated[bool, ENDPOINT("--plain-http", "Send keys to other machines unencrypted.")] = False,
+    prompt_name: o.PromptName = None,
+    prompt: o.Prompt = None,
     precision: o.Precision = None,
     seed: o.Seed = None,
     cache: Annotated[bool, o.RUN("--cache/--no-cache", "Keep vectors on disk for the next run.")] = True,
@@ -111,6 +113,8 @@ def evaluate(
         against_endpoint=against_endpoint,
         against_api_key_env=against_api_key_env,
         plain_http=plain_http,
+        prompt_name=prompt_name,
+        prompt=prompt,
         precision=precision,
         draws=draws,
         seed=42 if seed is None else seed,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.vectors import ROUNDING, Encode, pair_cosines, unit
+from aoe_train._evaluate.vectors import ROUNDING, Encode, all_similarities, pair_similarities
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from aoe_train._records import Examples
+    from aoe_train._settings import Similarity
 
 _BLOCK = 128
 
@@ -28,8 +29,8 @@ class DevMetric(NamedTuple):
     value: float
 
 
-def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
-    """Score held-out examples; each distinct text is encoded once.
+def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
+    """Score held-out examples by what vectors are compared by; each distinct text is encoded once.
 
     Raises:
         ConfigError: Single texts, about which nothing is known that could be scored.
@@ -48,32 +49,40 @@ def dev_metric(encode: Encode, examples: Examples) -> DevMetric:
             " trained, lower --lr"
         )
     if examples.kind == "triplet":
-        return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows))
+        return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows, similarity))
     if examples.labels is None:
-        return DevMetric("mrr", mean_reciprocal_rank(vectors, examples.rows, said=examples.said))
-    cosines = pair_cosines(vectors, examples.rows)
-    return DevMetric("spearman", correlation(cosines, examples.labels, "held-out data").scores()["spearman"])
+        rank = mean_reciprocal_rank(vectors, examples.rows, similarity, said=examples.said)
+        return DevMetric("mrr", rank)
+    alike = pair_similarities(vectors, examples.rows, similarity)
+    return DevMetric("spearman", correlation(alike, examples.labels, "held-out data").scores()["spearman"])
 
 
-def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray) -> float:
+def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> float:
     """Share of rows whose anchor is nearer to the positive than to every one of its negatives.
 
-    Near is a large cosine; a tie is a miss.
+    Near is a large cosine, or what else vectors are compared by; a tie is a miss.
 
     Args:
         vectors: (text, dim)
         triplets: (row, column): anchor, positive and negatives, indices into `vectors`; `ABSENT` is none.
+        similarity: What vectors are compared by.
     """
-    to_positive = pair_cosines(vectors, triplets[:, [0, 1]])
+    to_positive = pair_similarities(vectors, triplets[:, [0, 1]], similarity)
     is_nearer = np.ones(len(triplets), np.bool_)
     for column in range(2, triplets.shape[1]):
-        to_negative = pair_cosines(vectors, triplets[:, [0, column]])
+        to_negative = pair_similarities(vectors, triplets[:, [0, column]], similarity)
         is_nearer &= (to_positive > to_negative + ROUNDING) | (triplets[:, column] == ABSENT)
     return float(is_nearer.mean())
 
 
-def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray, *, said: np.ndarray | None = None) -> float:
-    """Mean over (anchor, positive) of 1 / the positive's rank by cosine among the positives of all rows.
+def mean_reciprocal_rank(
+    vectors: np.ndarray,
+    pairs: np.ndarray,
+    similarity: Similarity = "cosine",
+    *,
+    said: np.ndarray | None = None,
+) -> float:
+    """Mean over (anchor, positive) of 1 / the positive's rank by similarity among the positives of all rows.
 
     The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
     model that tells no text from another scores low.
@@ -81,16 +90,16 @@ def mean_reciprocal_rank(vectors: np.ndarray, pairs: np.ndarray, *, said: np.nda
     Args:
         vectors: (text, dim)
         pairs: (row, 2), indices into `vectors`.
+        similarity: What vectors are compared by.
         said: (text,), equal where texts are equal; None where each stands there once.
     """
     said = np.arange(len(vectors)) if said is None else said
     candidates, column = np.unique(pairs[:, 1], return_inverse=True)
     anchors, row = np.unique(pairs[:, 0], return_inverse=True)
-    towards = unit(vectors[candidates]).T
     ranks = np.empty(len(pairs))
     for start in range(0, len(anchors), _BLOCK):
         block = anchors[start : start + _BLOCK]
-        cosines = unit(vectors[block]) @ towards
+        cosines = all_similarities(vectors[block], vectors[candidates], similarity)
         mine = np.flatnonzero((row >= start) & (row < start + _BLOCK))
         own, positive = row[mine] - start, column[mine]
         of_positive = cosines[own, positive]

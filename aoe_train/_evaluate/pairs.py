@@ -12,7 +12,7 @@ import polars as pl
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.tasks import Split, Verdict
-from aoe_train._evaluate.vectors import Vectors, pair_cosines
+from aoe_train._evaluate.vectors import Vectors, pair_similarities
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
@@ -48,14 +48,18 @@ class PairTask:
         """The two texts of each pair."""
         return list(zip(self.text1, self.text2, strict=True))
 
+    def similarities(self, vectors: Vectors) -> np.ndarray:
+        """float64 (pair,): cosines, or what else the model's vectors are compared by."""
+        pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
+        return pair_similarities(vectors.matrix, pairs, vectors.similarity)
+
     def judge(self, vectors: Vectors) -> Verdict:
         """Spearman and Pearson over all pairs at once (SentEval's "all" setting), and part by part.
 
         Raises:
             DataError: Fewer than two pairs, labels or cosines that are all alike, or NaN.
         """
-        pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
-        cosines = pair_cosines(vectors.matrix, pairs)
+        cosines = self.similarities(vectors)
         whole = correlation(cosines, self.labels, self.name)
         parts = {name: (self._part(cosines, rows), len(rows)) for name, rows in self.parts.items()}
         return Verdict(whole, parts)

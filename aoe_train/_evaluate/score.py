@@ -97,7 +97,12 @@ def score(
 
 
 def _verdicts(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[str, Verdict]:
-    vectors = Vectors(embedder.encode, [task.texts for task in tasks], separator=embedder.separator)
+    vectors = Vectors(
+        embedder.encode,
+        [task.texts for task in tasks],
+        separator=embedder.separator,
+        similarity=embedder.similarity,
+    )
     return {task.name: task.judge(vectors) for task in _shown(tasks, "judge", show)}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from aoe_train._settings import Similarity
 from pairkit.errors import DataError
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -24,10 +25,16 @@ class Vectors:
 
     Attributes:
         matrix: float32 (text, dim), one row for each distinct input.
+        similarity: What they are compared by.
     """
 
     def __init__(
-        self, encode: Encode, collections: Iterable[Sequence[Input]], *, separator: str = " "
+        self,
+        encode: Encode,
+        collections: Iterable[Sequence[Input]],
+        *,
+        separator: str = " ",
+        similarity: Similarity = "cosine",
     ) -> None:
         """Encode.
 
@@ -35,10 +42,12 @@ class Vectors:
             encode: Makes the vectors.
             collections: What will be asked for.
             separator: Put between the two texts of one input, such as " [SEP] ".
+            similarity: What the model's vectors are compared by.
 
         Raises:
             DataError: The vectors are not one finite row a text.
         """
+        self.similarity = similarity
         inputs = list(dict.fromkeys(item for items in collections for item in items))
         self._row = {item: row for row, item in enumerate(inputs)}
         self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
@@ -63,6 +72,49 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     np.divide(exact, lengths, out=exact, where=lengths > 0)
     return exact
+
+
+def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
+    """How alike the vectors of each pair are, in float64; distances are negative, so that more is more alike.
+
+    Equal pairs of texts are ties, as in `pair_cosines`.
+
+    Args:
+        vectors: (text, dim)
+        pairs: (pair, 2), indices into `vectors`.
+        similarity: The measure.
+    """
+    if similarity == "cosine":
+        return pair_cosines(vectors, pairs)
+    found = np.empty(len(pairs))
+    for start in range(0, len(pairs), _BLOCK):
+        one, other = (vectors[side].astype(np.float64) for side in pairs[start : start + _BLOCK].T)
+        found[start : start + _BLOCK] = _COMPARED[similarity](one, other)
+    scale = max(float(np.abs(found).max(initial=0)), np.finfo(np.float64).tiny)
+    rounded: np.ndarray = (found / scale).round(_DIGITS) * scale
+    return rounded
+
+
+def all_similarities(one: np.ndarray, other: np.ndarray, similarity: Similarity) -> np.ndarray:
+    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`."""
+    if similarity == "cosine":
+        one, other = unit(one), unit(other)
+    exact = one.astype(np.float64), other.astype(np.float64)
+    if similarity in ("cosine", "dot"):
+        products: np.ndarray = exact[0] @ exact[1].T
+        return products
+    import torch
+
+    tensors = torch.from_numpy(exact[0]), torch.from_numpy(exact[1])
+    distances: np.ndarray = torch.cdist(*tensors, 2.0 if similarity == "euclidean" else 1.0).numpy()
+    return -distances
+
+
+_COMPARED = {
+    "dot": lambda one, other: np.einsum("pd,pd->p", one, other),
+    "euclidean": lambda one, other: -np.linalg.norm(one - other, axis=1),
+    "manhattan": lambda one, other: -np.abs(one - other).sum(axis=1),
+}
 
 
 def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:

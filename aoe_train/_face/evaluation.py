@@ -138,6 +138,8 @@ def evaluate(
     against_endpoint: str | None = None,
     against_api_key_env: str | None = None,
     plain_http: bool = False,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
     precision: str | None = None,
     draws: int = 1000,
     seed: int = 42,
@@ -161,6 +163,9 @@ def evaluate(
         against_endpoint: The same for `against`.
         against_api_key_env: The same for `against`.
         plain_http: Send keys to endpoints on other machines without encryption.
+        prompt_name: The prompt of the model's for all texts, such as `query`; by default its default one. Not
+            for `against`, and not for mteb, which chooses among the model's prompts itself.
+        prompt: Words before each text, or around `{text}`, instead.
         precision: fp32, bf16, fp16 or auto.
         draws: Bootstrap resamples for intervals and tests; 0 for none.
         seed: Decides which resamples are drawn.
@@ -181,6 +186,7 @@ def evaluate(
     from pydantic import NonNegativeInt
 
     from aoe_train._evaluate import ALL, Draws, choose_pairs, score
+    from aoe_train._evaluate.embedders.embedder import Prompted
     from aoe_train._face.notes import notes
     from aoe_train._precision import named_precision
     from pairkit.config import argument
@@ -214,7 +220,9 @@ def evaluate(
                 )
 
         if _MTEB in names:
-            _refuse_for_mteb(names, {"--data": data, "--split": split, "--against": against}, models, tasks)
+            given = {"--data": data, "--split": split, "--against": against}
+            prompts = {"--prompt": prompt, "--prompt-name": prompt_name}
+            _refuse_for_mteb(names, {**given, **prompts}, models, tasks)
             embedder = opened(models[0], here)
             told = _mteb(embedder, tasks, data_dir, cache=cache, progress=show)
             return Evaluation({}, mteb=told)
@@ -233,6 +241,8 @@ def evaluate(
         found: dict[str, Scores] = {}
         for one in models:
             embedder = opened(one, here)
+            if prompt is not None or prompt_name is not None:
+                embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
             trained = None if endpoint else _trained(one)
             by_suite = {
                 suite: score(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -154,6 +155,41 @@ def test_evaluate_ends_with_one_object_by_task(
     assert found["STS-B"]["n"] == 3
     assert -1 <= found["STS-B"]["spearman"] <= 1
     assert json.loads((tmp_path / "result.json").read_text()) == found
+
+
+def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, data_dir: Path) -> None:
+    pairs = data_dir / "stsb/stsb-test.tsv"
+    prompts = {"query": "the man is not in the city: ", "t": "a car "}
+    for similarity in ("cosine", "euclidean"):
+        Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity).save(data_dir / similarity)
+
+    def pearson(model: str, *flags: str) -> float:
+        found = json.loads(
+            aoe("evaluate", "--model", data_dir / model, "--data", pairs, "--draws", "0", "--json", *flags)
+        )
+        return float(found["stsb-test.tsv"]["pearson"])
+
+    def expected(**asked: Any) -> dict[str, float]:
+        texts = ["a dog is running", "a car", "a red car", "the", "cat"]
+        same, car, red, the, cat = (
+            Encoder.load(bert, prompts=prompts).encode(texts, **asked).astype(np.float64)
+        )
+        found = [(same, same), (car, red), (the, cat)]
+        by = {
+            "cosine": [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in found],
+            "euclidean": [-np.linalg.norm(a - b) for a, b in found],
+        }
+        return {name: float(np.corrcoef(values, [5, 3, 0])[0, 1]) for name, values in by.items()}
+
+    for flags, asked in (
+        ((), {}),
+        (("--prompt-name", "query"), {"prompt_name": "query"}),
+        (("--prompt", "fast "), {"prompt": "fast "}),
+    ):
+        for similarity, value in expected(**asked).items():
+            assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
+    with pytest.raises(ConfigError, match="--prompt-name: does not go with --suite mteb"):
+        aoe("evaluate", "--model", bert, "--suite", "mteb", "--task", "STS12", "--prompt-name", "query")
 
 
 def test_evaluate_prints_a_table_times_100(bert: Path, data_dir: Path) -> None:

@@ -15,10 +15,13 @@ import torch
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.embedders import cached, local
 from aoe_train._evaluate.embedders.cached import CachedEmbedder
-from aoe_train._evaluate.embedders.embedder import Endpoint
+from aoe_train._evaluate.embedders.embedder import Endpoint, Prompted
 from aoe_train._evaluate.embedders.local import LocalEmbedder, find_separator
 from aoe_train._evaluate.embedders.open import open_embedder
+from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
+from aoe_train._prompts import NamedPrompts
+from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
@@ -29,16 +32,19 @@ class Counting:
     """Texts to vectors that depend on them alone; remembers what it was asked for."""
 
     name, identity, separator = "counting", "0" * 64, " | "
+    prompts = NamedPrompts({"query": "q: "})
+    similarity: Similarity = "cosine"
 
     def __init__(self, turn: float = 0.0, fails_after: int | None = None) -> None:
         self.turn, self.fails_after = turn, fails_after
         self.calls: list[list[str]] = []
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
-        return np.array([[1 / (1 + len(text)), text.count("a") + self.turn] for text in texts], np.float32)
+        said = [f"{prompt or ''}{text}" for text in texts]
+        return np.array([[1 / (1 + len(text)), text.count("a") + self.turn] for text in said], np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +153,7 @@ def test_long_texts_are_written_in_smaller_batches(monkeypatch: pytest.MonkeyPat
 class Longer(Counting):
     """Its vectors have twice as many numbers."""
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         return np.hstack([super().encode(texts)] * 2)
 
 
@@ -287,3 +293,45 @@ def test_damaged_weights_are_told(dense: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:600])
     with pytest.raises(DataError, match="not loadable by sentence-transformers"):
         open_embedder(str(dense), cache=False)
+
+
+def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
+    counting = Counting()
+    embedder = CachedEmbedder(counting, store(cache), progress=False)
+    asked = {prompt: embedder.encode(["aa", "b"], prompt) for prompt in (None, "", "a", "aa")}
+    assert len({found.tobytes() for found in asked.values()}) == 3  # none and an empty one are alike
+    made = len(counting.calls)
+    again = CachedEmbedder(counting, store(cache), progress=False)
+    for prompt, found in asked.items():
+        assert again.encode(["aa", "b"], prompt).tobytes() == found.tobytes()
+    assert [len(texts) for texts in counting.calls[made:]] == [1]  # the text by which it is known again
+    assert again.encode(["a"], "aa").tobytes() == again.encode(["aa"], "a").tobytes()
+    assert len(counting.calls) == made + 2  # of which one was kept
+
+
+def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
+    named = Prompted(Counting(), prompt=None, prompt_name="query")
+    assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
+    assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
+    with pytest.raises(ConfigError, match="no prompt 'x'; this model has 'query', 'document'"):
+        Prompted(Counting(), prompt=None, prompt_name="x")
+    with pytest.raises(ConfigError, match="give one of them"):
+        Prompted(Counting(), prompt="a", prompt_name="query")
+
+
+def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_path: Path) -> None:
+    more = {"prompts": {"query": "the man: "}, "default_prompt_name": "query", "similarity_fn_name": "dot"}
+    encoder = Encoder.load(bert, device="cpu", **more)
+    encoder.save(tmp_path / "m")
+    refusal = ConfigError("not ours")
+    theirs = SentenceTransformersEmbedder(tmp_path / "m", "m", "fp32", refusal)
+    for embedder in (theirs, LocalEmbedder(encoder, "m")):
+        assert (embedder.prompts.query, embedder.prompts.default, embedder.similarity) == (
+            "the man: ",
+            "query",
+            "dot",
+        )
+        for prompt in (None, "", "a road "):
+            assert embedder.encode(TEXTS, prompt) == pytest.approx(
+                encoder.encode(TEXTS, prompt=prompt), abs=1e-6
+            )

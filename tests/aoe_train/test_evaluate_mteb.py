@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from aoe_train._evaluate import SUITES, Vectors, find_tasks
 from aoe_train._evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
+from aoe_train._prompts import NamedPrompts
+from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.files import sha256
 from tests.published import REAL, real_data, write_sts
@@ -28,11 +31,13 @@ class Words:
     name = "models/my words"
     identity = "0123abcd"
     separator = " "
+    prompts = NamedPrompts({})
+    similarity: Similarity = "cosine"
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         self.texts += texts
         directions = np.random.default_rng(0).normal(size=(26, 8))
         vectors = [
@@ -49,7 +54,7 @@ class Words:
 class Broken(Words):
     """Its vectors are no numbers."""
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         return np.full((len(texts), 3), np.nan, np.float32)
 
 
@@ -121,7 +126,7 @@ def test_a_main_score_that_is_no_number_is_an_error_and_another_one_is_none(
     data: Path, tmp_path: Path
 ) -> None:
     class Same(Words):
-        def encode(self, texts: list[str]) -> np.ndarray:
+        def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
             return np.ones((len(texts), 3), np.float32)
 
     with pytest.raises(DataError, match=r"^STSBenchmark: mteb's cosine_spearman is no number"):
@@ -138,7 +143,7 @@ def test_a_task_of_pictures_is_refused() -> None:
 
 def test_an_error_of_the_system_elsewhere_is_not_blamed_on_the_cache(data: Path, tmp_path: Path) -> None:
     class Fails(Words):
-        def encode(self, texts: list[str]) -> np.ndarray:
+        def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
             if len(texts) > 1:
                 raise BrokenPipeError("elsewhere")
             return super().encode(texts)
@@ -252,3 +257,59 @@ def test_minilm_has_mtebs_figures_on_all_seven(minilm: Path, tmp_path: Path, pub
         assert found[name]["main_score"] == pytest.approx(expected["spearman"], abs=5e-5)
         pearson = found[name]["scores"]["test"]["default"]["cosine_pearson"]
         assert pearson == pytest.approx(expected["pearson"], abs=5e-5)
+
+
+def test_prompts_are_chosen_as_for_a_model_of_sentence_transformers(bert: Path, tmp_path: Path) -> None:
+    import mteb
+    from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
+    from mteb.types import PromptType
+    from sentence_transformers import SentenceTransformer
+
+    from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.embedders.local import LocalEmbedder
+    from aoe_train._evaluate.mteb_tasks.model import MtebModel
+
+    prompts = {
+        "query": "the man: ",
+        "document": "a road ",
+        "STS": "is a cat ",
+        "NFCorpus-query": "in the city ",
+    }
+    more = {"prompts": prompts, "default_prompt_name": "document", "similarity_fn_name": "dot"}
+    Encoder.load(bert, device="cpu", **more).save(tmp_path / "m")
+    ours = MtebModel(LocalEmbedder(Encoder.load(tmp_path / "m", device="cpu"), "m"))
+    theirs = SentenceTransformerEncoderWrapper(SentenceTransformer(str(tmp_path / "m"), device="cpu"))
+    assert ours.mteb_model_meta.similarity_fn_name == "dot"
+    found = []
+    for task, kind in (
+        ("SciFact", PromptType.query),
+        ("SciFact", PromptType.document),
+        ("NFCorpus", PromptType.query),
+        ("STS12", None),
+        ("Banking77Classification", None),
+    ):
+        how = {"task_metadata": mteb.get_task(task).metadata, "hf_split": "test", "hf_subset": "default"}
+        batches = [{"text": ["a cat", "bread"]}, {"text": ["a dog"]}]
+        expected = theirs.encode(_Batches(batches), prompt_type=kind, show_progress_bar=False, **how)
+        found.append(ours.encode(_Batches(batches), prompt_type=kind, **how))  # type: ignore[arg-type]
+        np.testing.assert_allclose(found[-1], expected, atol=1e-6)
+    assert (
+        len({one.tobytes() for one in found}) == 4
+    )  # without a prompt of its own, a task has the default one
+
+
+class _Batches(list[dict[str, list[str]]]):
+    """As much of a DataLoader as mteb looks at."""
+
+    dataset: ClassVar[Any] = SimpleNamespace(features={"text": None}, column_names=["text"])
+    collate_fn = None
+
+
+def test_a_distance_is_nothing_that_mteb_compares_by() -> None:
+    from aoe_train._evaluate.mteb_tasks.model import MtebModel
+
+    class Distant(Words):
+        similarity: Similarity = "euclidean"
+
+    with pytest.raises(ConfigError, match="compared by euclidean, which mteb can't do"):
+        MtebModel(Distant())

@@ -12,6 +12,8 @@ from aoe_train._evaluate import Draws, Input, Means, Score, Vectors, Verdict, sc
 from aoe_train._evaluate.overlap import digests
 from aoe_train._evaluate.table import comparisons, figures, mteb_figures
 from aoe_train._evaluate.table_markdown import markdown
+from aoe_train._prompts import NamedPrompts
+from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError
 from pairkit.terminal import out
 
@@ -20,11 +22,13 @@ class Named:
     """An embedder whose only number says how good it is."""
 
     identity, separator = "0", " "
+    prompts = NamedPrompts({})
+    similarity: Similarity = "cosine"
 
     def __init__(self, name: str, good: float) -> None:
         self.name, self.good = name, good
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         return np.full((len(texts), 1), self.good, np.float32)
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from aoe_train._evaluate import Vectors
+from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train._evaluate.pairs import PairTask
+from aoe_train._evaluate.vectors import all_similarities, pair_similarities
+from aoe_train._records import Examples
+from aoe_train._settings import Similarity
 from pairkit.errors import DataError
 
 
@@ -43,3 +50,48 @@ def test_what_is_no_number_is_refused_with_the_first_such_text(value: float) -> 
 
     with pytest.raises(DataError, match=r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"):
         Vectors(encode, [["a", "cc", "b", "dc"]])
+
+
+PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
+POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "expected"),
+    [
+        ("cosine", [1, 0.8, 1]),
+        ("dot", [50, 20, 100]),
+        ("euclidean", [-5, -np.sqrt(10), 0]),
+        ("manhattan", [-7, -4, 0]),
+    ],
+)
+def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: list[float]) -> None:
+    from sentence_transformers.util import SimilarityFunction
+
+    np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
+    every = all_similarities(POINTS, POINTS, similarity)
+    np.testing.assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
+    theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
+    np.testing.assert_allclose(every, theirs, atol=1e-5)
+
+
+def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
+    def encode(texts: list[str]) -> np.ndarray:
+        return POINTS[[int(text) for text in texts]]
+
+    labels = np.array([2.0, 1.0, 3.0], np.float32)
+    found = {}
+    for similarity in get_args(Similarity):
+        rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
+        task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
+        judged = task.judge(Vectors(encode, [task.texts], similarity=similarity)).whole.scores()["spearman"]
+        found[similarity] = dev_metric(encode, rows, similarity).value
+        assert judged == pytest.approx(found[similarity])
+    assert found == pytest.approx(
+        {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}, abs=1e-6
+    )
+    triplets = np.array([[0, 1, 2]])
+    assert [triplet_accuracy(POINTS, triplets, how) for how in get_args(Similarity)] == [1, 1, 0, 0]
+    pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
+    assert mean_reciprocal_rank(POINTS, pairs, "dot") == pytest.approx(1)
+    assert mean_reciprocal_rank(POINTS, pairs, "euclidean") == pytest.approx(1)

@@ -41,10 +41,11 @@ class CachedEmbedder:
             say: Told what is forgotten.
         """
         self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
+        self.prompts, self.similarity = embedder.prompts, embedder.similarity
         self._embedder, self._store, self._progress, self._say = embedder, store, progress, say
         self._dim: int | None = None  # known once the model has been known again
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim); what is new is kept batch by batch, so that a killed run goes on.
 
         Raises:
@@ -55,12 +56,12 @@ class CachedEmbedder:
         if not texts:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        matrix, missing = self._known(rows)
+        matrix, missing = self._known(rows, prompt)
         stage, done = f"encode with {self.name}", len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
             for batch in _batches(sorted(missing, key=len, reverse=True)):
-                vectors = self._embedder.encode(batch)
+                vectors = self._embedder.encode(batch, prompt)
                 if matrix is None:
                     matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
                 if vectors.shape != (len(batch), matrix.shape[1]):
@@ -69,7 +70,7 @@ class CachedEmbedder:
                         f" each of {matrix.shape[1]} numbers, as before; run it again with --no-cache"
                     )
                 if self._store is not None:
-                    self._store.keep(batch, vectors)
+                    self._store.keep(_kept_as(batch, prompt), vectors)
                 matrix[[rows[text] for text in batch]] = vectors
                 done += len(batch)
                 show(Progress(stage, done, len(rows)))
@@ -78,7 +79,7 @@ class CachedEmbedder:
             return np.empty((0, 0), np.float32)
         return matrix if len(rows) == len(texts) else matrix[[rows[text] for text in texts]]
 
-    def _known(self, rows: Mapping[str, int]) -> tuple[np.ndarray | None, list[str]]:
+    def _known(self, rows: Mapping[str, int], prompt: str | None) -> tuple[np.ndarray | None, list[str]]:
         """Vectors (text, dim), of which only what the store has is filled in, and the texts that it lacks."""
         texts = list(rows)
         if self._store is None:
@@ -88,13 +89,16 @@ class CachedEmbedder:
         matrix, missing = np.empty((len(rows), self._dim), np.float32), []
         for start in range(0, len(texts), _TEXTS):
             asked = texts[start : start + _TEXTS]
-            found = self._store.find(asked)
+            keys = _kept_as(asked, prompt)
+            found = self._store.find(keys)
             if any(len(vector) != self._dim for vector in found.values()):
                 self._forget(self._store, "vectors of several lengths are kept of it")
                 return matrix, texts
-            for text, vector in found.items():
-                matrix[rows[text]] = vector
-            missing += [text for text in asked if text not in found]
+            for text, key in zip(asked, keys, strict=True):
+                if key in found:
+                    matrix[rows[text]] = found[key]
+                else:
+                    missing.append(text)
         return matrix, missing
 
     def _recognise(self, store: VectorStore) -> int:
@@ -112,6 +116,11 @@ class CachedEmbedder:
     def _forget(self, store: VectorStore, why: str) -> None:
         self._say(f"{self.name}: {why}, which are forgotten")
         store.clear()
+
+
+def _kept_as(texts: list[str], prompt: str | None) -> list[str]:
+    """The names that a store has for texts with a prompt; with the default one they are the texts."""
+    return texts if prompt is None else [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
 def _alike(one: np.ndarray, other: np.ndarray) -> bool:

@@ -7,6 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from aoe_train._prompts import NamedPrompts
+from aoe_train._settings import Similarity
+from pairkit.errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -42,10 +46,46 @@ class Embedder(Protocol):
         """Put between two texts that shall be read as one input, such as " [SEP] "."""
         ...
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Vectors, float32 (text, dim).
+    @property
+    def prompts(self) -> NamedPrompts:
+        """The prompts that the model knows."""
+        ...
+
+    @property
+    def similarity(self) -> Similarity:
+        """What its vectors are compared by."""
+        ...
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """Vectors, float32 (text, dim), of texts with the model's default prompt or this one.
 
         Raises:
             RemoteError: An endpoint could not be asked.
         """
         ...
+
+
+class Prompted:
+    """Another embedder whose texts have a prompt of its model's, or other words; see `Embedder`."""
+
+    def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
+        """Wrap it.
+
+        Args:
+            embedder: Makes the vectors.
+            prompt: The words.
+            prompt_name: The name of the prompt, instead.
+
+        Raises:
+            ConfigError: Both, or no such prompt.
+        """
+        if prompt is not None and prompt_name is not None:
+            raise ConfigError("--prompt and --prompt-name: give one of them")
+        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
+        self.prompts, self.similarity = embedder.prompts, embedder.similarity
+        self._embedder = embedder
+        self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """See `Embedder`."""
+        return self._embedder.encode(texts, self._words if prompt is None else prompt)

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train._evaluate.embedders.embedder import Endpoint
 from aoe_train._evaluate.embedders.refusals import explain_refusal, explain_silence
+from aoe_train._prompts import NamedPrompts, written_out
+from aoe_train._settings import Similarity
 from pairkit.address import Address, read_address
 from pairkit.errors import BadReply, DataError
 from pairkit.openai_api.channel import Channel, Connection
@@ -35,6 +37,8 @@ class EndpointEmbedder:
     """
 
     separator = "\n"  # no server says what its tokenizer puts between texts
+    prompts = NamedPrompts({})  # nor which prompts the model was made for
+    similarity: Similarity = "cosine"
 
     def __init__(self, model: str, endpoint: Endpoint, *, environ: Mapping[str, str] = os.environ) -> None:
         """Nothing is asked yet.
@@ -59,8 +63,8 @@ class EndpointEmbedder:
         self.identity = hashlib.sha256(json.dumps([f"{address.url}/", model]).encode()).hexdigest()
         self._dim: int | None = None
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Vectors, float32 (text, dim), some texts a request.
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """Vectors, float32 (text, dim), some texts a request; prompts are sent as part of the texts.
 
         Raises:
             DataError: A text that is empty, can't be sent, or is refused, such as one that is too long.
@@ -72,7 +76,8 @@ class EndpointEmbedder:
             return np.empty((0, self._dim or 0), np.float32)
         for text in texts:
             _check(text)
-        return np.concatenate(run_anywhere(self._ask_all(list(_batches(texts)))))
+        sent = [written_out(prompt, text) for text in texts] if prompt else texts
+        return np.concatenate(run_anywhere(self._ask_all(list(_batches(sent)))))
 
     async def _ask_all(self, batches: list[list[str]]) -> list[np.ndarray]:
         channel = Channel(self._connection, self._environ)

@@ -31,14 +31,16 @@ class LocalEmbedder:
         self.name = shown_name(source)
         self.separator = find_separator(encoder.tokenizer)
         self.identity = _identity(encoder)
+        self.prompts = encoder.settings.named_prompts
+        self.similarity = encoder.settings.similarity_fn_name
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim).
 
         Raises:
             DataError: See `Encoder.encode`.
         """
-        return self._encoder.encode(texts)
+        return self._encoder.encode(texts, prompt=prompt)
 
 
 def shown_name(source: str) -> str:

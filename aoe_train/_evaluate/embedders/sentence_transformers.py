@@ -15,6 +15,7 @@ from aoe_train._model_folder import ADAPTERS_FILE, check_settings
 from aoe_train._model_folder.files import read_object
 from aoe_train._model_folder.modules import check_modules
 from aoe_train._origin import versions
+from aoe_train._prompts import NamedPrompts
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
 from pairkit.printable import one_line
@@ -22,7 +23,7 @@ from pairkit.printable import one_line
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from aoe_train._settings import Precision
+    from aoe_train._settings import Precision, Similarity
 
 _DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _OLDEST = 6
@@ -50,10 +51,13 @@ class SentenceTransformersEmbedder:
         self.name = shown_name(source)
         self.separator = _separator(self._model)
         self.identity = _identity(folder, precision, str(self._model.device))
+        named = {name: words or "" for name, words in self._model.prompts.items()}
+        self.prompts = NamedPrompts(named, self._model.default_prompt_name)
+        self.similarity: Similarity = self._model.similarity_fn_name
 
-    def encode(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim), with the folder's default prompt if it names one."""
-        return np.asarray(self._model.encode(texts, show_progress_bar=False), np.float32)
+        return np.asarray(self._model.encode(texts, prompt=prompt, show_progress_bar=False), np.float32)
 
 
 def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer:

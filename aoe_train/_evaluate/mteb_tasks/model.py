@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from mteb.models.abs_encoder import AbsEncoder
 from mteb.models.model_meta import ModelMeta, ScoringFunction
 
 from aoe_train._evaluate.vectors import Vectors
+from pairkit.errors import ConfigError
 from pairkit.files import write_errors
 
 if TYPE_CHECKING:
@@ -20,21 +22,30 @@ if TYPE_CHECKING:
 
     from aoe_train._evaluate.embedders.embedder import Embedder
 
+_COMPARED = ("cosine", "dot")
 _ORGANISATION = "local"  # mteb wants organisation/name
 
 
 class MtebModel(AbsEncoder):
-    """An mteb encoder whose vectors an `Embedder` makes, compared by cosine.
+    """An mteb encoder whose vectors an `Embedder` makes.
 
-    Prompts that mteb knows for a task are not used: a model of ours brings its own, and adds it itself.
+    Texts have the prompt that mteb chooses for models of sentence-transformers: the one that is named after
+    the task, its kind, or `query` and `document`, else the default one.
     mteb files results under the name and, as the revision, the embedder's identity, so a model that was
     trained further counts as another one.
     """
 
     mteb_model_meta: ModelMeta
+    model_prompts: dict[str, str]
 
     def __init__(self, embedder: Embedder) -> None:
+        if embedder.similarity not in _COMPARED:
+            raise ConfigError(
+                f"{embedder.name}: its vectors are compared by {embedder.similarity}, which mteb can't do;"
+                f" change similarity_fn_name to {' or '.join(_COMPARED)}"
+            )
         self.model = embedder
+        self.model_prompts = {**embedder.prompts.known, "document": embedder.prompts.document}
         name = embedder.name if embedder.name.count("/") == 1 else f"{_ORGANISATION}/{_plain(embedder.name)}"
         dim = embedder.encode(["one text, to see how many numbers its vector has"]).shape[1]
         self.mteb_model_meta = ModelMeta.create_empty(
@@ -42,7 +53,7 @@ class MtebModel(AbsEncoder):
                 "name": name,
                 "revision": embedder.identity,
                 "embed_dim": dim,
-                "similarity_fn_name": ScoringFunction.COSINE,
+                "similarity_fn_name": ScoringFunction(embedder.similarity),
             }
         )
 
@@ -50,10 +61,10 @@ class MtebModel(AbsEncoder):
         self,
         inputs: DataLoader[BatchedInput],
         *,
-        task_metadata: TaskMetadata,  # noqa: ARG002 - of this and the rest mteb's interface alone has need
-        hf_split: str,  # noqa: ARG002
+        task_metadata: TaskMetadata,
+        hf_split: str,  # noqa: ARG002 - of this and the next mteb's interface alone has need
         hf_subset: str,  # noqa: ARG002
-        prompt_type: PromptType | None = None,  # noqa: ARG002
+        prompt_type: PromptType | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> np.ndarray:
         """Vectors, float32 (text, dim), of all texts that the batches hold; equal ones are encoded once.
@@ -63,7 +74,9 @@ class MtebModel(AbsEncoder):
             RemoteError: An endpoint could not be asked.
         """
         texts = [text for batch in inputs for text in batch["text"]]
-        vectors = Vectors(self.model.encode, [texts])
+        name = self.get_prompt_name(task_metadata, prompt_type)
+        words = None if name is None else self.model_prompts[name]
+        vectors = Vectors(partial(self.model.encode, prompt=words), [texts])
         found: np.ndarray = vectors.matrix[vectors.rows(texts)]
         return found
 

@@ -24,7 +24,7 @@ from aoe_train._evaluate.pairs import (
     told_pairs,
 )
 from aoe_train._evaluate.tasks import Split, Verdict
-from aoe_train._evaluate.vectors import Vectors, pair_cosines
+from aoe_train._evaluate.vectors import Vectors
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
@@ -73,9 +73,9 @@ class GisTask:
         """
         thresholds = None
         if self.dev is not None:
-            known = binary(_cosines(self.dev, vectors), self.dev.labels, self.dev.name)
+            known = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
             thresholds = known.best_thresholds()
-        cosines = _cosines(self.pairs, vectors)
+        cosines = self.pairs.similarities(vectors)
         whole = binary(cosines, self.pairs.labels, self.name, thresholds)
         parts = {
             name: (self._part(cosines, rows, thresholds), len(rows))
@@ -140,12 +140,6 @@ def read_gis_task(
     if wanted[0] not in splits:
         raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
     return _task(name, {name: splits[name] for name in wanted if name in splits})
-
-
-def _cosines(task: PairTask, vectors: Vectors) -> np.ndarray:
-    return pair_cosines(
-        vectors.matrix, np.stack([vectors.rows(task.text1), vectors.rows(task.text2)], axis=1)
-    )
 
 
 def _task(name: str, splits: dict[str, pl.DataFrame]) -> GisTask:

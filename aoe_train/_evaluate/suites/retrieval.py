@@ -65,10 +65,18 @@ class CaptionTask:
         * `ndcg@10`, `mrr@10`: gain of 1 for each reference; 1 / rank of the first, 0 beyond the tenth.
 
         Raises:
-            ConfigError: faiss is missing.
+            ConfigError: faiss is missing, or the model compares its vectors by a distance.
         """
+        if vectors.similarity not in ("cosine", "dot"):
+            raise ConfigError(
+                f"the model's vectors are compared by {vectors.similarity}, and retrieval ranks by cosine or"
+                " dot; leave this suite out"
+            )
         rows = vectors.rows(self.texts).reshape(len(self.captions), -1)
-        ranks = _ranks(unit(vectors.matrix[rows.ravel()]), rows.shape[1])
+        found = vectors.matrix[rows.ravel()]
+        ranks = _ranks(
+            unit(found) if vectors.similarity == "cosine" else found.astype(np.float64), rows.shape[1]
+        )
         return Verdict(Means(_metrics(ranks)))
 
 
@@ -121,7 +129,7 @@ def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
     finds nothing.
 
     Args:
-        vectors: (image * size, dim) of length one, an image's captions together.
+        vectors: (image * size, dim), of length one for cosines; an image's captions together.
         size: Captions an image.
 
     Returns:
