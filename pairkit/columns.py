@@ -87,13 +87,13 @@ def _check_all_used(roles: Roles, names: list[str], where: str) -> None:
         mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
         remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
     else:
-        mapping = f"anchor={roles.text1},positive={roles.text2},negative"
-        remedy = (
-            f"give {mapping}={unused[0]} as columns (several: negative_1=…,negative_2=…), or"
-            f" {mapping}={_NO_NEGATIVES} to leave them out"
-        )
+        mapping = f"anchor={roles.text1},positive={roles.text2}"
+        every = [*roles.negatives, *unused]
+        use = ",".join(f"negative_{number}={name}" for number, name in enumerate(every, 1))
+        leave_out = f"{mapping},negative={_NO_NEGATIVES}"
+        remedy = f"leave them out by {leave_out} as columns, or use them: {mapping},{use}"
     raise DataError(
-        f"by their names these columns hold negatives, and they would not be used:"
+        "by their names these columns hold negatives, and they would not be used:"
         f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
         path=where,
     )

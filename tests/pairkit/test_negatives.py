@@ -196,8 +196,9 @@ def test_none_is_left_out_in_silence() -> None:
     columns = {"anchor": "anchor", "positive": "positive"}
     with pytest.raises(
         DataError,
-        match=r"not be used: negative_1, negative_2, negative_3; give"
-        r" anchor=anchor,positive=positive,negative=negative_1 as columns .*negative=none to leave them out",
+        match=r"not be used: negative_1, negative_2, negative_3; leave them out by"
+        r" anchor=anchor,positive=positive,negative=none as columns, or use them: anchor=anchor,"
+        r"positive=positive,negative_1=negative_1,negative_2=negative_2,negative_3=negative_3$",
     ):
         read_rows(WIDE, columns=columns)
     with pytest.raises(DataError, match="not be used: negative_2, negative_3"):
