@@ -12,6 +12,7 @@ from aoe_train._examples import negatives_in_words
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
 from pairkit.card import table
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -168,6 +169,7 @@ def _data(record: Mapping[str, Any]) -> str:
     lines = [f"{rows['train']:,} {_NUMBERS[rows['kind']]} from `{_base(sources['data'])}`."]
     if "negatives" in rows:
         lines.append(f"Negatives: {negatives_in_words(rows['negatives'])}.")
+    lines += _reading(rows.get("reading") or {})
     if "dev" in rows:
         lines.append(f"{rows['dev']:,} held-out rows chose the best weights.")
     truncated = record["batches"]["truncated_texts"]
@@ -178,6 +180,22 @@ def _data(record: Mapping[str, Any]) -> str:
     if record["training_texts"]:
         lines.append(_DIGESTS)
     return " ".join(lines)
+
+
+def _reading(reading: Mapping[str, Any]) -> list[str]:
+    """What labels count as, and what was left out; a record of an earlier version does not say it."""
+    lines = [f"Labels: {_code(reading['labels'])}."] if reading.get("labels") else []
+    if left_out := reading.get("left_out"):
+        told = ", ".join(f"{count:,} {_code(why.replace('_', ' '))}" for why, count in left_out.items())
+        lines.append(f"Rows left out: {told}.")
+    if reading.get("conflicts"):
+        lines.append(f"{reading['conflicts']:,} pairs had different labels.")
+    return lines
+
+
+def _code(words: str) -> str:
+    """Words of others, which Markdown is to leave as they are."""
+    return f"`{one_line(words, 200).replace('`', chr(39))}`"
 
 
 _DIGESTS = (

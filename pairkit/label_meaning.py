@@ -200,10 +200,10 @@ def _may_be_classes(found: Sequence[float]) -> str:
     as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*found} <= _OF_NLI else {}
     counts = as_nli or {found[0]: "0", found[-1]: "1"}
     ways = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
+    range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g} (label_range=)"
     return (
         f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI 0 often is"
-        f" entailment, 1 neutral, 2 contradiction) or scores; say which: --labels {ways} (labels=) or"
-        f" --label-range {min(found):g},{max(found):g} (label_range=)"
+        f" entailment, 1 neutral, 2 contradiction) or scores; say which: --labels {ways} (labels=){range_}"
     )
 
 

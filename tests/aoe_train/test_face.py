@@ -89,6 +89,41 @@ def test_rows_in_memory_train_what_their_file_trains(
     assert again.record == record  # finished already
 
 
+def test_numbers_of_nli_are_trained_as_somebody_says_and_not_as_scores(bert: Path, tmp_path: Path) -> None:
+    nli = [
+        {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
+        for row in range(48)
+    ]
+    table = pl.DataFrame([*nli, {"sentence1": "a man 0", "sentence2": "the man 0", "label": 2}])
+    with pytest.raises(DataError, match=r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
+        aoe_train.train(table, backbone=bert, out=tmp_path / "m", **HOW)
+    said: Any = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
+    other = [*nli, {**nli[0], "label": 3}]
+    with pytest.raises(DataError, match=r"^the list given:49: label 3 is none of those"):  # dev rows likewise
+        aoe_train.train(table, backbone=bert, dev_data=other, out=tmp_path / "m", **said, **HOW)
+    run = aoe_train.train(table, backbone=bert, dev_data=nli, out=tmp_path / "m", **said, **HOW)
+    reading = {
+        "labels": "0=1, 1=skip, 2=0",
+        "conflicts": 1,
+        "left_out": {"1": 16, "conflicting_labels": 2},
+    }
+    assert run.record["rows"] == {"train": 31, "kind": "binary", "reading": reading, "dev": 32}
+    assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
+    card = (run.out / "README.md").read_text()
+    assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
+    planned = aoe_train.plan(table, backbone=bert, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
+    assert planned.to_dict()["reading"] == {
+        "labels": "0=1, 1=skip, 2=0",
+        "conflicts": 1,
+        "left_out": {"1": 16},
+    }
+    assert "16 1" in str(planned)
+    judged = aoe_train.evaluate(
+        run.out, data=table, labels=said["labels"], draws=0, cache=False, progress=False
+    )
+    assert next(iter(judged.to_dict().values()))["n"] == 33
+
+
 def test_progress_goes_to_a_function_with_a_loss_from_the_first_step_on(
     train_file: Path,
     dev_file: Path,
