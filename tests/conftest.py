@@ -9,6 +9,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What a command of ours compiles is kept for the next one, wherever Python is told not to.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests run side by side: more threads than cores only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -7,6 +7,7 @@ begins, or of bytes that must not depend on that seed, begins at least one by `p
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import subprocess
@@ -54,7 +55,7 @@ def begin(
 def run(
     module: str, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None, timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module to its end; see `begin`."""
+    """Run a module to its end; see `begin`. What it writes that is no UTF-8 is replaced."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = begin(module, *arguments, cwd=cwd, environ=environ, out=str(out), err=str(err))
@@ -62,12 +63,14 @@ def run(
         if process.exitcode is None:
             process.kill()
             raise TimeoutError(f"{module} {' '.join(arguments)}: not done in {timeout_s:.0f} s")
-        return subprocess.CompletedProcess(arguments, process.exitcode, out.read_text(), err.read_text())
+        said = [file.read_text(encoding="utf-8", errors="replace") for file in (out, err)]
+        return subprocess.CompletedProcess(arguments, process.exitcode, *said)
 
 
 def _run(
     module: str, arguments: tuple[str, ...], cwd: Path, environ: dict[str, str], out: str, err: str
 ) -> None:
+    gc.freeze()  # what came with the fork is no work for this process's garbage collection
     for number, path in ((1, out), (2, err)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)

@@ -65,14 +65,11 @@ def run(build: str, use: str, *arguments: object) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_an_encoder_gives_the_same_vectors_on_a_less_complete_build(bert: Path, tmp_path: Path) -> None:
-    run(_WITHOUT_ONEDNN + _WITHOUT_MKL + _WITHOUT_DISTRIBUTED, _ENCODE, bert, tmp_path / "v.npy")
+def test_a_less_complete_build_gives_the_same_vectors_and_can_train(bert: Path, tmp_path: Path) -> None:
+    build = _WITHOUT_ONEDNN + _WITHOUT_MKL + _WITHOUT_DISTRIBUTED + _WITHOUT_RESOURCE
+    run(build, _TRAIN + _ENCODE, bert, tmp_path / "v.npy")
     expected = Encoder.load(bert, device="cpu").encode(["a cat is playing", "the boat"])
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
-
-
-def test_training_needs_neither_processes_nor_unix() -> None:
-    run(_WITHOUT_DISTRIBUTED + _WITHOUT_RESOURCE, _TRAIN)
 
 
 def test_onednn_without_a_word_on_bfloat16_multiplies_float32(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gis_builder._emulator import serve
+from tests import forked
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"
@@ -48,20 +49,16 @@ def run_pairs(*arguments: str, cwd: Path | None = None) -> Done:
     return run_gis(*arguments, token=None, cwd=cwd, package="pairkit")
 
 
+def environment(token: str | None) -> dict[str, str]:
+    """This process's environment with this token instead of anybody's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))}
+    return kept if token is None else {**kept, "GITHUB_TOKEN": token}
+
+
 def run_gis(
     *arguments: str, token: str | None = "any", cwd: Path | None = None, package: str = "gis_builder"
 ) -> Done:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))}
-    if token is not None:
-        environ["GITHUB_TOKEN"] = token
-    done = subprocess.run(
-        [sys.executable, "-m", package, *arguments],
-        capture_output=True,
-        text=True,
-        env=environ,
-        cwd=cwd,
-        timeout=120,
-    )
+    done = forked.run(package, *arguments, cwd=cwd or Path.cwd(), environ=environment(token))
     return Done(done.returncode, done.stdout, done.stderr)
 
 
@@ -78,8 +75,16 @@ def sample_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sample_build(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A dataset of the sample, built once through the command line."""
+    """A dataset of the sample, built once by a process that began alone; forked ones are compared with it."""
     out = tmp_path_factory.mktemp("sample") / "gis"
-    done = run_gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
-    assert done.code == 0, done.err
-    return out, done
+    flags = ("--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "gis_builder", "build", *flags],
+        capture_output=True,
+        text=True,
+        env=environment("any"),
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return out, Done(done.returncode, done.stdout, done.stderr)
