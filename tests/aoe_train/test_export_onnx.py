@@ -138,3 +138,38 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ConfigError, match="ONNX needs onnxruntime, onnxscript; install with"):
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
+
+
+@needs_packages
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"include_prompt": False}, "leaves out the tokens of prompts"),
+        (
+            {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
+            "'a' has words after the text, and it has other prompts",
+        ),
+    ],
+)
+def test_prompts_that_a_graph_cannot_have(
+    bert: Path, tmp_path: Path, settings: dict[str, Any], told: str
+) -> None:
+    encoder = Encoder.load(bert, device="cpu", **settings)
+    with pytest.raises(ConfigError, match=told):
+        export(encoder, tmp_path / "x", source=bert, form="onnx")
+
+
+@needs_packages
+def test_a_graph_is_checked_with_each_prompt(bert: Path, tmp_path: Path) -> None:
+    prompts = {"query": "the man: ", "document": "a road "}
+    encoder = Encoder.load(bert, device="cpu", prompts=prompts, default_prompt_name="query")
+    assert export(encoder, tmp_path / "x", source=bert, form="onnx").difference < 1e-4
+    saved = json.loads((tmp_path / "x/config_sentence_transformers.json").read_text())
+    assert (saved["prompts"], saved["default_prompt_name"]) == (prompts, "query")
+    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts)
+    for name in (None, *prompts):
+        expected = encoder.encode(["a cat"], prompt_name=name)
+        np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
+    card = (tmp_path / "x/README.md").read_text()
+    assert "| `document` | `a road ` |" in card
+    assert "Whoever runs the graph alone puts it before the text." in card
