@@ -128,7 +128,11 @@ def test_bad_input_is_one_line_with_its_code(
         (("--model", "bert", "--data", "same.tsv", "--data-dir", "data"), 2, "--data stands instead"),
         (("--model", "./none", "--data-dir", "data"), 2, "none: no such folder"),
         (("--model", "bert", "--suite", "mteb"), 2, "give --task"),
-        (("--model", "bert", "--suite", "mteb", "--split", "dev"), 2, "--split: not for --suite mteb"),
+        (
+            ("--model", "bert", "--suite", "mteb", "--split", "dev"),
+            2,
+            "--split: does not go with --suite mteb",
+        ),
         (
             ("--model", "bert", "--data", "same.tsv", "--against-endpoint", "http://h/v1"),
             2,
@@ -212,7 +216,7 @@ def test_several_models_stand_in_one_table(place: Path) -> None:
     [
         (("--model", "bert"), "--model: one is given twice among bert, bert"),
         (("--model", "wide", "--against", "bert"), "--against is for one --model"),
-        (("--model", "wide", "--suite", "mteb"), "a second --model: not for --suite mteb"),
+        (("--model", "wide", "--suite", "mteb"), "a second --model: does not go with --suite mteb"),
         (("--model", "./none"), "none: no such folder"),
     ],
 )
