@@ -38,10 +38,18 @@ from aoe_train._trainer.arguments import (
 from aoe_train._trainer.average import WeightAverage
 from aoe_train._trainer.callbacks import PaceCallback, ProgressCallback
 from aoe_train._trainer.checkpoints import newest_checkpoint, wait_for_all
+from aoe_train._trainer.divergence import Diverged, Watch
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.sharding import shard
 from aoe_train._trainer.trainer import PairTrainer
-from aoe_train._workplace import RUN_FILE, begin_or_go_on, clear, work_beside, working_folder
+from aoe_train._workplace import (
+    RUN_FILE,
+    begin_or_go_on,
+    clear,
+    mark_diverged,
+    work_beside,
+    working_folder,
+)
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
@@ -50,10 +58,13 @@ from pairkit.memory import peak_rss_mb
 from pairkit.progress import Display, Listener, Progress, stage
 
 if TYPE_CHECKING:
+    import numpy as np
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train._batches import Batches
     from aoe_train._settings import TrainSettings
+
+SOUND = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
 
 
 def train(
@@ -81,9 +92,9 @@ def train(
         The run's record, as in run.json; its `result` is what `aoe train --json` prints.
 
     Raises:
-        ConfigError: settings, data and backbone don't go together, memory is short, or another run is in
-            the way.
-        DataError: rows that can't be used, or a loss that is not finite.
+        ConfigError: settings, data and backbone don't go together, memory is short, another run is in the
+            way, or training diverged.
+        DataError: rows that can't be used, or a first loss that is not finite.
         RemoteError: the Hub could not be asked.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
@@ -170,6 +181,7 @@ class _Run:
     def _train(self, prepared: Prepared) -> dict[str, Any]:
         score = self._scorer(prepared)
         before: DevMetric | None = self._on_main(score) if score else None
+        watch = self._watch(prepared)
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
         if self.settings.run.shard:
             shard(prepared.model)
@@ -180,13 +192,17 @@ class _Run:
             work=self.work,
             evaluate_dev=score and (lambda: score().value),
             average=WeightAverage(self.settings.optim.average),
+            watch=watch,
             callbacks=[PaceCallback(self.settings.log), *self._stopping(score)],
         )
         trainer.add_callback(ProgressCallback(self.show, trainer.ledger.newest_loss))
         resume = newest_checkpoint(self.work)
         if resume is not None:
             self.say(f"{self.work}: continues after step {resume.step}")
-        trainer.fit(resume)
+        try:
+            trainer.fit(resume)
+        except Diverged as error:
+            raise self._stopped(prepared, trainer, error) from error
         record = self._record(prepared, trainer, before)
         if self.main:
             self._write(prepared, record)
@@ -210,6 +226,32 @@ class _Run:
                 return dev_metric(encode, dev, encoder.settings.similarity_fn_name)
 
         return score
+
+    def _watch(self, prepared: Prepared) -> Watch:
+        data, encoder = prepared.data, prepared.encoder
+
+        def encode(texts: list[str]) -> np.ndarray:
+            with evaluation_precision(self.args):
+                return encoder.encode(texts, halve=not self.settings.run.shard)
+
+        watch = Watch(encode, data.train.texts, data.dev.texts if data.dev else [])
+        watch.before = self._on_main(watch.spread)
+        return watch
+
+    def _stopped(self, prepared: Prepared, trainer: PairTrainer, error: Diverged) -> ConfigError:
+        """Leave weights from before as a model that can be used, and say where."""
+        restored = trainer.restore_sound()
+        message = str(error)
+        if restored is not None:
+            folder = self.work / SOUND
+            message += f"; {restored} are in {folder}"
+            if self.main:
+                with whole_folder(folder) as partial:
+                    self._save(prepared, partial)
+        if self.main:
+            mark_diverged(self.work, self.origin, message)
+        wait_for_all()  # torchrun ends all processes with the first
+        return ConfigError(message)
 
     def _dev_progress(self, at: Progress) -> None:
         self.show(replace(at, stage="evaluate on dev data"))
@@ -260,17 +302,20 @@ class _Run:
         }
 
     def _write(self, prepared: Prepared, record: dict[str, Any]) -> None:
-        backbone = prepared.encoder.model.backbone
-        train_all_rows(backbone)
-        if has_lora(backbone) and not backbone.name_or_path:  # adapters are of use beside their backbone only
-            merge_lora(backbone)
         with whole_folder(self.sources.out) as folder:
-            prepared.encoder.save(folder)
+            self._save(prepared, folder)
             if self.settings.log.training_texts:
                 write_digests(folder, prepared.data.train.texts)
             card = model_card(self.sources.out.name, record, prepared.encoder.dim, about=self.settings.card)
             write_text(folder / "README.md", card)
             write_json(folder / RUN_FILE, record)
+
+    def _save(self, prepared: Prepared, folder: Path) -> None:
+        backbone = prepared.encoder.model.backbone
+        train_all_rows(backbone)
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters are of use beside their backbone only
+            merge_lora(backbone)
+        prepared.encoder.save(folder)
 
 
 def _finite(entry: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
         The record of a finished run of the same origin, which needs no training; else None.
 
     Raises:
-        ConfigError: another run left something here, says what differs.
+        ConfigError: another run left something here, says what differs; this run diverged.
     """
     if fresh:
         clear(work)
@@ -78,10 +78,17 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
                     f"{place}: made by another run, which differs in {'; '.join(differences)}; give --fresh "
                     "to replace it, or another --out"
                 )
+            if run is not None and "diverged" in run:  # it would do so again
+                raise ConfigError(f"{place}: {one_line(str(run['diverged']), 4096)}")
         if finished := read_run(out):
             return finished
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
     return None
+
+
+def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
+    """Note in the working folder that this run came to nothing, so that it isn't gone on with."""
+    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message})
 
 
 def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

@@ -229,9 +229,9 @@ def train(
         The run: `.encoder`, `.dev`, `.history`, `.out`.
 
     Raises:
-        ConfigError: Settings, data and backbone don't go together, memory is short, or another run is in the
-            way.
-        DataError: Rows that can't be used, or a loss that is not finite.
+        ConfigError: Settings, data and backbone don't go together, memory is short, another run is in the
+            way, or training diverged: the line names the learning rate, and where the best weights are.
+        DataError: Rows that can't be used, or a first loss that is not finite.
         RemoteError: The Hub could not be asked.
 
     Example:

@@ -50,7 +50,8 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
 
     All ranks then compute one and the same loss. A rank's rows get back their share of its gradient times the
     number of ranks: DistributedDataParallel takes the *mean* of the ranks' gradients, and each rank holds the
-    only copy of its texts' graph, so the mean is exactly the gradient of one process with the whole batch.
+    only copy of its texts' graph, so the mean is exactly the gradient of one process with the whole batch
+    (but for dropout, which each rank draws for its own rows).
     What comes after the gathering (a loss's own weights) has the same gradient on every rank, and keeps it.
     Nothing needs to be sent in the backward pass.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from aoe_train._trainer.divergence import Diverged
 from aoe_train._trainer.gather import gather_numbers
 from pairkit.errors import DataError
 
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """What the steps since the last log entry cost."""
+    """What the batches since the last log entry cost.
 
-    def __init__(self) -> None:
+    Args:
+        lr: The run's learning rate, for messages.
+    """
+
+    def __init__(self, lr: float) -> None:
+        self._lr = lr
         self._steps: list[dict[str, Tensor]] = []
-        self._where: list[Sequence[int]] = []
+        self._where: list[tuple[int, Sequence[int]]] = []
 
-    def add(self, parts: dict[str, Tensor], rows: Sequence[int]) -> None:
-        """Note a batch: its loss by parts, and the numbers of its rows."""
+    def add(self, parts: dict[str, Tensor], rows: Sequence[int], step: int) -> None:
+        """Note a batch: its loss by parts, the numbers of its rows, and the steps taken before it."""
         self._steps.append({name: part.detach() for name, part in parts.items()})
-        self._where.append(rows)
+        self._where.append((step, rows))
 
     def newest_loss(self) -> float | None:
         """The loss of the last step that was noted; a GPU is waited for."""
@@ -35,7 +41,7 @@ class Ledger:
         """The mean of each part over the steps noted since the last call; nothing where there are none.
 
         Raises:
-            DataError: see `check`.
+            DataError, Diverged: see `check`.
         """
         if not self._steps:
             return {}
@@ -48,7 +54,8 @@ class Ledger:
         """The noted parts on the host, by names in order.
 
         Raises:
-            DataError: a loss is not finite; names the rows of the first such batch.
+            DataError: a loss is not finite before the first step; names the rows of that batch.
+            Diverged: a loss is not finite later on.
         """
         if not self._steps:
             return torch.empty(0, 0)
@@ -59,9 +66,13 @@ class Ledger:
         if not losses.isfinite().all():
             first = int((~losses.isfinite()).nonzero()[0])
             # The loss is that of all ranks, so all of them come here.
-            rows = ", ".join(str(row) for row in sorted(gather_numbers(self._where[first])))
-            raise DataError(
+            step, own = self._where[first]
+            rows = ", ".join(str(row) for row in sorted(gather_numbers(own)))
+            found = (
                 f"the loss became {losses[first].item()} on a batch of rows {rows} (counted from 0 in the "
-                "training data); look at these rows, lower --lr, or use --precision fp32"
+                "training data; look at them, or use --precision fp32)"
             )
+            if step:
+                raise Diverged(found, step=step, lr=self._lr)
+            raise DataError(f"{found}, before the first step was taken")
         return table

