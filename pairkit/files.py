@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -14,26 +15,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, PairkitError
 from pairkit.printable import half_escaped
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = "no space left on the device; free some and run the same command again"
+_RUST = re.compile(
+    r"\(os error (\d+)\)"
+)  # how libraries in Rust end the system's words, in errors of their own
+_TORCH = re.compile(
+    r"inline_container\.cc|PytorchStreamWriter"
+)  # its writer doesn't tell what the system said
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is opened at once, and then refused
 
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals to write `path` into a ConfigError that says what to do."""
+    """Turn the operating system's refusals to write `path` into a ConfigError that says what to do.
+
+    So are those that libraries wrap in errors of their own: safetensors, tokenizers, torch.
+    """
     try:
         yield
+    except PairkitError:
+        raise
     except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise ConfigError(
-                f"{path}: no space left on the device; free some and run the same command again"
-            ) from error
-        raise ConfigError(
-            f"{path}: can't be written ({error.strerror or error}); use another path or fix its permissions"
-        ) from error
+        raise _refusal(path, error.errno, str(error.strerror or error)) from error
+    except Exception as error:
+        if found := _RUST.search(str(error)):
+            raise _refusal(path, number := int(found[1]), os.strerror(number)) from error
+        if _TORCH.search(str(error)):
+            raise ConfigError(f"{path}: can't be written to its end; most likely {_FULL}") from error
+        raise
+
+
+def _refusal(path: Path, number: int | None, words: str) -> ConfigError:
+    if number in _DISK_FULL:
+        return ConfigError(f"{path}: {_FULL}")
+    return ConfigError(f"{path}: can't be written ({words}); use another path or fix its permissions")
 
 
 def write_text(path: Path, text: str) -> None:
