@@ -14,16 +14,16 @@ of some models are all near 1 from the start, and such a model may well be train
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from aoe_train._evaluate.vectors import Encode, unit
 from pairkit.errors import ConfigError
 
 # Texts are told apart no longer where 1 - cosine is on average below _NEAR and _NEARER times less than before
 # training, or, whatever it is, _FAR_NEARER times less.
 _NEAR, _NEARER, _FAR_NEARER = 1e-3, 4, 100
+_TINY = 1e-30  # a vector of zeros stays one
 _TEXTS = 16  # of the training data, and as many of the held-out data
 _ENTRIES = 3
 _GROWN, _LARGE = 1e3, 1e4  # times the first entries' gradients, and at least
@@ -50,7 +50,7 @@ class Watch:
         before: How far apart they were; NaN for as long as nobody has looked.
     """
 
-    def __init__(self, encode: Encode, *collections: Sequence[str]) -> None:
+    def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
         chosen = [text for texts in collections for text in _some(texts)]
         self._encode, self._texts = encode, list(dict.fromkeys(chosen))
         self.before = math.nan
@@ -80,7 +80,8 @@ def spread(vectors: np.ndarray) -> float:
     """
     if len(vectors) < 2 or not np.isfinite(vectors).all():
         return math.nan
-    units = unit(vectors)
+    exact = vectors.astype(np.float64)
+    units = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), _TINY)
     return float(np.square(units - units.mean(axis=0)).sum() / (len(units) - 1))
 
 
