@@ -31,6 +31,24 @@ def has_bf16(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
+def cpu_has_bf16() -> bool:
+    """Whether this processor computes in bf16 (AVX512-BF16 or AMX); others emulate it."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def slow_precision(wanted: Precision, device: torch.device, *, has_bf16: bool) -> str | None:
+    """What to tell who asked for a precision that is emulated here; else None.
+
+    Args:
+        wanted: As in the settings.
+        device: What computes.
+        has_bf16: Of the processor, see `cpu_has_bf16`.
+    """
+    if wanted != "bf16" or device.type != "cpu" or has_bf16:
+        return None
+    return "this processor emulates bf16, which takes about ten times as long; --precision fp32 is faster"
+
+
 def choose_precision(wanted: Precision, device: torch.device) -> Computed:
     """What to compute with on `device`; weights and optimiser stay in float32 whatever it is.
 

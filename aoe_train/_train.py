@@ -27,6 +27,7 @@ from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
+from aoe_train._precision import cpu_has_bf16, slow_precision
 from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import (
     evaluation_precision,
@@ -143,6 +144,8 @@ class _Run:
         with stage(f"load {sources.backbone}", self.show):
             encoder = load_encoder(sources, settings, args.device)
         set_precision(args, settings.run.precision)
+        if slow := slow_precision(settings.run.precision, args.device, has_bf16=cpu_has_bf16()):
+            self.say(slow)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,
