@@ -213,7 +213,25 @@ def _objective(objective: Mapping[str, Any]) -> str:
         for part, what in (("angle", "the angle"), ("ibn", "the in-batch negatives"))
         if part in parts
     ]
-    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms])
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *_sizes(objective)])
+
+
+def _sizes(objective: Mapping[str, Any]) -> list[str]:
+    """Which sizes vectors may be cut to; a record of an earlier version does not say it."""
+    dims = objective.get("dims") or ()
+    if not dims:
+        return []
+    weights = objective["dim_weights"] or [1] * len(dims)
+    told = ", ".join(
+        str(dim) if weight == 1 else f"{dim} (weight {weight:g})"
+        for dim, weight in zip(dims, weights, strict=True)
+    )
+    smallest = min(dims)
+    return [
+        f"Sizes (Matryoshka): {told}. The first so many numbers of a vector are a vector of that size:"
+        f" `encode(texts, dim={smallest})`, in sentence-transformers"
+        f" `SentenceTransformer(folder, truncate_dim={smallest})`."
+    ]
 
 
 def _tau(objective: Mapping[str, Any], part: str) -> str:

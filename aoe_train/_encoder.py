@@ -35,6 +35,7 @@ from aoe_train._packing.transfer import download, upload
 from aoe_train._precision import has_bf16
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
+from aoe_train._small import checked_dim, named_quantize, quantized, value_ranges
 from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
 from aoe_train._text_model import TextModel
 from aoe_train._tokens import TokenStore
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from aoe_train._settings import Precision
+    from aoe_train._small import Quantize
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
@@ -191,6 +193,9 @@ class Encoder:
         prompt_name: str | None = None,
         prompt: str | Sequence[str] | None = None,
         normalize: bool | None = None,
+        dim: int | None = None,
+        quantize: Quantize | None = None,
+        calibration: np.ndarray | None = None,
         batch_tokens: int | None = None,
         halve: bool = True,
         progress: bool | Listener = False,
@@ -205,16 +210,20 @@ class Encoder:
             prompt: Words before each text, or around `{text}`, one prompt for all or one for each; then
                 `prompt_name` is not asked for. Empty for none.
             normalize: Scale to length 1; None does as the model's settings say.
+            dim: Keep so many numbers of each vector, the first ones, which are then scaled.
+            quantize: float32, int8, binary or ubinary: in which numbers; see `aoe_train._small`.
+            calibration: Of int8: vectors (any, dim) whose lowest and highest values it spans, or these two
+                alone; by default those of `texts`.
             batch_tokens: Tokens that run at once; less needs less memory.
             halve: Go on with half as many texts at once where memory is short.
             progress: Shown on stderr, or told to a function.
 
         Returns:
-            float32 (text, dim); (dim,) for a single text.
+            float32 (text, dim); (dim,) for a single text. Of int8 int8, of bits (text, dim / 8).
 
         Raises:
-            ConfigError: No such prompt, one that leaves no room for a text, or not enough memory for a single
-                text.
+            ConfigError: No such prompt or size, a prompt that leaves no room for a text, int8 of one text
+                without calibration, or not enough memory for a single text.
             RuntimeError, MemoryError: Not enough memory, and not `halve`.
             DataError: A text that is no string, or that the tokenizer makes no token of.
         """
@@ -222,14 +231,26 @@ class Encoder:
             warnings.warn(f"prompt_name {prompt_name!r} is not asked for: prompt is given", stacklevel=2)
         words = self._words(prompt, prompt_name)
         if isinstance(texts, str):
-            (vector,) = self.encode([texts], prompt=words, normalize=normalize, batch_tokens=batch_tokens)
+            (vector,) = self.encode(
+                [texts],
+                prompt=words,
+                normalize=normalize,
+                dim=dim,
+                quantize=quantize,
+                calibration=calibration,
+                batch_tokens=batch_tokens,
+            )
             return np.asarray(vector)
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
             raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
         for position, text in enumerate(texts):
             if not isinstance(text, str):
                 raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
-        vectors = np.empty((len(texts), self.dim), dtype=np.float32)
+        size, how = checked_dim(dim, self.dim), named_quantize(quantize)
+        ranges = None if calibration is None else value_ranges([calibration])
+        if ranges is not None and ranges.shape != (2, size):
+            raise ConfigError(f"calibration of {ranges.shape[1]} numbers a vector: expected {size}")
+        vectors = np.empty((len(texts), size), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         budget = batch_tokens or TOKENS_ACCELERATOR
         if self.device.type == "cpu":
@@ -241,13 +262,14 @@ class Encoder:
             store, done = self.tokens(texts, words, progress=show), 0
             show(Progress("encode", 0, len(texts)))
             coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
-            for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in coming):
+            kept = ((batch, found[:, :size]) for batch, found in coming)
+            for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in kept):
                 vectors[batch] = found
                 done += len(batch)
                 show(Progress("encode", done, len(texts)))
             show(Progress("encode", done, len(texts), ended=True))
         self.model.train(training)
-        return vectors
+        return quantized(vectors, how, ranges)
 
     def encode_query(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
         """Vectors of what is searched with, by the prompt `query` unless `options` ask for another.

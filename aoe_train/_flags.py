@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 TRAIN: Mapping[str, str] = {
     "preset": "preset",
+    "dims": "objective.dims",
     "seed": "seed",
     "labels": "data.labels",
     "label_range": "data.label_range",

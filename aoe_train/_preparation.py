@@ -20,9 +20,9 @@ from aoe_train._conflicts import Say, silent
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.own import Own, OwnObjective
+from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import RANKED
+from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
@@ -272,10 +272,12 @@ def prepare(
     keep_freed_memory()
     # RAN passes its memory on only where a text has a second window.
     args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
-    loss = (
-        Objective(settings.objective, dim=encoder.dim, kind=examples.kind, label_range=_label_range(examples))
-        if objective is None
-        else Own(objective)
+    loss = make_objective(
+        settings.objective,
+        dim=encoder.dim,
+        kind=examples.kind,
+        label_range=_label_range(examples),
+        own=objective,
     ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(

@@ -18,6 +18,8 @@ from pairkit.terminal import out as stdout
         "aoe encode texts.txt --model M --out vectors.npy",
         "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
         "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
+        "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
+        "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
 )
@@ -42,6 +44,22 @@ def encode(
     normalize: Annotated[
         bool | None, o.RUN("--normalize/--no-normalize", "Vectors of length 1. [default: as the model says]")
     ] = None,
+    dim: Annotated[
+        int | None,
+        o.OUTPUT("--dim", "Keep the first N numbers of each vector. [default: all]", "N", min=1),
+    ] = None,
+    quantize: Annotated[
+        str | None,
+        o.OUTPUT("--quantize", "float32, int8, binary or ubinary (bits). [default: float32]", "NAME"),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        o.OUTPUT(
+            "--calibration",
+            "Vectors, or an int8 output, that give int8 its ranges. [default: the vectors themselves]",
+            "FILE",
+        ),
+    ] = None,
     precision: o.Precision = None,
     batch_tokens: Annotated[
         int | None, o.RUN("--batch-tokens", "Tokens at a time; fewer need less memory.", "N", min=1)
@@ -64,6 +82,9 @@ def encode(
         prompt_name=prompt_name,
         prompt=prompt,
         normalize=normalize,
+        dim=dim,
+        quantize=quantize,
+        calibration=calibration,
         precision=precision,
         batch_tokens=batch_tokens,
         fresh=fresh,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
         "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
         " --prompts 'Summarize sentence {text} in one word:'",
+        "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
@@ -59,6 +60,10 @@ def train(
     preset: Annotated[
         str | None, o.TRAINING("--preset", "angle, aoe, cosent, sbert or simcse. [default: angle]", "NAME")
     ] = None,
+    dims: Annotated[
+        str | None,
+        o.TRAINING("--dims", "Sizes that vectors may be cut to, such as 384,128,32. [default: none]", "N,…"),
+    ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,
     lr: o.Lr = None,
@@ -81,6 +86,7 @@ def train(
 
     options = TrainOptions(
         preset=preset,
+        dims=dims,
         dev_data=dev_data,
         columns=mapping("--columns", columns),
         labels=labels,

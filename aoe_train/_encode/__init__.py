@@ -1,11 +1,13 @@
 """Files of texts to files of vectors.
 
 ```
-source (over lines)  ─texts─►  shards  ─vectors─►  partial  ─────────►  OUT.npy
-   └──────────────────────columns─────────────────────┴────  table  ─►  OUT.parquet
+source (over lines)  ─texts─►  shards  ─vectors─►  partial  ─  codes  ─►  OUT.npy
+   └──────────────────────columns─────────────────────┴────────  table  ─►  OUT.parquet
+calibration          ─ranges of int8─►  codes
 ```
 """
 
+from aoe_train._encode.calibration import read_ranges
 from aoe_train._encode.shards import STDIN, Encoded, encode_file
 
-__all__ = ["STDIN", "Encoded", "encode_file"]
+__all__ = ["STDIN", "Encoded", "encode_file", "read_ranges"]

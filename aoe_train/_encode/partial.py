@@ -26,6 +26,7 @@ from pairkit.files import open_own, write_errors, write_json
 
 _MANIFEST = "manifest.json"
 _ITEM = np.dtype("<f4")
+_BLOCK = 4096  # vectors that are read at a time
 
 
 class _Manifest(BaseModel, extra="forbid", frozen=True):
@@ -99,6 +100,11 @@ class Partial:
         """(count, dim) from number `start` on."""
         flat = np.fromfile(self.vectors, _ITEM, count * self.dim, offset=self._offset(start))
         return flat.reshape(count, self.dim)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """All vectors, (some, dim) at a time."""
+        for start in range(0, self.done, _BLOCK):
+            yield self.read(start, min(_BLOCK, self.done - start))
 
     def end(self) -> None:
         """Say that nothing here is needed any more."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aoe_train._encode.codes import Codes
 from aoe_train._workplace import differing
 from pairkit import __version__
 from pairkit.errors import ConfigError
@@ -20,9 +21,11 @@ def record_path(out: Path) -> Path:
     return out.with_name(out.name + ".run.json")
 
 
-def write_record(out: Path, made_of: Mapping[str, Any], *, texts: int, dim: int, size: int) -> None:
-    """Write what an output of `size` bytes, which is about to appear, is made of."""
-    counts = {"texts": texts, "dim": dim, "bytes": size}
+def write_record(
+    out: Path, made_of: Mapping[str, Any], *, texts: int, dim: int, size: int, codes: Codes
+) -> None:
+    """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it."""
+    counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}
     write_json(record_path(out), {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts})
 
 
@@ -32,7 +35,7 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: Something else made it; says what differs where that is known.
     """
-    record = _read(out)
+    record = read_record(out)
     if record is None:
         raise ConfigError(f"{out}: already exists; give --fresh to replace it, or choose another --out")
     if differences := differing(record["made_of"], made_of):
@@ -43,7 +46,7 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _read(out: Path) -> dict[str, Any] | None:
+def read_record(out: Path) -> dict[str, Any] | None:
     """The record; None if it is not ours, or another file has taken the output's place."""
     record = read_own(record_path(out))
     if record is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 import time
@@ -12,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from aoe_train._encode.codes import Codes, write_codes
 from aoe_train._encode.partial import Partial, open_partial
 from aoe_train._encode.record import read_finished, write_record
 from aoe_train._encode.source import Source, open_source, texts
 from aoe_train._encode.table import check_table, write_table
+from aoe_train._small import Quantize, value_ranges
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import open_own, sha256, write_errors
 
@@ -36,7 +39,9 @@ class Encoded:
 
     Attributes:
         texts: All of them; `resumed` of these an earlier, killed run had done.
+        dim: Numbers of a vector, however they are packed.
         seconds: Of this run, without loading the model.
+        quantize: In which numbers the vectors are.
     """
 
     out: Path
@@ -44,6 +49,7 @@ class Encoded:
     dim: int
     resumed: int
     seconds: float
+    quantize: Quantize = "float32"
 
     @property
     def texts_per_s(self) -> float:
@@ -63,6 +69,8 @@ def encode_file(
     settings: Mapping[str, Any],
     *,
     text_column: str | None = None,
+    quantize: Quantize = "float32",
+    ranges: np.ndarray | None = None,
     fresh: bool = False,
     shard_texts: int = SHARD_TEXTS,
     advance: Advance | None = None,
@@ -81,6 +89,8 @@ def encode_file(
         settings: Whatever decides the vectors, such as a hash of the model; JSON values by the names that
             messages give them. To go on with other settings is refused.
         text_column: See `open_source`.
+        quantize: In which numbers; see `aoe_train._small`. Till all vectors are there they are float32.
+        ranges: Of int8: float32 (2, dim), by default those of the vectors themselves.
         fresh: Replace `out`, and drop what an earlier run began.
         shard_texts: Texts that are sorted by length and encoded together.
         advance: Called after each shard.
@@ -99,17 +109,22 @@ def encode_file(
             "text column": source.column,
             "input": sha256(file),
             **settings,
+            **_named(quantize, ranges),
         }
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
             partial.end()
-            return Encoded(out, finished["texts"], finished["dim"], resumed=finished["texts"], seconds=0.0)
-        _begin(partial, source, out, made_of, dim)
+            texts_, dim_ = finished["texts"], finished["dim"]
+            return Encoded(out, texts_, dim_, resumed=texts_, seconds=0.0, quantize=quantize)
+        own_ranges = quantize == "int8" and ranges is None
+        _begin(partial, source, out, made_of, dim, fewest=2 if own_ranges else 1)
         done_before = partial.done
         _fill(partial, source, encode, shard_texts, advance or _silent)
-        _finish(partial, source, out, made_of)
+        if own_ranges:
+            ranges = value_ranges(partial.blocks())
+        _finish(partial, source, out, made_of, Codes(quantize, ranges))
         seconds = round(time.monotonic() - began, 3)
-        encoded = Encoded(out, partial.texts, partial.dim, done_before, seconds)
+        encoded = Encoded(out, partial.texts, partial.dim, done_before, seconds, quantize)
         partial.end()
     return encoded
 
@@ -121,7 +136,9 @@ def _check_name(out: Path) -> None:
         raise ConfigError(f"{out}: is a folder; choose another --out")
 
 
-def _begin(partial: Partial, source: Source, out: Path, made_of: Mapping[str, Any], dim: int) -> None:
+def _begin(
+    partial: Partial, source: Source, out: Path, made_of: Mapping[str, Any], dim: int, *, fewest: int
+) -> None:
     """Check what was begun, or else the whole input; from then on `out` is there only when it is complete."""
     if partial.begun:
         if differences := partial.differences(made_of):
@@ -133,6 +150,10 @@ def _begin(partial: Partial, source: Source, out: Path, made_of: Mapping[str, An
     count = sum(1 for _ in texts(source))
     if not count:
         raise DataError("has no rows; expected at least one", path=source.path)
+    if count < fewest:
+        raise ConfigError(
+            f"{source.path}: int8 of one text, whose vector spans no range of values; give --calibration"
+        )
     if out.suffix == ".parquet":
         check_table(source)
     out.unlink(missing_ok=True)
@@ -185,12 +206,23 @@ def _shards(lines: Iterable[str], shard_texts: int) -> Iterator[list[str]]:
         yield shard
 
 
-def _finish(partial: Partial, source: Source, out: Path, made_of: Mapping[str, Any]) -> None:
+def _named(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
+    """What a record of quantised vectors says of them; that of others is as it was before there were any."""
+    if quantize == "float32":
+        return {}
+    given = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
+    return {"quantize": quantize, **({"calibration": given} if quantize == "int8" else {})}
+
+
+def _finish(partial: Partial, source: Source, out: Path, made_of: Mapping[str, Any], codes: Codes) -> None:
     whole = partial.vectors
     if out.suffix == ".parquet":
         whole = partial.folder / "table.parquet"
-        write_table(whole, source, partial)
-    write_record(out, made_of, texts=partial.texts, dim=partial.dim, size=whole.stat().st_size)
+        write_table(whole, source, partial, codes)
+    elif codes.quantize != "float32":
+        whole = partial.folder / "codes.npy"
+        write_codes(whole, partial, codes)
+    write_record(out, made_of, texts=partial.texts, dim=partial.dim, size=whole.stat().st_size, codes=codes)
     with write_errors(out):
         whole.replace(out)
 

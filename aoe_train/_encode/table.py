@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from aoe_train._encode.codes import Codes
 from aoe_train._encode.partial import Partial
 from aoe_train._encode.source import Source
 from pairkit.errors import ConfigError
@@ -25,8 +26,8 @@ def check_table(source: Source) -> None:
         raise ConfigError(f"{source.path}: has a column {VECTOR!r} already; rename it, or write .npy")
 
 
-def write_table(path: Path, source: Source, partial: Partial) -> None:
-    """Write all columns of `source` and `vector`, a list of `dim` 32-bit floats, block by block.
+def write_table(path: Path, source: Source, partial: Partial, codes: Codes) -> None:
+    """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block.
 
     Raises:
         ConfigError: `path` can't be written.
@@ -36,7 +37,8 @@ def write_table(path: Path, source: Source, partial: Partial) -> None:
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    vector = pa.field(VECTOR, pa.list_(pa.float32(), partial.dim), nullable=False)
+    width = codes.width(partial.dim)
+    vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
     start = 0
     with (
         write_errors(path),
@@ -44,8 +46,8 @@ def write_table(path: Path, source: Source, partial: Partial) -> None:
         pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(partial.read(start, table.num_rows).ravel())
-            column = pa.FixedSizeListArray.from_arrays(flat, partial.dim)
+            flat = pa.array(codes.of(partial.read(start, table.num_rows)).ravel())
+            column = pa.FixedSizeListArray.from_arrays(flat, width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows
         writer.close()

@@ -24,6 +24,9 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    dim: int | None = None,
+    quantize: str | None = None,
+    calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
     progress: bool | Listener = True,
@@ -40,6 +43,9 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    dim: int | None = None,
+    quantize: str | None = None,
+    calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
     fresh: bool = False,
@@ -56,6 +62,9 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    dim: int | None = None,
+    quantize: str | None = None,
+    calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
     batch_tokens: int | None = None,
     fresh: bool = False,
@@ -75,17 +84,23 @@ def encode(
         prompt_name: A prompt that the model knows, such as `query`; by default its default one.
         prompt: Words before each text, or around `{text}`, instead; empty for none.
         normalize: Vectors of length 1; by default as the model says.
+        dim: Keep so many numbers of each vector, the first ones, as a model trained with `dims` is made for.
+        quantize: In which numbers: float32; int8, a byte each; binary or ubinary, a bit each, eight of them
+            in an int8 or uint8, as sentence-transformers packs them.
+        calibration: Of int8: what its ranges are taken from, by default the vectors themselves. Vectors
+            (any, dim) or a .npy of them; or an int8 output of `encode`, to get vectors of its ranges.
         precision: fp32, bf16, fp16 or auto.
         batch_tokens: Tokens at once; less needs less memory.
         fresh: Replace `out`, and drop what an earlier run began.
         progress: Shown on stderr, or not, or told to a function.
 
     Returns:
-        float32 (text, dim); of a file, what was written.
+        float32 (text, dim), or what `quantize` says; of a file, what was written. Beside it, `OUT.run.json`
+        says `dim`, `quantize` and the `ranges` of int8.
 
     Raises:
-        ConfigError: No such model or prompt; `out` can't be written, or was begun or made otherwise; a file
-            without `out`.
+        ConfigError: No such model, prompt or size; int8 of one text without calibration; `out` can't be
+            written, or was begun or made otherwise; a file without `out`.
         DataError: A damaged model, a row without a text, a file that can't be read.
         RemoteError: The Hub could not be reached.
 
@@ -96,9 +111,10 @@ def encode(
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
-    from aoe_train._encode import encode_file
+    from aoe_train._encode import encode_file, read_ranges
     from aoe_train._encoder import Encoder
     from aoe_train._precision import named_precision
+    from aoe_train._small import checked_dim, named_quantize, value_ranges
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress, stage
 
@@ -123,21 +139,29 @@ def encode(
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
         words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)
-        make = partial(encoder.encode, prompt=words, normalize=normalize, batch_tokens=batch_tokens)
+        size, how = checked_dim(dim, encoder.dim), named_quantize(quantize)
+        if calibration is not None and how != "int8":
+            raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
+        ranges = read_ranges(Path(calibration), size) if isinstance(calibration, str | Path) else calibration
+        make = partial(encoder.encode, prompt=words, normalize=normalize, dim=size, batch_tokens=batch_tokens)
         if out is None:
-            return make(texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)], progress=show)
+            given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
+            return make(given, quantize=how, calibration=ranges, progress=show)
         return encode_file(
             str(texts),
             out,
             make,
-            encoder.dim,
+            size,
             {
                 "model": encoder.identity(),
                 "prompt": words,
                 "normalize": encoder.settings.normalize if normalize is None else normalize,
                 "batch tokens": batch_tokens,
+                **({} if size == encoder.dim else {"dim": size}),
             },
             text_column=text_column,
+            quantize=how,
+            ranges=None if ranges is None else value_ranges([ranges]),
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )

@@ -23,6 +23,7 @@ class TrainOptions(TypedDict, total=False):
     """Keyword arguments that `train` and `plan` share; each is named after its flag."""
 
     preset: str | None
+    dims: Sequence[int] | str | None
     dev_data: Source | None
     columns: Mapping[str, str] | None
     labels: Mapping[str, Meaning] | str | None
@@ -164,6 +165,7 @@ def train(
     backbone: str | Path = "minilm",
     out: str | Path,
     preset: str | None = None,
+    dims: Sequence[int] | str | None = None,
     dev_data: Source | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
@@ -194,6 +196,8 @@ def train(
         backbone: A model's folder, a Hub id, or `minilm` (all-MiniLM-L6-v2 from the package index).
         out: The model's folder.
         preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
+        dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
+            objective is learnt at each of them (Matryoshka).
         dev_data: Held-out rows to choose the best weights by; by default the validation split.
         columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
         labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
@@ -242,6 +246,7 @@ def train(
     """
     options = TrainOptions(
         preset=preset,
+        dims=dims,
         dev_data=dev_data,
         columns=columns,
         labels=labels,

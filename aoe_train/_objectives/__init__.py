@@ -1,6 +1,7 @@
 """What training minimises: pure losses on vectors, and the `Objective` that mixes them.
 
 ```
+sizes ──► own, or mix                    the objective at several sizes of the vectors
 mix ──► kinds ──► settings ──► parts     what is wanted, and whether the data can give it (no torch)
  └────► ranking, contrastive, sbert ──► similarity, pairs      the losses, by the table in parts
 own                                      a loss of a user's own instead

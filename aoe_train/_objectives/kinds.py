@@ -76,6 +76,34 @@ def check_objective(
         positive_threshold(settings, kind, label_range)
 
 
+def check_dims(settings: ObjectiveSettings, dim: int, *, own: bool = False) -> None:
+    """Refuse sizes that vectors can't be cut to.
+
+    Args:
+        settings: Has the sizes.
+        dim: Size of the embeddings.
+        own: A loss of one's own takes the parts' place.
+
+    Raises:
+        ConfigError: says which size cannot be had, and what to do instead.
+    """
+    for size in settings.dims:
+        if size > dim:
+            raise ConfigError(
+                f"objective.dims {size}: this backbone's vectors have {dim} numbers; leave it out"
+            )
+        if size % 2 and not own and "angle" in settings.weights.wanted:
+            raise ConfigError(
+                f"objective.dims {size}: expected even sizes, as the angle halves the first {size} numbers"
+                " into real and imaginary parts; change it, or leave angle out (preset cosent or simcse)"
+            )
+    if settings.dims and dim not in settings.dims:
+        raise ConfigError(
+            f"objective.dims: {dim}, the whole vector, is not among them, and its last numbers would learn"
+            " nothing; add it"
+        )
+
+
 def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None) -> float:
     """The label from which on a row counts as positive; triplets and positives count as labelled 1 and 0.
 

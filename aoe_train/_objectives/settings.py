@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from aoe_train._objectives.parts import PARTS
 from pairkit.config import Settings
@@ -55,6 +55,13 @@ else:
     Taus = create_model("Taus", __base__=_Taus, **_taus)
 
 
+def _numbers(value: object) -> object:
+    """On a command line with commas between them, or one alone."""
+    if isinstance(value, str):
+        return [number.strip() for number in value.split(",")]
+    return [value] if isinstance(value, int | float) else value
+
+
 class ObjectiveSettings(Settings):
     """Which losses to mix, and how."""
 
@@ -68,6 +75,21 @@ class ObjectiveSettings(Settings):
     positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive
     hard_negatives: bool = True  # contrastive: put negative texts among the candidates
     symmetric: bool = False  # contrastive: also compare the second text with the first ones
+    # sizes that vectors may be cut to, the whole one among them: the same losses of the first so many numbers
+    # are added up (Matryoshka); unset: the whole vectors alone
+    dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
+    # what the loss of each of `dims` counts in the sum; unset: 1
+    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
+
+    @model_validator(mode="after")
+    def _sizes(self) -> ObjectiveSettings:
+        if len(set(self.dims)) < len(self.dims):
+            raise ValueError(f"dims: one size is given twice among {', '.join(map(str, self.dims))}")
+        if self.dim_weights and len(self.dim_weights) != len(self.dims):
+            raise ValueError(
+                f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"
+            )
+        return self
 
 
 PRESETS: dict[str, ObjectiveSettings] = {

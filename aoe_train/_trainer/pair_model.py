@@ -17,8 +17,7 @@ from aoe_train._trainer.gather import gather_rows
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from aoe_train._objectives.mix import Objective
-    from aoe_train._objectives.own import Own
+    from aoe_train._objectives.sizes import OneSize, Sizes
     from aoe_train._text_model import TextModel
 
 
@@ -41,7 +40,7 @@ class PairModel(nn.Module):
     is_distributed_loading_by_transformers: bool
 
     def __init__(
-        self, text_model: TextModel, objective: Objective | Own, *, chunk: int | None = None
+        self, text_model: TextModel, objective: OneSize | Sizes, *, chunk: int | None = None
     ) -> None:
         super().__init__()
         self.text_model = text_model

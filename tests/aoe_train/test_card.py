@@ -73,6 +73,15 @@ def test_body_tells_data_objective_and_results() -> None:
     assert "secret" not in card
 
 
+def test_sizes_are_told_where_there_are_any() -> None:
+    assert "Matryoshka" not in model_card("model", record(), 384)
+    found = record()
+    found["origin"]["settings"]["objective"] |= {"dims": [384, 32], "dim_weights": [1.0, 0.5]}
+    card = model_card("model", found, 384)
+    assert "Sizes (Matryoshka): 384, 32 (weight 0.5)." in card
+    assert "truncate_dim=32" in card
+
+
 def test_prompt_is_told_where_there_is_one() -> None:
     assert "don't add it" not in model_card("model", record(), 384)
     encoder = {"pooling": "last", "max_length": 64}

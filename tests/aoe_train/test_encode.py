@@ -19,7 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train._encode import Encoded, encode_file
+from aoe_train._encode import Encoded, encode_file, read_ranges
+from aoe_train._small import quantized, value_ranges
 from pairkit.errors import ConfigError, DataError
 from pairkit.parquet_sizes import ParquetSizes, check_parquet
 
@@ -83,7 +84,7 @@ def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path) -> None:
     assert np.array_equal(vectors[:, :4], Fake()(texts)[:, :4])
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
     assert (done.texts, done.dim, done.resumed) == (10, DIM, 0)
-    assert set(done.to_dict()) == {"out", "texts", "dim", "resumed", "seconds", "texts_per_s"}
+    assert set(done.to_dict()) == {"out", "texts", "dim", "quantize", "resumed", "seconds", "texts_per_s"}
 
 
 def test_the_file_is_what_numpy_would_save(lines: Path, tmp_path: Path) -> None:
@@ -421,3 +422,64 @@ def test_a_few_very_long_texts_make_a_shard(tmp_path: Path, monkeypatch: pytest.
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)
     assert encode.calls == [2, 2, 1]
+
+
+def test_codes_of_a_run_that_was_stopped_are_those_of_one_that_was_not(lines: Path, tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole.npy", tmp_path / "stopped.npy"
+    run(lines, whole, quantize="int8")
+    with pytest.raises(KeyboardInterrupt):
+        run(lines, stopped, Fake(stop_before=2), quantize="int8")
+    done = run(lines, stopped, quantize="int8")
+    assert (done.resumed, done.quantize) == (8, "int8")
+    assert stopped.read_bytes() == whole.read_bytes()
+    floats = Fake()(lines.read_text().splitlines())
+    found = np.load(whole)
+    assert found[:, 3].tolist() == quantized(floats, "int8")[:, 3].tolist()
+    record = json.loads((tmp_path / "whole.npy.run.json").read_text())
+    assert (record["quantize"], record["dim"], np.shape(record["ranges"])) == ("int8", DIM, (2, DIM))
+    assert leftovers(stopped) == ["stopped.npy", "stopped.npy.run.json"]
+
+
+def test_ranges_that_are_given_are_used_and_told_apart(lines: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
+    run(lines, out, quantize="int8", ranges=other)
+    assert json.loads((tmp_path / "out.npy.run.json").read_text())["ranges"] == other.tolist()
+    with pytest.raises(ConfigError, match="differs in calibration"):
+        run(lines, out, quantize="int8")
+
+
+def test_an_output_without_small_vectors_has_the_record_that_it_had(lines: Path, tmp_path: Path) -> None:
+    run(lines, tmp_path / "out.npy")
+    record = json.loads((tmp_path / "out.npy.run.json").read_text())
+    assert not {"quantize", "ranges"} & {*record, *record["made_of"]}
+
+
+def test_ranges_of_a_calibration_set(lines: Path, tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(5000, DIM)).astype(np.float32)
+    np.save(tmp_path / "vectors.npy", vectors)
+    assert (read_ranges(tmp_path / "vectors.npy", DIM) == value_ranges([vectors])).all()
+    run(lines, tmp_path / "out.parquet", quantize="int8")
+    record = json.loads((tmp_path / "out.parquet.run.json").read_text())
+    assert (read_ranges(tmp_path / "out.parquet", DIM) == np.array(record["ranges"], np.float32)).all()
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (np.zeros((3, DIM + 1), np.float32), "have 6 numbers, and these 5"),
+        (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
+        (np.full((3, DIM), np.nan, np.float32), "NaN"),
+        (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
+        (b"no array", "neither vectors as .npy"),
+    ],
+)
+def test_what_is_no_calibration_set(made: np.ndarray | bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "given.npy"
+    if isinstance(made, bytes):
+        path.write_bytes(made)
+    else:
+        np.save(path, made)
+    with pytest.raises((ConfigError, DataError), match=message):
+        read_ranges(path, DIM)
+    with pytest.raises(ConfigError, match="no such file"):
+        read_ranges(tmp_path / "none.npy", DIM)

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import aoe_train
 from aoe_train import _cli  # noqa: F401 - registers the commands
 from aoe_train._commands.app import app
 from aoe_train._encode import encode_file
@@ -62,6 +63,7 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
         "out": str(out),
         "texts": 9,
         "dim": 32,
+        "quantize": "float32",
         "resumed": 0,
         "seconds": 0,
         "texts_per_s": 0,
@@ -72,6 +74,37 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
     assert found["vector"].to_numpy() == pytest.approx(
         Encoder.load(bert).encode(texts, normalize=True), abs=1e-6
     )
+
+
+def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "in.txt", 40)
+    vectors = Encoder.load(bert).encode(texts)[:, :12]
+    out, query = tmp_path / "out.npy", tmp_path / "query.npy"
+    flags = ("--model", bert, "--dim", "12", "--precision", "fp32", "-q")
+    aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "int8", *flags)
+    codes = np.load(out)
+    assert (codes.shape, codes.dtype) == ((40, 12), np.int8)
+    record = json.loads(record_path(out).read_text())
+    ranges = np.array(record["ranges"], np.float32)
+    assert (record["dim"], record["quantize"]) == (12, "int8")
+    assert ranges == pytest.approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
+
+    (tmp_path / "one.txt").write_text(texts[7] + "\n")
+    one = ("encode", tmp_path / "one.txt", "--out", query, "--quantize", "int8", *flags)
+    with pytest.raises(ConfigError, match="calibration"):
+        aoe(*one)
+    aoe(*one, "--calibration", out)
+    assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
+    again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
+    assert (again == np.load(query)).all()
+
+    with pytest.raises(ConfigError, match=r"made by a run which differs in .*quantize"):
+        aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
+    bits = tmp_path / "bits.parquet"
+    aoe("encode", tmp_path / "in.txt", "--out", bits, "--quantize", "ubinary", *flags)
+    found = pl.read_parquet(bits)["vector"]
+    assert found.dtype == pl.Array(pl.UInt8, 2)
+    assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
 
 
 def test_a_pipe(bert: Path, tmp_path: Path) -> None:

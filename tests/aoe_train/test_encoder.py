@@ -255,3 +255,29 @@ def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
 def test_it_says_what_it_is(bert: Path) -> None:
     encoder = Encoder.load(bert, pooling="avg", max_length=40, device="cpu")
     assert repr(encoder) == "Encoder(BertModel, 32 dimensions, pooling avg, 40 tokens, cpu)"
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_first_numbers_are_those_of_sentence_transformers(
+    bert: Path, tmp_path: Path, *, normalize: bool
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
+    encoder.save(tmp_path)
+    texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
+    theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
+    found = encoder.encode(texts, dim=12)
+    assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
+    assert encoder.encode(texts[0], dim=12).shape == (12,)
+    assert (
+        encoder.encode(texts, dim=12, quantize="ubinary").tolist()
+        == theirs.encode(texts, precision="ubinary").tolist()
+    )
+    calibration = encoder.encode(texts, dim=12)
+    one = encoder.encode(texts[1], dim=12, quantize="int8", calibration=calibration)
+    assert one == pytest.approx(encoder.encode(texts, dim=12, quantize="int8")[1], abs=1)
+    with pytest.raises(ConfigError, match="calibration of 12 numbers a vector: expected 8"):
+        encoder.encode(texts, dim=8, quantize="int8", calibration=calibration)
+    with pytest.raises(ConfigError, match="dim 33"):
+        encoder.encode(texts, dim=33)

@@ -15,7 +15,7 @@ import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train._backbones.ran import RanConfig, RanModel
-from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.run import register, use_fast_layers
 from aoe_train._settings import TrainSettings
 from aoe_train._text_model import TextModel
@@ -54,9 +54,8 @@ def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", *
 def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairModel:
     register()
     use_fast_layers(backbone)
-    objective = Objective(
-        TrainSettings.model_validate({"preset": preset}).objective, dim=32, kind="pair", label_range=(0, 1)
-    )
+    settings = TrainSettings.model_validate({"preset": preset, "objective": {"dims": [32, 8]}})
+    objective = make_objective(settings.objective, dim=32, kind="pair", label_range=(0, 1))
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 

@@ -118,6 +118,7 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
         ({"run__chunk": 20}, 5),
         ({"batches__strategy": "shuffle", "optim__patience": 9}, 8),
         ({"optim__average": 0.9}, 8),
+        ({"objective__dims": (32, 8), "run__chunk": 20}, 5),
     ],
     ids=str,
 )

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from aoe_train._objectives.settings import ObjectiveSettings, Weights
+from aoe_train._objectives.sizes import make_objective
 from aoe_train._plan import saved_bytes
 from aoe_train._trainer.pair_model import PairModel, split_texts
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch
@@ -40,6 +42,17 @@ def test_chunks_leave_the_gradients_as_they_are() -> None:
     whole = gradients(models(Bag, None))
     for chunk in (1, 5, 16, 99):
         torch.testing.assert_close(gradients(models(Bag, chunk)), whole)
+
+
+def test_chunks_leave_the_gradients_of_every_size_as_they_are() -> None:
+    def made(chunk: int | None) -> PairModel:
+        torch.manual_seed(0)
+        wanted = ObjectiveSettings(weights=Weights(cosine=1, angle=1), dims=(6, 4, 2))
+        objective = make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))
+        return PairModel(Bag(), objective, chunk=chunk).double()
+
+    for chunk in (1, 5):
+        torch.testing.assert_close(gradients(made(chunk)), gradients(made(None)))
 
 
 def test_a_chunk_is_embedded_again_with_the_same_dropout() -> None:

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.settings import ObjectiveSettings, Weights
+from aoe_train._objectives.sizes import make_objective
 from aoe_train._records import ABSENT
 from aoe_train._trainer.checkpoints import restore_weights, trained_weights
 from aoe_train._trainer.gather import exit_cleanly, leave_group
@@ -124,8 +124,9 @@ def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
 
 def triplet_model() -> PairModel:
     torch.manual_seed(1)
-    wanted = ObjectiveSettings(weights=Weights(cosine=1, ibn=1, angle=1, contrastive=1))
-    return PairModel(Bag(), Objective(wanted, dim=DIM, kind="triplet")).double()
+    weights = Weights(cosine=1, ibn=1, angle=1, contrastive=1)
+    wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
+    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet")).double()
 
 
 def flat(weights: dict[str, Tensor]) -> Tensor:
