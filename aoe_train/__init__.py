@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aoe_train._face.evaluation import Evaluation, evaluate
     from aoe_train._face.exporting import Converted, convert, export, push
     from aoe_train._face.figures import Figures, figures
+    from aoe_train._face.mining import Mined, mine
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
@@ -33,6 +34,7 @@ __all__ = [
     "Evaluation",
     "Exported",
     "Figures",
+    "Mined",
     "Plan",
     "Pretrained",
     "Reproduced",
@@ -45,6 +47,7 @@ __all__ = [
     "export",
     "figures",
     "losses",
+    "mine",
     "plan",
     "pretrain",
     "push",
@@ -62,6 +65,7 @@ _PLACES = {
     "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
     "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),
     "aoe_train._face.figures": ("Figures", "figures"),
+    "aoe_train._face.mining": ("Mined", "mine"),
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),

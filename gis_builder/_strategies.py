@@ -7,7 +7,6 @@ near-identical texts, a mention, a likely duplicate that nobody marked) is looke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,13 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from pairkit.bm25 import Scores
 
-    Scores: TypeAlias = npt.NDArray[np.float32]
-
-
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
 _REMEMBERED = 512  # score vectors kept; one is four bytes a text
 _RETRIEVED = 50  # texts considered for one hard negative
 
@@ -90,25 +84,14 @@ class Retriever:
     """BM25: scores every text of a fixed list against one of them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        import bm25s
-        import numpy as np
+        from pairkit.bm25 import Bm25
 
-        vocabulary: dict[str, int] = {}
-        documents = [
-            [vocabulary.setdefault(word, len(vocabulary)) for word in _WORD.findall(text.lower())]
-            for text in texts
-        ]
-        # An index needs a word; texts without any score 0 with everything.
-        vocabulary.setdefault("", len(vocabulary))
-        queries = [sorted(set(document)) for document in documents]
-        index = bm25s.BM25()
-        index.index((documents, vocabulary), show_progress=False)
+        index = Bm25(texts)
 
         @lru_cache(_REMEMBERED)  # no method's, which would hold on to the index, and that is large
         def scores(position: int) -> Scores:
             """The BM25 score of every text for the distinct words of the text at `position`."""
-            query = queries[position]
-            return index.get_scores_from_ids(query) if query else np.zeros(len(queries), np.float32)
+            return index.scores(texts[position])
 
         self.scores = scores
 
@@ -122,17 +105,9 @@ class Retriever:
 
     def best(self, position: int, count: int) -> list[int]:
         """The `count` other texts that score highest and above 0, best first; ties in order of position."""
-        import numpy as np
+        from pairkit.bm25 import best
 
-        scores = self.scores(position)
-        if count < len(scores):
-            # Everything from the count-th best score on, so that ties are not cut by the sorting method.
-            least = float(np.partition(scores, -count - 1)[-count - 1])
-            likely = np.flatnonzero((scores >= least) & (scores > 0))
-        else:
-            likely = np.flatnonzero(scores > 0)
-        ranked = likely[np.lexsort((likely, -scores[likely]))]
-        return [int(other) for other in ranked if other != position][:count]
+        return [int(other) for other in best(self.scores(position), count + 1) if other != position][:count]
 
     def _one_way(self, asking: int, other: int) -> float:
         scores = self.scores(asking)

@@ -22,7 +22,7 @@ from pairkit.label_meaning import read_labels
 from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.lines import read_text_lines
 from pairkit.printable import one_line
-from pairkit.records import LabelKind, PairDataset, in_split_order
+from pairkit.records import CONFIG_FOLDERS, LabelKind, PairDataset, in_split_order
 from pairkit.saved_dataset import saved_files
 from pairkit.tables import first_row, is_table, read_table
 
@@ -330,7 +330,7 @@ def _by_split(tables: Mapping[str, Sequence[_Part]]) -> dict[str, list[_Part]]:
 
 
 def _data_files(folder: Path) -> dict[str, list[Path]]:
-    home = folder / "data" if (folder / "data").is_dir() else folder
+    home = _home(folder)
     files: dict[str, list[Path]] = {}
     unnamed = []
     for path in sorted(home.iterdir()):
@@ -347,6 +347,15 @@ def _data_files(folder: Path) -> dict[str, list[Path]]:
             path=folder,
         )
     return files
+
+
+def _home(folder: Path) -> Path:
+    """Where a folder's files are: in that of its first configuration, of ours, or in itself."""
+    if (folder / CONFIG_FOLDERS["default"]).is_dir():
+        return folder / CONFIG_FOLDERS["default"]
+    own = folder / "run.json"
+    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
+    return there[0] if there and own.is_file() else folder
 
 
 def _split_of(path: Path) -> str:

@@ -11,6 +11,7 @@ import pytest
 from pairkit.errors import ConfigError, DataError, PairkitError
 from pairkit.labels import label_rules
 from pairkit.reader import read_pairs, read_rows, split_names
+from pairkit.records import write_dataset
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
@@ -306,3 +307,17 @@ def test_a_list_is_no_text(tmp_path: Path, name: str) -> None:
     )
     with pytest.raises(DataError, match=rf"the column {name} holds lists or structures"):
         read_pairs(tmp_path / "a.parquet")
+
+
+def test_a_folder_of_ours_is_read_by_the_configuration_that_it_has(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]})
+    write_dataset(tmp_path / "made", {"triplet": {"train": rows}}, card="", statistics={}, run={})
+    found = read_rows(tmp_path / "made")
+    assert found["train"].to_dicts() == [{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}]
+    assert read_pairs(tmp_path / "made")["train"]["label"].to_list() == [1, 0, 0]
+
+
+def test_a_folder_of_others_is_not(tmp_path: Path) -> None:
+    (tmp_path / "triplet").mkdir()
+    pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "train.csv")
+    assert read_rows(tmp_path)["train"].columns == ["text1", "text2", "label"]

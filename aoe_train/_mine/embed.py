@@ -1,0 +1,96 @@
+"""Vectors of texts on disk, made in shards, so that a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from aoe_train._encode import encode_file
+from aoe_train._mine.known import Places
+from pairkit.files import sha256
+from pairkit.parquet import write_parquet
+from pairkit.progress import Listener, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aoe_train._encoder import Encoder
+
+
+class Vectors:
+    """Vectors of length 1: of anchors, and of the candidates and positives that are searched for them."""
+
+    def __init__(self, queries: _Table, documents: _Table) -> None:
+        self._queries, self._documents = queries, documents
+        self.dim = documents.matrix.shape[1]
+
+    def queries(self, places: Places) -> npt.NDArray[np.float32]:
+        """(text, dim) of anchors."""
+        return self._queries.rows(places)
+
+    def documents(self, places: Places) -> npt.NDArray[np.float32]:
+        """(text, dim) of candidates and positives."""
+        return self._documents.rows(places)
+
+
+class _Table:
+    def __init__(self, matrix: npt.NDArray[np.float32], places: Places) -> None:
+        self.matrix, self._places = matrix, places
+
+    def rows(self, places: Places) -> npt.NDArray[np.float32]:
+        return np.asarray(self.matrix[np.searchsorted(self._places, places)])
+
+
+def embed(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    queries: Places,
+    documents: Places,
+    work: Path,
+    show: Listener,
+) -> Vectors:
+    """Encode texts by the model's prompts for queries and documents, each text once where these are the same.
+
+    Args:
+        encoder: The model.
+        texts: All texts.
+        queries: Places of those to search with, ascending.
+        documents: Places of those to search, ascending.
+        work: A folder for the files; what lies there of the same texts and model is used.
+        show: Told how far it is.
+    """
+    prompts = encoder.settings.named_prompts
+    make = partial(_table, encoder, texts, work=work, show=show)
+    if prompts.query == prompts.document:
+        both = make(np.union1d(queries, documents), prompt=prompts.query)
+        return Vectors(both, both)
+    return Vectors(make(queries, prompt=prompts.query), make(documents, prompt=prompts.document))
+
+
+def _table(
+    encoder: Encoder, texts: Sequence[str], places: Places, *, prompt: str, work: Path, show: Listener
+) -> _Table:
+    made_of: dict[str, Any] = {"model": encoder.identity(), "prompt": prompt, "normalize": True}
+    listed = work / "texts.parquet"
+    write_parquet(listed, pl.DataFrame({"text": [texts[place] for place in places.tolist()]}))
+    told = json.dumps([sha256(listed), made_of], sort_keys=True)
+    out = work / f"vectors-{hashlib.sha256(told.encode()).hexdigest()[:16]}.npy"
+    stage = "encode"
+    encode_file(
+        listed,
+        out,
+        partial(encoder.encode, prompt=prompt, normalize=True),
+        encoder.dim,
+        made_of,
+        advance=lambda done, total: show(Progress(stage, done, total)),
+    )
+    show(Progress(stage, ended=True))
+    return _Table(np.load(out, mmap_mode="r"), places)

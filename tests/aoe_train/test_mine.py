@@ -1,0 +1,405 @@
+"""Hard negatives: by hand, by any data, as sentence-transformers finds them, and from the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import aoe_train
+from aoe_train import Encoder, Mined, _cli  # noqa: F401 - registers the commands
+from aoe_train._commands.app import app
+from aoe_train._mine.choose import Chooser, Ranking
+from aoe_train._mine.known import Known
+from aoe_train._mine.rank import ByModel
+from aoe_train._mine.settings import MineSettings
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_rows
+from tests.aoe_train.tiny import WORDS
+
+
+def mined(data: Any, **options: Any) -> Mined:
+    return aoe_train.mine(data, progress=False, **options)
+
+
+def negatives(rows: pl.DataFrame) -> list[list[str]]:
+    names = [name for name in rows.columns if name.startswith("negative_")]
+    return [[text for text in row if text is not None] for row in rows.select(names).iter_rows()]
+
+
+SHIPS = pl.DataFrame(
+    {
+        "text1": ["the red boat sinks", "the red boat sinks", "a dog barks loudly", "a cat sleeps"],
+        "text2": ["crimson ship going under", "boat of red goes down", "loud dog", "the red car"],
+        "label": [1, 1, 1, 0],
+    }
+)
+
+
+def test_the_nearest_by_words_that_are_no_positives() -> None:
+    """Of the anchor's words red is in two other texts: one is its positive, the other is taken."""
+    found = mined(SHIPS, negatives=1)
+    rows = found.splits["train"]
+    assert rows.rows()[0] == ("the red boat sinks", "crimson ship going under", "the red car")
+    assert rows.rows()[1] == ("the red boat sinks", "boat of red goes down", "the red car")
+    assert found.statistics["dropped_rows"] == {"not_positive": 1}
+
+
+def test_a_row_that_gets_none_is_counted() -> None:
+    data = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]})
+    with pytest.raises(DataError, match="no row got a negative"):
+        mined(data)
+    more = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "red horse"]})
+    found = mined(more, negatives=2)
+    assert found.splits["train"].rows() == [("red boat", "big ship", "red horse", None)]
+    assert found.statistics["dropped_rows"] == {"no_negative": 1}
+    assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
+
+
+class Fixed:
+    """Scores that a test gives."""
+
+    def __init__(self, scores: list[float]) -> None:
+        self.all = np.array(scores, np.float32)
+
+    def best(self, texts: np.ndarray, count: int) -> Any:
+        raise NotImplementedError
+
+    def scores(self, text: int, others: np.ndarray) -> np.ndarray:
+        return self.all[others]
+
+
+def chosen(scores: list[float], positive: float, excluded: list[int], **options: Any) -> Any:
+    """What is chosen of texts with these scores, in descending order; the anchor is a text of its own."""
+    rules = MineSettings(by="model", **options)
+    places = np.arange(len(scores))
+    ranking = Ranking(places, np.array(scores, np.float32))
+    chooser = Chooser(rules, Fixed(scores), [f"text {place}" for place in [*places, len(places)]])
+    return chooser.choose(len(places), [ranking], [np.isin(places, excluded)], positive)
+
+
+def test_ranks_are_counted_without_positives() -> None:
+    scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    found = chosen(scores, 0.85, [1], negatives=2, rank_range=(1, 3))
+    assert found.places.tolist() == [2, 3]
+    assert +found.turned_down == Counter(before_range=1, anchor_or_known_positive=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "left", "reason"),
+    [
+        ({"margin": 0.25}, [3, 4], "margin"),  # at most 0.8 - 0.25 = 0.55
+        ({"relative_margin": 0.25}, [2, 3, 4], "relative_margin"),  # at most 0.8 * 0.75 = 0.6
+        ({"max_score": 0.65}, [2, 3, 4], "max_score"),
+        ({"min_score": 0.65}, [0, 1], "min_score"),
+    ],
+)
+def test_rules_on_scores(rule: dict[str, float], left: list[int], reason: str) -> None:
+    found = chosen([0.9, 0.7, 0.59, 0.5, 0.25], 0.8, [], negatives=5, **rule)
+    assert found.places.tolist() == left
+    assert +found.turned_down == {reason: 5 - len(left)}
+
+
+def test_a_relative_margin_below_zero() -> None:
+    """A negative positive's score: -0.4 - 0.25 * 0.4 = -0.5."""
+    assert chosen([-0.45, -0.55], -0.4, [], negatives=2, relative_margin=0.25).places.tolist() == [1]
+
+
+def test_a_random_choice_is_of_the_range_and_of_the_seed() -> None:
+    scores = np.linspace(1, 0, 40).tolist()
+    options: dict[str, Any] = {"negatives": 5, "rank_range": (10, 30), "sampling": "random"}
+    by_seed = [chosen(scores, 1, [], seed=seed, **options).places.tolist() for seed in range(20)]
+    assert by_seed == [chosen(scores, 1, [], seed=seed, **options).places.tolist() for seed in range(20)]
+    assert all(places == sorted(places) for places in by_seed)
+    seen = {place for places in by_seed for place in places}
+    assert seen <= set(range(10, 30))
+    assert len(seen) > 15
+
+
+def test_two_rankings_take_turns() -> None:
+    rules = MineSettings(by="both", negatives=4)
+    one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
+    scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+    rankings = [Ranking(one, scores[one]), Ranking(other, np.ones(4, np.float32))]
+    none = np.zeros(4, bool)
+    found = Chooser(rules, Fixed(scores.tolist()), [*"abcde"]).choose(4, rankings, [none, none], 1.0)
+    assert found.places.tolist() == [3, 1, 0, 2]
+    assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
+
+
+def test_what_belongs_together() -> None:
+    texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
+    pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
+    everyone = np.arange(6)
+    transitive = Known(texts, pairs, ties, threshold=0.8)
+    assert np.flatnonzero(transitive.excluded(0, everyone)).tolist() == [0, 1, 2, 3, 4]
+    direct = Known(texts, pairs, ties, threshold=0.8, transitive=False)
+    assert np.flatnonzero(direct.excluded(1, everyone)).tolist() == [0, 1, 2]
+    assert direct.most_excluded(1) == 3
+    assert np.flatnonzero(direct.seen_by_row(2, 0, everyone)).tolist() == [0, 1, 2]
+    assert direct.has_further(0, 2)
+    assert not direct.has_further(5, 5)
+
+
+CLUSTERED = pl.DataFrame(
+    {
+        "text1": ["file error one", "file error two", "file error three", "other error", "big bird"],
+        "text2": ["crash on open", "panics when opening", "does not start", "words here", "small bird"],
+        "label": [1, 1, 1, 1, 1],
+        "cluster": ["x", "x", "x", "y", "z"],
+    }
+)
+
+
+def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save() -> None:
+    """Of each of the three anchors the two others are nearest; by the cluster they are positives."""
+    found = mined(CLUSTERED.drop("cluster"), negatives=2)
+    texts = [text for row in negatives(found.splits["train"]) for text in row]
+    assert "file error two" in texts
+    with_clusters = mined(CLUSTERED, negatives=2)
+    assert negatives(with_clusters.splits["train"])[:3] == [["other error"]] * 3
+    estimate = with_clusters.statistics["false_negatives"]
+    assert (estimate["positives"], estimate["telling"], estimate["mined"]) == (6, 6, 8)
+    assert estimate["share_where_known"] == 1
+    assert with_clusters.false_negatives == 6 / 8
+
+
+def test_without_transitive_only_direct_positives_are_spared() -> None:
+    found = mined(CLUSTERED, negatives=2, transitive=False)
+    assert "file error two" in negatives(found.splits["train"])[0]
+
+
+def test_what_the_dataset_calls_negatives_is_counted() -> None:
+    data = pl.DataFrame({"text1": ["red boat", "red boat"], "text2": ["ship", "red car"], "label": [1, 0]})
+    found = mined(data)
+    assert found.statistics["splits"]["train"]["labelled_negatives"] == 1
+
+
+_TEXT = st.lists(st.sampled_from(WORDS[:12]), min_size=1, max_size=4).map(" ".join)
+_ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3, max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
+def test_no_positive_is_ever_mined(
+    rows: list[tuple[str, str, int]], transitive: bool, count: int, sampling: str
+) -> None:
+    rows = [*rows, ("a man", "the man", 1)]
+    data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+    options: dict[str, Any] = {"negatives": count, "sampling": sampling, "transitive": transitive}
+    try:
+        found = mined(data, **options)
+    except DataError:
+        return  # no row got a negative
+    table = found.splits["train"]
+    assert table.equals(mined(data, **options).splits["train"])
+    partners: dict[str, set[str]] = {}
+    for one, other, label in rows:
+        if label:
+            partners.setdefault(one, {one}).add(other)
+            partners.setdefault(other, {other}).add(one)
+    everyone = {text for one, other, _ in rows for text in (one, other)}
+    for row, texts in zip(table.iter_rows(named=True), negatives(table), strict=True):
+        assert 1 <= len(texts) <= count
+        assert len(set(texts)) == len(texts)
+        assert set(texts) <= everyone - partners[row["anchor"]]
+    told = found.statistics
+    positives = {(one, other) for one, other, label in rows if label}
+    assert table.height + told["dropped_rows"].get("no_negative", 0) == len(positives)
+
+
+def test_splits_share_no_text_also_with_a_corpus() -> None:
+    choose = random.Random(1)
+    text = lambda: " ".join(choose.choices(WORDS, k=8))  # noqa: E731
+    splits = {
+        name: pl.DataFrame({"anchor": [text() for _ in range(n)], "positive": [text() for _ in range(n)]})
+        for name, n in (("train", 40), ("test", 10))
+    }
+    corpus = [text() for _ in range(100)] + splits["train"]["positive"].to_list()
+    found = mined(splits, corpus=corpus, negatives=3)
+    used = {
+        name: {each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each}
+        for name, rows in found.splits.items()
+    }
+    assert not used["train"] & used["test"]
+    assert used["test"] & set(corpus)
+    own = {name: {*rows["anchor"], *rows["positive"]} for name, rows in splits.items()}
+    assert not used["test"] & own["train"]
+
+
+@pytest.fixture(scope="module")
+def encoder(bert: Path) -> Encoder:
+    return Encoder.load(bert, device="cpu", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def real(minilm: Path) -> tuple[Encoder, Any]:
+    """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
+    library = pytest.importorskip("sentence_transformers")
+    return Encoder.load(minilm, device="cpu", precision="fp32"), library.SentenceTransformer(
+        str(minilm), device="cpu"
+    )
+
+
+def tuples(seed: int, rows: int) -> pl.DataFrame:
+    choose = random.Random(seed)
+    texts = [" ".join(choose.sample(WORDS, k=5)) for _ in range(2 * rows)]
+    return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({}, {}),
+        ({"rank_range": (4, 20)}, {"range_min": 4, "range_max": 20}),
+        ({"max_score": 0.6, "rank_range": (0, 30)}, {"max_score": 0.6, "range_max": 30}),
+        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
+        ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
+    ],
+)
+def test_as_sentence_transformers(
+    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    from datasets import Dataset
+    from sentence_transformers.util import mine_hard_negatives
+
+    encoder, model = real
+    data = tuples(0, 40)
+    theirs_found = mine_hard_negatives(
+        Dataset.from_dict(data.to_dict(as_series=False)),
+        model,
+        num_negatives=3,
+        output_format="n-tuple",
+        verbose=False,
+        **theirs,
+    )
+    rows = mined(data, model=encoder, negatives=3, **ours).splits["train"].drop_nulls()
+    assert rows.rows() == pl.DataFrame(theirs_found.to_dict()).rows()
+    assert rows.height > 20
+
+
+def test_a_models_ranking_in_small_blocks_is_that_of_all_at_once() -> None:
+    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+
+    class Table:
+        dim = 8
+
+        def queries(self, places: np.ndarray) -> np.ndarray:
+            return vectors[places]
+
+        documents = queries
+
+    candidates, texts = np.arange(5, 50), np.arange(5)
+    small = ByModel(Table(), candidates, block=7)  # type: ignore[arg-type]
+    places, scores = small.best(texts, 10)
+    full = vectors[:5] @ vectors[5:].T
+    assert (places == 5 + np.argsort(-full, axis=1)[:, :10]).all()
+    assert scores == pytest.approx(-np.sort(-full, axis=1)[:, :10], abs=1e-5)
+
+
+def test_both_rankers_and_scores(encoder: Encoder) -> None:
+    data = tuples(1, 30)
+    found = mined(data, model=encoder, by="both", negatives=4, scores=True).splits["train"]
+    vectors = {text: encoder.encode(text, normalize=True) for text in {*data["anchor"], *data["positive"]}}
+    for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
+        cosines = [float(vectors[row["anchor"]] @ vectors[text]) for text in (row["positive"], *texts)]
+        assert row["scores"] == pytest.approx(cosines, abs=1e-5)
+
+
+def aoe(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(app, ["mine", *map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    path.mkdir()
+    for seed, (name, rows) in enumerate({"train": 30, "test": 12}.items()):
+        tuples(seed, rows).write_ndjson(path / f"{name}.jsonl")
+    return path
+
+
+def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mined"
+    command = ("--data", data, "--model", bert, "--out", out, "--negatives", "3", "--json")
+    told = json.loads(aoe(*command, "--quiet").splitlines()[-1])
+    rows = read_rows(str(out))
+    assert list(rows.splits) == ["train", "test"]
+    assert rows["train"].columns == ["anchor", "positive", "negatives"]
+    assert told["splits"]["train"]["negatives"] == rows["train"]["negatives"].list.len().sum()
+    assert not out.with_name("mined.work").exists()
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert json.loads(aoe(*command).splitlines()[-1]) == told
+    aoe(*command, "--fresh")
+    assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match="other settings; give --fresh"):
+        aoe(*command[:-2], "2")
+
+
+@pytest.mark.parametrize("name", ["mined.jsonl", "mined.parquet"])
+def test_the_command_makes_a_file(data: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    shown = aoe("--data", data / "train.jsonl", "--out", out, "--range", "2,20", "--scores")
+    assert "train" in shown
+    assert read_rows(str(out))["train"].height > 10
+    assert aoe("--data", data / "train.jsonl", "--out", out, "--range", "2,20", "--scores") == shown
+    with pytest.raises(ConfigError, match="can't be in one file"):
+        aoe("--data", data, "--out", tmp_path / "all.jsonl")
+    other = tmp_path / f"other-{name}"
+    other.write_text("mine")
+    with pytest.raises(ConfigError, match="no file of `aoe mine`"):
+        aoe("--data", data / "train.jsonl", "--out", other, "--fresh")
+
+
+def test_vectors_are_kept_where_asked_and_used_again(
+    data: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    first = mined(data, model=encoder, out=tmp_path / "one", work=work)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr(Encoder, "encode", refuse)
+    other = mined(data, model=encoder, out=tmp_path / "two", work=work, rank_range=(5, 40))
+    assert not other.splits["train"].equals(first.splits["train"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"by": "model"}, "needs a model"),
+        ({"by": "bm25", "model": "minilm"}, "has no use for a model"),
+        ({"by": "words"}, "by"),
+        ({"rank_range": "50,10"}, "such as 10,50"),
+        ({"rank_range": (0, 3), "negatives": 5}, "5 negatives of the 3 candidates"),
+        ({"text_column": "body"}, "names a column of a corpus"),
+        ({"negatives": 0}, "negatives"),
+    ],
+)
+def test_settings_that_can_not_be(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        mined(SHIPS, **options)
+
+
+def test_data_that_can_not_be_mined_for() -> None:
+    graded = SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0]))
+    with pytest.raises(DataError, match="its labels are scores"):
+        mined(graded)
+    with pytest.raises(DataError, match="no positive"):
+        mined(SHIPS.with_columns(label=pl.lit(0)))
+    with pytest.raises(DataError, match="expected single texts"):
+        mined(SHIPS, corpus=SHIPS)

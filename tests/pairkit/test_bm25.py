@@ -1,0 +1,33 @@
+"""BM25 scores by hand, ties, and texts of which nothing is known."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from pairkit.bm25 import Bm25, best
+
+TEXTS = ["red boat", "red car red", "blue", "..."]
+
+
+def test_a_score_by_hand() -> None:
+    """Lucene's: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
+    scores = Bm25(TEXTS).scores("RED red")
+    idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
+    by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
+    assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
+
+
+def test_unknown_words_and_no_words_score_nothing() -> None:
+    index = Bm25(TEXTS)
+    for text in ("green", "", "!"):
+        assert index.scores(text).tolist() == [0, 0, 0, 0]
+    assert Bm25([]).scores("red").tolist() == []
+
+
+def test_the_best_are_above_zero_and_ties_go_by_place() -> None:
+    scores = np.array([0, 2, 1, 2, 1, 0.5], np.float32)
+    assert best(scores, 3).tolist() == [1, 3, 2]
+    assert best(scores, 6).tolist() == best(scores, 99).tolist() == [1, 3, 2, 4, 5]
