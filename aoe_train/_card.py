@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train._backbones.packaged import PACKAGED
+from aoe_train._backbones.packaged import PACKAGED, Packaged
 from aoe_train._examples import negatives_in_words
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
@@ -21,7 +21,6 @@ _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "
 # What dev figures are called on the Hub, as sentence-transformers' evaluators write them.
 _HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_PACKAGED_ID = "sentence-transformers/all-MiniLM-L6-v2"  # what `minilm` is
 _NUMBERS = {"binary": "pairs labelled 0 or 1", "graded": "graded pairs", "positive": "positive pairs"}
 _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
@@ -37,14 +36,14 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
     """
     about = about or CardSettings()
     backbone, data = record["sources"]["backbone"], record["sources"]["data"]
-    base = about.base_model or (_PACKAGED_ID if backbone == PACKAGED else hub_id(backbone))
-    is_english = base == _PACKAGED_ID
+    packaged = PACKAGED.get(backbone)
+    base = about.base_model or (packaged.hub_id if packaged else hub_id(backbone))
     head = card_head(
         name,
         library="sentence-transformers",
         tags=_TAGS,
         license_id=about.license,
-        language=about.language or (("en",) if is_english else ()),
+        language=about.language or (packaged.language if packaged else ()),
         base_model=base,
         datasets=[found] if (found := hub_id(data.partition(":")[0])) else [],
         results=_measured(record),
@@ -56,7 +55,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         ("Objective", _objective(record["origin"]["settings"]["objective"])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
-        ("Licence", _licence(about.license)),
+        ("Licence", _licence(about.license, packaged)),
     ]
     body = [f"# {name}"] + [f"## {title}\n\n{text}" if title else text for title, text in sections]
     return head + "\n\n".join(body) + "\n"
@@ -126,13 +125,14 @@ def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
     ]
 
 
-def _licence(given: str) -> str:
+def _licence(given: str, backbone: Packaged | None) -> str:
+    known = f" The backbone's is `{backbone.license}`." if backbone else ""
     if given != "unknown":
-        return f"`{given}`, as whoever trained the model says."
+        return f"`{given}`, as whoever trained the model says.{known}"
     return (
         "Unknown: nobody stated one. The weights derive from the backbone and the data named above: look up"
         " what their licences ask for before you pass the model on, then set `license:` in the head of this"
-        " file."
+        f" file.{known}"
     )
 
 

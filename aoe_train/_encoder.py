@@ -20,7 +20,8 @@ from aoe_train._backbones.decoder import (
     make_bidirectional,
     name_base,
 )
-from aoe_train._backbones.load import check_pin, find_folder, load_backbone, quietly
+from aoe_train._backbones.load import check_pin, find_folder, load_backbone
+from aoe_train._backbones.quiet import quietly
 from aoe_train._frame import raw_tokenizer
 from aoe_train._interchange import (
     prompt_of_tokenizer,
@@ -89,7 +90,8 @@ class Encoder:
         """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
 
         Args:
-            source: A folder, a Hub id, or `minilm` (the packaged all-MiniLM-L6-v2).
+            source: A folder, a Hub id, `minilm` or `smollm2` (all-MiniLM-L6-v2 and SmolLM2-135M-Instruct, as
+                packages bring them).
             revision: Branch, tag or commit on the Hub.
             trust_remote_code: Run the model's own code; needs a pinned commit.
             device: The accelerator where there is one, else the CPU.

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._batches import Batches
+from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
 from aoe_train._column_prompts import column_prompts
 from aoe_train._conflicts import Say, silent
@@ -27,7 +28,6 @@ from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision
-from aoe_train._token_cache import default_cache_dir
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -49,7 +49,7 @@ class Sources:
 
     Attributes:
         data: A pair dataset's folder, a file of pairs or triplets or texts, a Hub id, or rows in memory.
-        backbone: A model folder, a Hub id, or `minilm`.
+        backbone: A model folder, a Hub id, `minilm` or `smollm2`.
         out: The model's folder.
         dev_data: Held-out rows; None takes the data's validation split if it has one.
         columns: Roles to the data's names of columns.
@@ -265,7 +265,7 @@ def prepare(
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
             "pairs"
         )
-    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=default_cache_dir(), progress=progress)
+    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
     # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
     if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
         train_used_rows(backbone, _used_tokens(backbone, store))

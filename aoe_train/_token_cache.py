@@ -7,7 +7,6 @@ or not at all, whoever else writes the same; one that can't be read or fails its
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 import zlib
@@ -21,12 +20,6 @@ from pairkit.files import write_errors
 
 _LAYOUT = "2"  # raise it when the same settings give other arrays
 _CHECKSUM = "checksum"
-
-
-def default_cache_dir() -> Path:
-    """`$AOE_CACHE`, else `~/.cache/aoe-toolkit/tokens`; whatever lies there may be deleted."""
-    folder = os.environ.get("AOE_CACHE")
-    return Path(folder) if folder else Path.home() / ".cache/aoe-toolkit/tokens"
 
 
 def cache_key(texts: Sequence[str], *settings: object) -> str:

@@ -66,7 +66,7 @@ def masked_loss(model: Path, texts: Path, *, length: int, text_length: int) -> d
     import torch
     from transformers import AutoTokenizer
 
-    from aoe_train._backbones.load import quietly
+    from aoe_train._backbones.quiet import quietly
     from aoe_train._backbones.ran import RanForMaskedLM
     from aoe_train._backbones.ran.corpus import read_texts, tokenize_corpus
     from aoe_train._backbones.ran.masking import IGNORED, Vocabulary

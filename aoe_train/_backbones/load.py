@@ -1,16 +1,15 @@
-"""Finding and loading a backbone: a folder, a Hub id, or `minilm`. Never pickled weights."""
+"""Finding and loading a backbone: a folder, a Hub id, or a packaged one by name. Never pickled weights."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train._backbones.packaged import PACKAGED, packaged_folder
+from aoe_train._backbones.packaged import PACKAGED
+from aoe_train._backbones.quiet import quietly
 from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
 from aoe_train._model_folder.files import read_object
 from pairkit.errors import ConfigError, DataError, RemoteError
@@ -24,6 +23,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Where the Hub's library keeps what it fetched.
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
+_NAMES = " or ".join(PACKAGED)
 # Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 # Weights of 4 bits have two numbers in a byte; beyond, there are only masks and positions.
@@ -45,7 +45,7 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
     Raises:
         ConfigError: `trust_remote_code` for a Hub id whose `revision` is not a whole commit.
     """
-    local = str(source) == PACKAGED or Path(source).is_dir()
+    local = str(source) in PACKAGED or Path(source).is_dir()
     if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
         raise ConfigError(
             f"{source}: trust_remote_code runs the model's code; pin the commit you have read with --revision"
@@ -67,17 +67,17 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
 
 
 def _find(source: str | Path, revision: str | None) -> Path:
-    if str(source) == PACKAGED:
-        return packaged_folder()
+    if str(source) in PACKAGED:
+        return PACKAGED[str(source)].folder()
     if Path(source).is_dir():
         return Path(source)
     if Path(source).exists():
         raise ConfigError(f"{source}: a file; expected a model's folder")
     if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
-        raise ConfigError(f"{source}: no such folder; expected a model's folder, a Hub id, or {PACKAGED}")
+        raise ConfigError(f"{source}: no such folder; expected a model's folder, a Hub id, or {_NAMES}")
     from pairkit.hub import fetch_model
 
-    name, instead = str(source), f"use a folder or {PACKAGED}"
+    name, instead = str(source), f"use a folder or {_NAMES}"
     return fetch_model(name, revision, _WANTED, called=name, instead=instead)
 
 
@@ -139,22 +139,6 @@ def load_backbone(
     for part, found in reports.items():
         _check_weights(part, backbone, found)
     return Loaded(backbone, cast("Any", tokenizer), folder)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without transformers' own report of missing weights, which `_check_weights` judges, and its bars."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def check_size(folder: Path) -> None:

@@ -28,7 +28,9 @@ COMPARE, ENDPOINT = o.Group("Comparison and intervals"), o.Group("Models behind 
 def evaluate(
     model: Annotated[
         list[str],
-        o.INPUT("--model -m", "A folder, a Hub id, minilm, or a name at --endpoint; repeatable.", "MODEL"),
+        o.INPUT(
+            "--model -m", "A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable.", "MODEL"
+        ),
     ],
     *,
     suite: Annotated[

@@ -22,7 +22,9 @@ HALVES = o.Group("Halves")
     )
 )
 def figures(
-    model: Annotated[list[str], o.INPUT("--model -m", "A folder, a Hub id, or minilm; repeatable.", "MODEL")],
+    model: Annotated[
+        list[str], o.INPUT("--model -m", "A folder, a Hub id, minilm or smollm2; repeatable.", "MODEL")
+    ],
     out: Annotated[Path, o.OUTPUT("--out -o", "The folder of the figures; those in it are replaced.", "DIR")],
     *,
     data: Annotated[

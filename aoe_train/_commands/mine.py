@@ -31,7 +31,7 @@ def mine(
     label_range: o.LabelRange = None,
     split: Annotated[str | None, o.INPUT("--split", "Only this split. [default: all]", "NAME")] = None,
     model: Annotated[
-        str | None, CANDIDATES("--model -m", "Ranks texts: a folder, a Hub id, or minilm.", "MODEL")
+        str | None, CANDIDATES("--model -m", "Ranks texts: a folder, a Hub id, minilm or smollm2.", "MODEL")
     ] = None,
     by: Annotated[
         str | None,

@@ -54,7 +54,7 @@ Conflicts = Annotated[
         "--conflicts", "keep, drop, first or error: where labels of a pair differ. [default: keep]", "NAME"
     ),
 ]
-Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, or minilm.", "MODEL")]
+Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
 PromptName = Annotated[
     str | None,
     MODEL(
@@ -64,7 +64,7 @@ PromptName = Annotated[
 Prompt = Annotated[
     str | None, MODEL("--prompt", "Words before each text, or around {text}, instead; '' for none.", "TEXT")
 ]
-Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, or minilm.", "MODEL")]
+Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
 Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "DIR")]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from aoe_train._backbones.load import quietly
+from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder import SETTINGS_FILE
 from aoe_train._interchange import is_ran, write_sentence_transformers
 from aoe_train._prompts import read_prompt

@@ -78,7 +78,7 @@ def encode(
     Args:
         texts: Texts (a list, a column of a DataFrame); or, with `out`, a file: txt (one text per line), csv,
             tsv or jsonl, each also as .gz, or parquet; `-` is standard input.
-        model: A model's folder, a Hub id, `minilm`, or an `Encoder`.
+        model: A model's folder, a Hub id, `minilm`, `smollm2`, or an `Encoder`.
         out: `.npy` for the vectors alone, `.parquet` for the file's columns and `vector`.
         text_column: A table's column; by default `text`, or the only one.
         prompt_name: A prompt that the model knows, such as `query`; by default its default one.

@@ -149,7 +149,8 @@ def evaluate(
     """Judge a model on what the papers measured, or on pairs of your own.
 
     Args:
-        model: A folder, a Hub id, `minilm`, an `Encoder`, or a name at `endpoint`; several make one table.
+        model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, or a name at `endpoint`; several
+            make one table.
         suites: sts, transfer, nli, retrieval, gis; all of them as `all`; or mteb alone.
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.

@@ -32,7 +32,7 @@ def export(
     """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
 
     Args:
-        model: A model's folder, a Hub id, or `minilm`.
+        model: A model's folder, a Hub id, `minilm` or `smollm2`.
         out: A folder that doesn't exist yet.
         format: sentence-transformers, or onnx: `onnx/model.onnx` beside config and tokenizer, as
             sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it.

@@ -95,7 +95,7 @@ def figures(
     be drawn is left out and told.
 
     Args:
-        model: Folders, Hub ids or `minilm`; one or several.
+        model: Folders, Hub ids, `minilm` or `smollm2`; one or several.
         out: A folder of its own; figures that lie there are replaced.
         data: Pairs with gold scores or labels; only curves do without.
         labels: What labels of `data` count as; see `train`.

@@ -193,7 +193,8 @@ def train(
     Args:
         data: Pairs, triplets or single texts: the folder of a dataset, a file, a Hub id, a DataFrame, a
             `Dataset`, a list of dicts, a list of texts or a `PairDataset`.
-        backbone: A model's folder, a Hub id, or `minilm` (all-MiniLM-L6-v2 from the package index).
+        backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index) or
+            `smollm2` (SmolLM2-135M-Instruct).
         out: The model's folder.
         preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the

@@ -40,7 +40,7 @@ class Request:
     """What to draw.
 
     Attributes:
-        models: Folders, Hub ids or `minilm`.
+        models: Folders, Hub ids, `minilm` or `smollm2`.
         data: Pairs with gold scores; only curves do without.
         split: See `read_gold`.
         rules: What labels of `data` count as.

@@ -41,7 +41,7 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
     for row in recipe.runs:
         words += [row.backbone, row.at(scale).backbone, row.texts.of if row.texts else None]
     for word in words:
-        if word is None or word in (PACKAGED, NO_DEV):
+        if word is None or word == NO_DEV or word in PACKAGED:
             continue
         if ".." in re.split(r"[/\\]", word) or "://" in word:
             raise ConfigError(f"the recipe names {word}; expected a path below {DATA} or {WORK}, or a Hub id")

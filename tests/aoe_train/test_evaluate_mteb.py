@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from aoe_train._evaluate import SUITES, Vectors, find_tasks
-from aoe_train._evaluate.mteb_tasks import _numbers, default_mteb_dir, run_mteb
+from aoe_train._evaluate.mteb_tasks import _numbers, run_mteb
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError, DataError, RemoteError
@@ -231,13 +231,6 @@ def test_a_dataset_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.Mo
     ):
         run_mteb(Words(), ["STS12"], data_dir=tmp_path, cache=tmp_path / "results", progress=False)
     assert datasets.is_progress_bar_enabled()
-
-
-def test_results_lie_beside_the_other_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", "/caches")
-    assert default_mteb_dir() == Path("/caches/mteb")
-    monkeypatch.delenv("AOE_CACHE")
-    assert default_mteb_dir() == Path.home() / ".cache/aoe-toolkit/mteb"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from transformers import CONFIG_MAPPING, TrainerControl, TrainerState
 
 from aoe_train._backbones.load import load_backbone
-from aoe_train._backbones.packaged import check_published
+from aoe_train._backbones.minilm import check_published
 from aoe_train._backbones.ran.tokenizer import load_tokenizer
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.embedders.open import open_embedder

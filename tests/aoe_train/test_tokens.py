@@ -16,7 +16,6 @@ from aoe_train import _tokens as tokens
 from aoe_train._frame import frame_of
 from aoe_train._longtext import LongText
 from aoe_train._template import with_prompt
-from aoe_train._token_cache import default_cache_dir
 from aoe_train._tokens import TokenStore
 from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
@@ -251,13 +250,6 @@ def test_a_cache_that_cant_be_written(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair(tmp_path: Path, cached: bool) -> None:
     with pytest.raises(DataError, match="holds half a surrogate pair"):
         TokenStore.build(["a", "\ud800"], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
-    assert default_cache_dir() == tmp_path
-    monkeypatch.delenv("AOE_CACHE")
-    assert default_cache_dir() == Path.home() / ".cache/aoe-toolkit/tokens"
 
 
 def test_a_batch_takes_a_millisecond_or_so() -> None:

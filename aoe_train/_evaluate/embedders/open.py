@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aoe_train._cache_dir import cache_dir
 from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
 from aoe_train._evaluate.embedders.local import LocalEmbedder
-from aoe_train._evaluate.embedders.vector_store import VectorStore, default_vector_dir
+from aoe_train._evaluate.embedders.vector_store import VectorStore
 from pairkit.errors import ConfigError
 from pairkit.progress import Listener
 from pairkit.terminal import say
@@ -31,8 +32,8 @@ def open_embedder(
     """A model to be judged, each of whose texts is encoded once.
 
     Args:
-        model: A folder of ours, of sentence-transformers or of transformers, a Hub id, `minilm`, a model's
-            name at the endpoint, or an `Encoder`.
+        model: A folder of ours, of sentence-transformers or of transformers, a Hub id, `minilm`, `smollm2`, a
+            model's name at the endpoint, or an `Encoder`.
         endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
         cache: Keep vectors on disk, and take those that are there.
@@ -54,7 +55,7 @@ def open_embedder(
         embedder = _open_endpoint(model, endpoint, precision)
     else:
         embedder = _open_local(model, precision)
-    store = VectorStore(default_vector_dir(), embedder.identity) if cache else None
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 

