@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from aoe_train._backbones.packaged import PACKAGED, Packaged
 from aoe_train._card import model_card
 from aoe_train._settings import TrainSettings
 from tests.aoe_train.tiny import around
@@ -91,6 +92,15 @@ def test_prompt_is_told_where_there_is_one() -> None:
     card = model_card("model", record(encoder={**encoder, **named}), 384)
     for line in ("| `query` | `q: ` |", "| `document` | (none) |", "none is asked have `query`"):
         assert line in card
+
+
+@pytest.mark.parametrize(("backbone", "model"), PACKAGED.items())
+def test_a_packaged_backbone_is_known_by_its_name_on_the_hub(backbone: str, model: Packaged) -> None:
+    sources = {"data": "pairs.tsv", "backbone": backbone}
+    card = model_card("model", record(sources=sources), 384)
+    head = yaml.safe_load(card.split("---\n", 2)[1])
+    assert (head["base_model"], head["language"], head["license"]) == (model.hub_id, ["en"], "unknown")
+    assert "The backbone's is `apache-2.0`." in card
 
 
 def test_without_dev_data_there_are_no_results() -> None:
