@@ -118,7 +118,8 @@ def mine(
 
     Args:
         data: Positives, or pairs with labels of which those with 1 are positives: whatever `train` takes.
-        model: Ranks the candidates by the cosine: a model's folder, a Hub id, `minilm`, `smollm2`, or an `Encoder`.
+        model: Ranks the candidates by the cosine: a model's folder, a Hub id, `minilm`, `smollm2`, or an
+            `Encoder`.
             Anchors get its prompt for queries, candidates that for documents, where it has such.
         out: A folder, or a .jsonl or .parquet file; None leaves the rows in memory.
         by: bm25 (by words), model, or both, in turns; by default model where one is given, else bm25.
