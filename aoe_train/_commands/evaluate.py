@@ -12,6 +12,7 @@ from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 COMPARE, ENDPOINT = o.Group("Comparison and intervals"), o.Group("Models behind a server")
+SIZES = o.Group("Small vectors")
 
 
 @app.command(
@@ -22,6 +23,7 @@ COMPARE, ENDPOINT = o.Group("Comparison and intervals"), o.Group("Models behind 
         "aoe evaluate -m M -m M2 -m minilm --data-dir data",
         "aoe evaluate --model M --suite gis --data gis --json",
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
+        "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
         "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     )
 )
@@ -74,6 +76,14 @@ def evaluate(
     prompt_name: o.PromptName = None,
     prompt: o.Prompt = None,
     precision: o.Precision = None,
+    dim: Annotated[
+        str | None,
+        SIZES("--dim", "Judge the first N numbers of vectors; a row for each size.", "N,…"),
+    ] = None,
+    quantize: Annotated[
+        str | None,
+        SIZES("--quantize", "float32, int8, binary, ubinary; a row for each.", "NAME,…"),
+    ] = None,
     seed: o.Seed = None,
     cache: Annotated[bool, o.RUN("--cache/--no-cache", "Keep vectors on disk for the next run.")] = True,
     subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task, too.")] = False,
@@ -90,6 +100,7 @@ def evaluate(
     Tables show figures times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object
     has them as they are: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under
     `subsets` and the other model's figures under `against`. With --suite all, each suite has such an object.
+    With --dim or --quantize it is {sizes: [{model, dim, quantize, bytes, tasks}]}; `tasks` is such an object.
     """
     import aoe_train
     from pairkit.files import write_json, write_text
@@ -98,6 +109,8 @@ def evaluate(
         raise ConfigError(
             "--markdown does not go with --suite mteb, whose library has its own metrics; leave it out"
         )
+    if markdown is not None and (dim is not None or quantize is not None):
+        raise ConfigError("--markdown is for vectors as they are; leave it out, or --dim and --quantize")
     if markdown is not None and len(model) > 1:
         raise ConfigError("--markdown is for one --model; leave it out, or run each model by itself")
     found = aoe_train.evaluate(
@@ -118,6 +131,8 @@ def evaluate(
         prompt_name=prompt_name,
         prompt=prompt,
         precision=precision,
+        dim=dim,
+        quantize=quantize,
         draws=draws,
         seed=42 if seed is None else seed,
         cache=cache,
@@ -133,6 +148,13 @@ def evaluate(
     for table in found.tables(subsets=subsets):
         stdout.print(table)
     where = ["--data", data] if data else ["--data-dir", str(data_dir)] if data_dir else []
-    if len(model) == 1 and against is None and endpoint is None and suite != "mteb" and model[0] != "minilm":
+    if (
+        len(model) == 1
+        and against is None
+        and endpoint is None
+        and suite != "mteb"
+        and model[0] != "minilm"
+        and not found.sizes
+    ):
         words = ["aoe", "evaluate", "--model", model[0], "--against", "minilm", "--suite", suite, *where]
         next_step("compare it with another model", words, quiet=quiet)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aoe_train._evaluate.embedders.small import Size
 from aoe_train._evaluate.resample import Comparison, Interval
 from aoe_train._evaluate.score import Score
 from aoe_train._evaluate.tasks import Result
@@ -90,6 +91,28 @@ def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
         for model, found in scores.items()
     ]
     return Grid(["model", *(f"{task}, {metric}" for task, metric in tasks.items())], rows)
+
+
+def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size]) -> Grid:
+    """Vectors of several sizes: a row a size, a column a task, with the task's first metric, and their mean.
+
+    Args:
+        scores: By the key of a size, and task.
+        sizes: By key.
+    """
+    side = side_by_side(scores)
+    several = len({size.model for size in sizes.values()}) > 1
+    rows = []
+    for key, (_, *cells) in zip(scores, side.rows, strict=True):
+        size = sizes[key]
+        told = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
+        means = mean_figures([score.result for score in scores[key].values()])
+        mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
+        rows.append([*([size.model] if several else []), *told, *mean])
+    headings = ["dim", "quantize", "bytes", *side.headings[1:]]
+    return Grid(
+        [*(["model"] if several else []), *headings, *(["mean"] if len(side.headings) > 2 else [])], rows
+    )
 
 
 def mteb_figures(found: Mapping[str, Mapping[str, Any]]) -> Grid:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate import Chosen, Draws, Overlap, Result, Score, Split
     from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
+    from aoe_train._evaluate.embedders.small import Size
     from aoe_train._evaluate.table import Grid
+    from aoe_train._small import Quantize
     from pairkit.in_memory import Source
     from pairkit.labels import Meaning
     from pairkit.progress import Listener
@@ -33,12 +36,14 @@ class Evaluation:
         missing: Tasks that were left out, with the reason.
         mteb: What the mteb library says by task, where that suite was asked for.
         against: The name of the model that it was compared with, if there is one.
+        sizes: What the vectors were made, by the keys of `scores`, where sizes were asked for.
     """
 
     scores: Mapping[str, Scores]
     missing: Mapping[str, str] = field(default_factory=dict)
     mteb: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     against: str | None = None
+    sizes: Mapping[str, Size] = field(default_factory=dict)
     _draws: Draws | None = None
     _by_suite: bool = False
 
@@ -48,10 +53,18 @@ class Evaluation:
         Args:
             subsets: Show the parts of each task too.
         """
-        from aoe_train._evaluate.table import comparisons, figures, mteb_figures, side_by_side
+        from aoe_train._evaluate.table import by_size, comparisons, figures, mteb_figures, side_by_side
 
         if self.mteb:
             return [_table(mteb_figures(self.mteb), "mteb, times 100")]
+        if self.sizes:
+            return [
+                _table(
+                    by_size({name: one[suite] for name, one in self.scores.items()}, self.sizes),
+                    f"{suite}, times 100",
+                )
+                for suite in next(iter(self.scores.values()))
+            ]
         if len(self.scores) > 1:
             return [
                 _table(
@@ -73,20 +86,29 @@ class Evaluation:
 
         `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets`, and the other
         model's figures under `against`; such an object for each suite with `suites="all"`, and for each of
-        several models.
+        several models. With sizes `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where `tasks` is that.
         """
         if self.mteb:
             return {name: dict(told) for name, told in self.mteb.items()}
         told = {model: _told(scores, by_suite=self._by_suite) for model, scores in self.scores.items()}
+        if self.sizes:
+            return {"sizes": [self._sized(key) | {"tasks": tasks} for key, tasks in told.items()]}
         return told if len(told) > 1 else next(iter(told.values()))
 
     def to_polars(self) -> pl.DataFrame:
-        """A row a figure: model, suite, task, subset, metric, value, low and high (95 %), n."""
+        """A row a figure: model, suite, task, subset, metric, value, low and high (95 %), n.
+
+        With sizes also dim, quantize and bytes.
+        """
         import polars as pl
 
         schema = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
         numbers = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-        return pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+        found = pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+        if not self.sizes:
+            return found
+        sizes = pl.DataFrame([{"key": key, **self._sized(key)} for key in self.sizes])
+        return found.rename({"model": "key"}).join(sizes, on="key").drop("key")
 
     def to_markdown(self) -> str:
         """One model's figures as a page of Markdown, beside what the papers report.
@@ -97,8 +119,8 @@ class Evaluation:
         from aoe_train._evaluate.table_markdown import markdown
         from pairkit.errors import ConfigError
 
-        if len(self.scores) != 1 or self._draws is None:
-            raise ConfigError("a page of Markdown is of one model, in suites other than mteb")
+        if len(self.scores) != 1 or self._draws is None or self.sizes:
+            raise ConfigError("a page of Markdown is of one model at one size, in suites other than mteb")
         ((model, by_suite),) = self.scores.items()
         return "\n".join(
             markdown(suite, scores, model, self.against, draws=self._draws)
@@ -110,6 +132,10 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables())
+
+    def _sized(self, key: str) -> dict[str, Any]:
+        size = self.sizes[key]
+        return {"model": size.model, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         for name, told in self.mteb.items():
@@ -141,6 +167,8 @@ def evaluate(
     prompt_name: str | None = None,
     prompt: str | None = None,
     precision: str | None = None,
+    dim: int | Sequence[int] | str | None = None,
+    quantize: str | Sequence[str] | None = None,
     draws: int = 1000,
     seed: int = 42,
     cache: bool = True,
@@ -168,6 +196,10 @@ def evaluate(
             for `against`, and not for mteb, which chooses among the model's prompts itself.
         prompt: Words before each text, or around `{text}`, instead.
         precision: fp32, bf16, fp16 or auto.
+        dim: Sizes to judge vectors at, such as `[384, 128]`: the first so many numbers. A table of sizes
+            then has a row for each size and precision.
+        quantize: The same for what numbers become: float32, int8, binary, ubinary; see `encode`. The ranges
+            of int8 are those of the suite's texts.
         draws: Bootstrap resamples for intervals and tests; 0 for none.
         seed: Decides which resamples are drawn.
         cache: Keep vectors on disk, and use those that are there.
@@ -188,6 +220,7 @@ def evaluate(
 
     from aoe_train._evaluate import ALL, Draws, choose_pairs, score
     from aoe_train._evaluate.embedders.embedder import Prompted
+    from aoe_train._evaluate.embedders.small import Small, in_sizes
     from aoe_train._face.notes import notes
     from aoe_train._precision import named_precision
     from pairkit.config import argument
@@ -202,6 +235,8 @@ def evaluate(
     resamples = argument("draws", draws, int), argument("seed", seed, NonNegativeInt)
     sampled, say, numbers = Draws(*resamples), notes(progress), named_precision(precision)
     rules = label_rules(labels, label_range)
+    dims, hows = _sizes(dim, quantize)
+    is_sized = dim is not None or quantize is not None
     _check_data(data, data_dir, tasks, {"--labels": labels, "--label-range": label_range})
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
@@ -221,12 +256,15 @@ def evaluate(
                 )
 
         if _MTEB in names:
-            given = {"--data": data, "--split": split, "--against": against}
+            given: dict[str, object] = {"--data": data, "--split": split, "--against": against}
+            given |= {"--dim": dim, "--quantize": quantize}
             prompts = {"--prompt": prompt, "--prompt-name": prompt_name}
             _refuse_for_mteb(names, {**given, **prompts}, models, tasks)
             embedder = opened(models[0], here)
             told = _mteb(embedder, tasks, data_dir, cache=cache, progress=show)
             return Evaluation({}, mteb=told)
+        if is_sized and against is not None:
+            raise ConfigError("--against is for vectors as they are; leave it out, or --dim and --quantize")
         _check_models(models, against=against, here=endpoint is None)
         chosen = (
             _choose(names, data_dir, tasks, split)
@@ -240,27 +278,64 @@ def evaluate(
             rival = opened(against, there)
             _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, say)
         found: dict[str, Scores] = {}
+        sizes: dict[str, Size] = {}
         for one in models:
             embedder = opened(one, here)
             if prompt is not None or prompt_name is not None:
                 embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
             trained = None if endpoint else _trained(one)
-            by_suite = {
-                suite: score(
-                    embedder, chosen_tasks, rival=rival, trained=trained, draws=sampled, progress=show
-                )
-                for suite, chosen_tasks in chosen.tasks.items()
-            }
-            for scores in by_suite.values():
+            name = embedder.name if len(models) == 1 else str(one)
+            made = in_sizes(embedder, name, dims, hows) if is_sized else {name: embedder}
+            scored: dict[str, dict[str, Mapping[str, Score]]] = {key: {} for key in made}
+            for suite, chosen_tasks in chosen.tasks.items():
+                for key, each in made.items():  # one after the other, as they share the suite's vectors
+                    with _named(key if is_sized else None):
+                        scored[key][suite] = score(
+                            each, chosen_tasks, rival=rival, trained=trained, draws=sampled, progress=show
+                        )
+            for scores in next(iter(scored.values())).values():
                 _warn(embedder.name, {name: each.overlap for name, each in scores.items()}, say)
-            found[embedder.name if len(models) == 1 else str(one)] = by_suite
+            found |= scored
+            sizes |= {key: each.size() for key, each in made.items() if isinstance(each, Small)}
         return Evaluation(
             found,
             chosen.missing,
             against=None if rival is None else rival.name,
+            sizes=sizes,
             _draws=sampled,
             _by_suite=ALL in names or len(names) > 1,
         )
+
+
+@contextmanager
+def _named(key: str | None) -> Iterator[None]:
+    """Say at which size vectors allow no figure."""
+    from pairkit.errors import DataError
+
+    try:
+        yield
+    except DataError as error:
+        if key is None:
+            raise
+        raise DataError(f"{key}: {error}") from error
+
+
+def _sizes(
+    dim: int | Sequence[int] | str | None, quantize: str | Sequence[str] | None
+) -> tuple[list[int | None], list[Quantize]]:
+    """The sizes and precisions that are asked for, of which there is one each in any case."""
+    from pydantic import PositiveInt
+
+    from aoe_train._evaluate.embedders.small import check_sizes
+    from aoe_train._small import named_quantize
+    from pairkit.config import argument
+
+    parts = dim.split(",") if isinstance(dim, str) else [dim] if isinstance(dim, int) else dim
+    names = quantize.split(",") if isinstance(quantize, str) else quantize
+    dims = [None] if parts is None else argument("dim", [*parts], list[PositiveInt])
+    hows = [named_quantize(name.strip()) for name in names or ["float32"]]
+    check_sizes(dims, hows)
+    return dims, hows
 
 
 def _endpoint(url: str | None, api_key_env: str | None, *, plain_http: bool) -> Endpoint | None:
@@ -397,7 +472,7 @@ def _told(found: Scores, *, by_suite: bool) -> dict[str, Any]:
 def _table(grid: Grid, title: str) -> ResultTable:
     from pairkit.result_table import ResultTable
 
-    table = ResultTable(*grid.headings, title=title, left=("metric",))
+    table = ResultTable(*grid.headings, title=title, left=("metric", "quantize"))
     for row in grid.rows:
         table.add_row(*row)
     return table

@@ -19,6 +19,7 @@ from aoe_train._evaluate.embedders.embedder import Endpoint, Prompted
 from aoe_train._evaluate.embedders.local import LocalEmbedder, find_separator
 from aoe_train._evaluate.embedders.open import open_embedder
 from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
+from aoe_train._evaluate.embedders.small import Once, Small
 from aoe_train._evaluate.embedders.vector_store import VectorStore
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
@@ -307,6 +308,50 @@ def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
     assert [len(texts) for texts in counting.calls[made:]] == [1]  # the text by which it is known again
     assert again.encode(["a"], "aa").tobytes() == again.encode(["aa"], "a").tobytes()
     assert len(counting.calls) == made + 2  # of which one was kept
+
+
+class Fixed(Counting):
+    """Vectors that are given, text by text."""
+
+    def __init__(self, vectors: list[list[float]]) -> None:
+        super().__init__()
+        self.vectors = np.array(vectors, np.float32)
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        self.calls.append(texts)
+        return self.vectors[: len(texts)]
+
+
+def test_small_vectors_by_hand() -> None:
+    model = Fixed([[3, -4, 12], [0, 8, -1]])
+    assert Small(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
+    assert Small(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
+    found = Small(model, 2, "int8")
+    step = np.array([3, 12]) / 255
+    expected = [[3 + step[0] / 2, -4 + step[1] / 2], [step[0] / 2, 8 + step[1] / 2]]
+    assert found.encode(["a", "b"]) == pytest.approx(np.array(expected), abs=1e-5)
+    assert (found.size().dim, found.size().bytes) == (2, 2)
+    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 numbers"):
+        Small(model, 4, "float32").encode(["a"])
+
+
+def test_vectors_of_length_one_have_it_again_when_they_are_cut() -> None:
+    model = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
+    assert Small(model, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+    assert model.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
+
+
+def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
+    model = Fixed([[3, -4, 12], [0, 8, -1]])
+    once = Once(model, "shown")
+    sizes = [Small(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
+    for size in sizes:
+        size.encode(["a", "b"])
+    assert model.calls == [["a", "b"]]
+    assert [size.size().bytes for size in sizes] == [12, 3, 1, 8, 2, 1]
+    assert sizes[0].name == "shown"
+    once.encode(["a"])
+    assert model.calls == [["a", "b"], ["a"]]
 
 
 def test_all_texts_get_the_prompt_that_was_asked_for() -> None:

@@ -239,6 +239,50 @@ def write_model(home: Path, bert: Path) -> Path:
     return home / "copy"
 
 
+def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"data": dev_file, "draws": 0, "cache": False, "progress": False}
+    found = aoe_train.evaluate(str(bert), dim="32,8", quantize=["float32", "int8"], **how)
+    (told,) = found.to_dict().values()
+    assert [(one["dim"], one["quantize"], one["bytes"]) for one in told] == [
+        *[(32, "float32", 128), (32, "int8", 32), (8, "float32", 32), (8, "int8", 8)],
+    ]
+    spearman = [one["tasks"][dev_file.name]["spearman"] for one in told]
+    whole = aoe_train.evaluate(str(bert), **how).to_dict()[dev_file.name]["spearman"]
+    assert spearman[0] == pytest.approx(whole)
+    assert spearman[1] == pytest.approx(whole, abs=0.03)
+    assert spearman[2] != spearman[0]
+    shown = str(found)
+    assert shown.count("int8") == 2
+    assert f"{100 * spearman[3]:.2f}" in shown
+    frame = found.to_polars()
+    assert frame.columns[-4:] == ["model", "dim", "quantize", "bytes"]
+    assert frame.filter(pl.col("metric") == "spearman")["value"].to_list() == pytest.approx(spearman)
+    with pytest.raises(ConfigError, match="at one size"):
+        found.to_markdown()
+    with pytest.raises(DataError, match=r"bert.*, 1, binary: .*every cosine is"):  # all are alike in one bit
+        aoe_train.evaluate(str(bert), dim=1, quantize="binary", **how)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dim": [8, 8]}, "--dim: one is given twice among 8, 8"),
+        ({"quantize": "int8,int8"}, "--quantize: one is given twice"),
+        ({"quantize": "int4"}, "quantize 'int4': expected"),
+        ({"dim": "x"}, "dim"),
+        ({"dim": 64}, "dim 64: this model's vectors have 32 numbers"),
+        ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
+        (
+            {"dim": 8, "suites": "mteb", "data": None, "tasks": ["STS"]},
+            "--dim: does not go with --suite mteb",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        aoe_train.evaluate(str(bert), **({"data": dev_file, "cache": False, "progress": False} | given))
+
+
 def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path) -> None:
     splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
     how: dict[str, Any] = {"data": splits, "draws": 0, "cache": False, "progress": False}

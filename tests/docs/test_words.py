@@ -62,6 +62,8 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
         "--format",
         "--kind",
         "--negatives",
+        "--dim",
+        "--quantize",
     }
     mixed = {flag: used for flag, used in seen.items() if len({*used.values()}) > 1}
     assert {flag: used for flag, used in mixed.items() if flag not in of_several_kinds} == {}

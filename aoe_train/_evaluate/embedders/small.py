@@ -1,0 +1,131 @@
+"""A model's vectors as they are when they are made smaller, each text encoded once for all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._small import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
+from pairkit.errors import ConfigError
+
+_ROUNDING = 1e-2  # bf16 leaves a length of 1 so far off
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a model's vectors were made.
+
+    Attributes:
+        model: The model's name.
+        dim: Numbers of a vector, the first ones.
+        quantize: In which numbers; see `aoe_train._small`.
+    """
+
+    model: str
+    dim: int
+    quantize: Quantize
+
+    @property
+    def bytes(self) -> int:
+        """Of a vector."""
+        return bytes_of(self.dim, self.quantize)
+
+
+class Once:
+    """Another embedder that remembers its last texts; see `Embedder`."""
+
+    def __init__(self, embedder: Embedder, name: str) -> None:
+        self.name, self.identity, self.separator = name, embedder.identity, embedder.separator
+        self.prompts, self.similarity = embedder.prompts, embedder.similarity
+        self._embedder = embedder
+        self._asked: tuple[list[str], str | None] | None = None
+        self._vectors = np.empty((0, 0), np.float32)
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """See `Embedder`; the array is the same in each call."""
+        if self._asked != (texts, prompt):
+            self._vectors = self._embedder.encode(texts, prompt)
+            self._asked = texts, prompt
+        return self._vectors
+
+
+class Small:
+    """Another embedder's vectors, cut and quantised, as what their codes stand for; see `Embedder`.
+
+    They are made as `aoe encode --dim --quantize` makes them, with the ranges of all texts that are asked for
+    at once. Vectors that have length 1 have it again once they are cut.
+    """
+
+    def __init__(self, embedder: Embedder, dim: int | None, quantize: Quantize) -> None:
+        """Wrap it.
+
+        Args:
+            embedder: Makes the vectors.
+            dim: How many of their numbers to keep; None for all.
+            quantize: In which numbers.
+        """
+        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
+        self.prompts, self.similarity = embedder.prompts, embedder.similarity
+        self._embedder, self._dim, self._quantize = embedder, dim, quantize
+
+    def size(self) -> Size:
+        """Once something was encoded."""
+        return Size(self.name, self._dim or 0, self._quantize)
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """See `Embedder`.
+
+        Raises:
+            ConfigError: Vectors have fewer numbers, or int8 of one text.
+        """
+        whole = self._embedder.encode(texts, prompt)
+        self._dim = checked_dim(self._dim, whole.shape[1])
+        vectors = _cut(whole, self._dim)
+        if self._quantize == "float32":
+            return vectors
+        ranges = value_ranges([vectors]) if self._quantize == "int8" else None
+        return restored(quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges)
+
+
+def in_sizes(
+    embedder: Embedder, name: str, dims: Sequence[int | None], quantize: Sequence[Quantize]
+) -> dict[str, Small]:
+    """A model at all sizes and precisions, by a key for each; every text is encoded once.
+
+    Args:
+        embedder: Makes the vectors.
+        name: What the model is called.
+        dims: How many numbers to keep; None for all.
+        quantize: In which numbers.
+    """
+    once = Once(embedder, name)
+    return {
+        ", ".join([name, *([str(dim)] if dim else []), how]): Small(once, dim, how)
+        for dim in dims
+        for how in quantize
+    }
+
+
+def check_sizes(dims: Sequence[int | None], quantize: Sequence[Quantize]) -> None:
+    """Refuse a size that is asked for twice.
+
+    Raises:
+        ConfigError: It is.
+    """
+    for flag, given in (("--dim", dims), ("--quantize", quantize)):
+        if len(set(given)) < len(given):
+            raise ConfigError(f"{flag}: one is given twice among {', '.join(map(str, given))}")
+
+
+def _cut(whole: np.ndarray, dim: int) -> np.ndarray:
+    if dim == whole.shape[1]:
+        return whole
+    vectors = np.ascontiguousarray(whole[:, :dim])
+    if np.abs(np.linalg.norm(whole, axis=1) - 1).max(initial=0) > _ROUNDING:
+        return vectors
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+    return vectors
