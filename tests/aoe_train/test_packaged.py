@@ -8,8 +8,8 @@ import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+import gguf
 import pytest
 import torch
 from tokenizers.pre_tokenizers import ByteLevel
@@ -24,7 +24,6 @@ from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
 
-gguf: Any = pytest.importorskip("gguf")
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
