@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,13 +22,13 @@ _ACTIVATION_BYTES = 24 << 20
 
 
 @contextmanager
-def memory_errors(advice: str) -> Iterator[None]:
+def memory_errors(advice: Callable[[], str]) -> Iterator[None]:
     """Turn a refused allocation, on the host or a device, into a ConfigError that says what to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if is_out_of_memory(error):
-            raise ConfigError(f"out of memory: {advice}") from error
+            raise ConfigError(f"out of memory: {advice()}") from error
         raise
 
 

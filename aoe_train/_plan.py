@@ -15,11 +15,12 @@ import torch
 from transformers import set_seed
 
 from aoe_train._batch_plan import describe, distinct_texts
+from aoe_train._defaults import epochs
 from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._packing.transfer import upload_batch
-from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
+from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.pair_model import split_texts
 from pairkit.errors import ConfigError
@@ -59,12 +60,16 @@ def plan(
             "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
             " of weights, gradients and optimiser by the number of processes"
         )
-    advice = f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
+
+    def advice() -> str:
+        return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
+
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
         data = read_data(sources, settings, ranked=objective is None)
         encoder = load_encoder(sources, settings, args.device)
+        settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         prepared = prepare(encoder, data, settings, args, objective=objective, progress=show)
         memory = _memory(prepared, args)
@@ -78,6 +83,8 @@ def plan(
         "labels": _labels(data.train.labels),
         "negatives": negative_counts(data.train),
         "reading": data.train.reading.record(),
+        "objective": settings.objective.weights.wanted,
+        "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
@@ -91,6 +98,7 @@ def plan(
 def plan_table(record: Mapping[str, Any]) -> ResultTable:
     """The same for people."""
     batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
+    optim = record["optim"]
     labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
     reading = record["reading"]
     left_out = ", ".join(f"{count:,} {one_line(why, 40)}" for why, count in reading["left_out"].items())
@@ -103,6 +111,9 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
         "pairs with two labels": f"{reading['conflicts']:,}",
         **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
         "dev rows": f"{record['dev_rows']:,}",
+        "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
+        "training": f"{epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
+        f"{optim['batch_size']} rows a batch",
         "truncated texts": f"{batches['truncated_texts']:,}",
         "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
         f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,11 @@ from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
 from aoe_train._column_prompts import column_prompts
 from aoe_train._conflicts import Say, silent
+from aoe_train._defaults import chosen, chosen_objective
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
+from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import RANKED
 from aoe_train._objectives.sizes import make_objective
@@ -28,6 +31,7 @@ from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision
+from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -109,7 +113,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
     if len(counts := negative_counts(train)) > 1:
         say(f"{source_name(sources.data)}: negatives: {negatives_in_words(counts)}")
     told = _tell_labels(train, sources.data, say)
-    if ranked and RANKED & settings.objective.weights.wanted.keys():
+    if ranked and RANKED & chosen_objective(settings, train.kind).weights.wanted.keys():
         check_labels(train, sources.data)
     dev = None
     if sources.dev_data is not None:
@@ -190,6 +194,26 @@ def _recompute_layers(encoder: Encoder) -> None:
         ) from error
     if encoder.model.packed:  # the backward pass runs layers again, where nobody says how to attend
         backbone.config._attn_implementation = PACKED_ATTENTION
+
+
+def choose(
+    settings: TrainSettings, sources: Sources, data: Data, encoder: Encoder, args: TrainingArguments
+) -> TrainSettings:
+    """Settings with what nobody gave, by rows and backbone; the arguments follow them."""
+    train = data.train
+    made = chosen(settings, train.kind, rows=len(train), dim=encoder.dim, written=_written(sources.data))
+    set_optimisation(args, made.optim)
+    return made
+
+
+def _written(source: Source) -> bool:
+    """Whether LLMs or rules wrote the pairs: a dataset's record says that `label` made it."""
+    folder = Path(source_name(source))
+    for place in (folder, folder.parent):  # `triplet` and `positive` lie in the dataset's folder
+        with suppress(DataError, OSError, ValueError):  # of others; a name may be no path at all
+            if str(read_object(place / "run.json").get("made_by")).startswith("label "):
+                return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,11 @@ class BatchSettings(Settings):
 
 
 class OptimSettings(Settings):
-    """What the optimiser does; AdamW, as every published recipe."""
+    """What the optimiser does; AdamW, as every published recipe.
+
+    The defaults are those of presets that end in `-paper`. Without one, what is not given of `epochs`,
+    `batch_size`, `lr`, `scheduler` and `average` is chosen by rows and backbone; see `_defaults`.
+    """
 
     epochs: float = Field(default=1.0, gt=0)  # times that each row is seen
     # rows of each process; in-batch negatives come from all processes
@@ -163,9 +167,14 @@ class CardSettings(Settings):
     base_model: str | None = None  # the backbone's Hub id, where it is a folder here
 
 
-# What `--preset` stands for: differences from the defaults, beneath everything that is given.
+AUTO, PAPERS = "auto", "-paper"
+_PAPERS = {"optim": OptimSettings().model_dump()}
+# What `--preset` stands for: differences from the defaults, beneath everything that is given. `auto` leaves
+# the objective to `_defaults`, names leave all but the objective to it, those of the papers leave nothing.
 PRESETS: Mapping[str, Tree] = {
-    name: {"objective": objective.model_dump(exclude_unset=True)} for name, objective in OBJECTIVES.items()
+    AUTO: {},
+    **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
+    **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
 }
 
 
@@ -175,7 +184,9 @@ class TrainSettings(Settings):
     # words before texts, or around {text}: one prompt for all, or columns to prompts, such as
     # {anchor = "query: ", positive = "passage: "}; they become prompts of the model
     prompts: str | dict[str, str] | None = None
-    preset: str = "angle"  # a mix of objectives by name: angle, aoe, cosent, sbert or simcse
+    # a mix of objectives by name: angle, aoe, cosent, sbert or simcse; with -paper behind it all is as the
+    # papers have it; auto: by the kind of rows
+    preset: str = AUTO
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()

@@ -19,6 +19,7 @@ from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._batch_plan import describe
 from aoe_train._card import model_card
 from aoe_train._conflicts import Say, silent
+from aoe_train._defaults import told
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
@@ -28,7 +29,8 @@ from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
 from aoe_train._precision import cpu_has_bf16, slow_precision
-from aoe_train._preparation import Prepared, Sources, load_encoder, prepare, read_data
+from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
+from aoe_train._settings import PAPERS
 from aoe_train._trainer.arguments import (
     evaluation_precision,
     idle_gpus,
@@ -105,9 +107,10 @@ def train(
     with working_folder(work) if main else nullcontext():
         if main and (idle := idle_gpus(args)):
             say(idle)
-        with memory_errors(_less_memory(settings)), Display(progress if main else False) as show:
+        with Display(progress if main else False) as show:
             run = _Run(sources, settings, objective, work, args, say if main else silent, show)
-            return run.run(fresh=fresh)
+            with memory_errors(lambda: _less_memory(run.settings)):
+                return run.run(fresh=fresh)
 
 
 def _less_memory(settings: TrainSettings) -> str:
@@ -137,12 +140,13 @@ class _Run:
         self.begun = time.perf_counter()
 
     def run(self, *, fresh: bool) -> dict[str, Any]:
-        sources, settings, args = self.sources, self.settings, self.args
-        set_seed(settings.seed)
+        sources, args = self.sources, self.args
+        set_seed(self.settings.seed)
         with stage(f"read {source_name(sources.data)}", self.show):
-            data = read_data(sources, settings, self.say, ranked=self.objective is None)
+            data = read_data(sources, self.settings, self.say, ranked=self.objective is None)
         with stage(f"load {sources.backbone}", self.show):
-            encoder = load_encoder(sources, settings, args.device)
+            encoder = load_encoder(sources, self.settings, args.device)
+        self.settings = settings = choose(self.settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         if slow := slow_precision(settings.run.precision, args.device, has_bf16=cpu_has_bf16()):
             self.say(slow)
@@ -165,6 +169,8 @@ class _Run:
         if finished is not None:
             self.say(f"{sources.out}: is finished already; give --fresh to train anew")
         else:
+            if not settings.preset.endswith(PAPERS):
+                self.say(told(settings, data.train.kind, rows=len(data.train)))
             with args.main_process_first(local=False):  # the others find its tokens in the cache
                 prepared = prepare(
                     encoder, data, settings, args, objective=self.objective, progress=self.show

@@ -30,7 +30,7 @@ ST, ANGLE = "sentence-transformers", "angle-emb"
 SCRIPTS = {"ours": "train_ours.py", ST: "train_st.py", ANGLE: "train_angle.py"}
 # The settings of ours that did best on dev.
 TUNED = {
-    "preset": "cosent",
+    "preset": "cosent-paper",
     "lr": 5e-5,
     "epochs": 4,
     "batch_size": 16,
@@ -69,7 +69,7 @@ def ours(preset: str = "angle", **weights: float) -> dict:
     settings = {"optim.warmup": 0, "objective.tau.angle": 0.05}
     settings |= {f"objective.weights.{part}": weight for part, weight in weights.items()}
     equal = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "max_length": 128}
-    return {"train": {"preset": preset, **equal, "settings": settings}}
+    return {"train": {"preset": f"{preset}-paper", **equal, "settings": settings}}
 
 
 EQUAL = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "warmup": 0, "max_length": 128, "filter_duplicate": False}

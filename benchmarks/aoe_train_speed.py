@@ -142,7 +142,7 @@ def our_arguments(work: Work) -> dict:
     return {
         "data": str(work.path),
         "backbone": "minilm",
-        "preset": "angle",
+        "preset": "angle-paper",
         "epochs": EPOCHS,
         "batch_size": work.batch_size,
         "lr": LR,

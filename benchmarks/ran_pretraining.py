@@ -35,7 +35,7 @@ PRETRAIN = (
     "--steps 450 --batch-size 32 --lr 2e-3 --set warmup=50 --set sizes.dim=128 --set sizes.layers=2 "
     "--set sizes.heads=2 --set sizes.head_dim=64 --set sizes.dropout=0"
 )
-RAN = "--epochs 1 --lr 2e-3 --preset cosent --pooling avg --set optim.evaluations=1"
+RAN = "--epochs 1 --lr 2e-3 --preset cosent-paper --pooling avg --set optim.evaluations=1"
 MINILM = "--epochs 1 --lr 2e-5 --set objective.tau.angle=0.05"
 
 

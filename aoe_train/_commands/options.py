@@ -68,9 +68,11 @@ Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or 
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
 Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "DIR")]
-Epochs = Annotated[float | None, TRAINING("--epochs", "How often each row is seen. [default: 1]", "N")]
-BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows of each process. [default: 32]", "N")]
-Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate. [default: 2e-5]", "X")]
+Epochs = Annotated[
+    float | None, TRAINING("--epochs", "How often each row is seen. [default: by their number]", "N")
+]
+BatchSize = Annotated[int | None, TRAINING("--batch-size", "Rows of each process. [default: 16]", "N")]
+Lr = Annotated[float | None, TRAINING("--lr", "Highest learning rate. [default: by rows and backbone]", "X")]
 Precision = Annotated[
     str | None,
     RUN("--precision", "fp32, bf16, fp16 or auto: bf16 on a GPU that has it. [default: auto]", "NAME"),

@@ -58,7 +58,13 @@ def train(
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     preset: Annotated[
-        str | None, o.TRAINING("--preset", "angle, aoe, cosent, sbert or simcse. [default: angle]", "NAME")
+        str | None,
+        o.TRAINING(
+            "--preset",
+            "angle, aoe, cosent, sbert or simcse; angle-paper: all as the papers have it."
+            " [default: by kind of rows]",
+            "NAME",
+        ),
     ] = None,
     dims: Annotated[
         str | None,

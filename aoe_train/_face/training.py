@@ -196,7 +196,8 @@ def train(
         backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index) or
             `smollm2` (SmolLM2-135M-Instruct).
         out: The model's folder.
-        preset: The objective: angle (the default), aoe, cosent, sbert or simcse.
+        preset: The objective: angle, aoe, cosent, sbert or simcse, by default by the kind of the rows; with
+            `-paper` behind the name, all that the papers say of training with it.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
         dev_data: Held-out rows to choose the best weights by; by default the validation split.
@@ -208,9 +209,9 @@ def train(
         conflicts: What to do with rows that say different things of one pair of texts, which are counted and
             told in any case: keep them (the default), drop them, keep those that agree with the first, or
             error.
-        epochs: Times that each row is seen.
-        batch_size: Rows a process.
-        lr: Highest learning rate.
+        epochs: Times that each row is seen; by default by their number.
+        batch_size: Rows a process; by default 16.
+        lr: Highest learning rate; by default by rows and backbone.
         max_length: Tokens of a text; by default the backbone's, at most 512.
         pooling: cls, avg, max, last, cls-avg or first-last-avg.
         prompts: Words before each text, or around `{text}`: one prompt for all, or columns to prompts, such

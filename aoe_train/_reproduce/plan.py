@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aoe_train._reproduce.recipe import SMOKE_SETTINGS, AtScale, Recipe, Row, Scale
-from aoe_train._settings import TrainSettings, merged
+from aoe_train._settings import PAPERS, TrainSettings, merged
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
@@ -125,7 +125,7 @@ def _run(
     assignments: Sequence[str],
 ) -> Run:
     own = row.at(scale)
-    tree: Tree = {}
+    tree: Tree = {"preset": f"angle{PAPERS}"}  # what a table compares is not left to the data
     for layer in (recipe.settings, at.settings, row.settings, own.settings, {"seed": seed}):
         tree = merged(tree, layer)
     try:

@@ -19,7 +19,7 @@ from pairkit.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train._settings import Precision, TrainSettings
+    from aoe_train._settings import OptimSettings, Precision, TrainSettings
 
 # What does as it says beside our own batches, loss, evaluation and checkpoints; all else is set elsewhere, or
 # would have no effect.
@@ -125,6 +125,14 @@ def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[obje
     On a CPU it is float32 there, and so it is here.
     """
     return nullcontext() if args.device.type == "cpu" else autocast(args)
+
+
+def set_optimisation(args: TrainingArguments, optim: OptimSettings) -> None:
+    """Add what depends on the rows, where it was not given."""
+    from transformers import SchedulerType
+
+    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
+    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
 
 
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:

@@ -18,7 +18,13 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
 from tests.aoe_train.test_train import write_pairs
 
-HOW: dict[str, Any] = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 2}, "progress": False}
+HOW: dict[str, Any] = {
+    "lr": 1e-3,
+    "epochs": 1,
+    "batch_size": 16,
+    "settings": {"log.steps": 2},
+    "progress": False,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -205,10 +211,11 @@ def test_a_plan_tells_and_writes_nothing(
     train_file: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    plan = aoe_train.plan(rows(train_file), backbone=bert, batch_size=8, progress=False)
+    plan = aoe_train.plan(rows(train_file), backbone=bert, batch_size=8, epochs=1, progress=False)
     assert plan.to_dict()["steps"] == 6
     assert plan.memory_mb > 0
     assert "batches an epoch" in repr(plan)
+    assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(plan)
     assert "<table>" in plan._repr_html_()
     assert not list(tmp_path.iterdir())
 

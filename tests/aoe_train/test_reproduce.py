@@ -39,13 +39,13 @@ train = false
 
 [[runs]]
 name = "CoSENT"
-settings = { preset = "cosent" }
+settings = { preset = "cosent-paper" }
 paper = { held = 81.5 }
 
 [[runs]]
 name = "SimCSE"
 texts = {}
-settings = { preset = "simcse" }
+settings = { preset = "simcse-paper" }
 scales.full = { skip = "needs a larger machine" }
 
 [scales.small]

@@ -8,15 +8,18 @@ import sys
 import pytest
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
-from aoe_train._settings import PRESETS, TrainSettings
+from aoe_train._settings import TrainSettings
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_is_its_objective(preset: str) -> None:
+@pytest.mark.parametrize("preset", OBJECTIVES)
+def test_a_preset_is_its_objective_and_the_papers_have_all_else(preset: str) -> None:
     settings = load_settings(TrainSettings, flags={"preset": preset})
-    assert settings.objective == OBJECTIVES[preset]
+    papers = load_settings(TrainSettings, flags={"preset": f"{preset}-paper"})
+    assert settings.objective == papers.objective == OBJECTIVES[preset]
+    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
+    assert "optim" not in settings.model_fields_set
 
 
 def test_what_is_given_lies_above_the_preset() -> None:
@@ -44,7 +47,7 @@ def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        ("preset=angel", "expected one of angle"),
+        ("preset=angel", "expected one of auto, angle"),
         ("encoder.pooling=mean", "'avg'"),
         ("encoder.prompts.a={text} {text}", "expected {text} in it once"),
         ("optim.lr=0", "greater than 0"),

@@ -19,7 +19,7 @@ from tests.aoe_train.test_trainer_gather import free_port
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import ROOT, Done
 
-FLAGS = ("--preset", "angle", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
+FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
 
 DEV = ("--dev-data", "dev.tsv")
 
@@ -121,7 +121,7 @@ def test_refusals_are_one_line_with_their_code(place: Path) -> None:
         ({"backbone": "./nowhere"}, (), 2, "nowhere"),
         ({"data": "missing.tsv"}, (), 3, "missing.tsv"),
         ({"data": "empty.tsv"}, (), 3, "empty.tsv"),
-        ({}, ("--preset", "angel"), 2, "expected one of angle"),
+        ({}, ("--preset", "angel"), 2, "expected one of auto, angle"),
         ({}, ("--lr", "-1"), 2, "greater than 0"),
         ({}, ("--prompts", "{text} {text}"), 2, "{text}"),
     ],

@@ -41,7 +41,7 @@ def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
     assert made.result["positives"] > 10
-    gently = ("--backbone", "bert", "--lr", "1e-4", "--batch-size", "8", "--json", "-q")
+    gently = ("--backbone", "bert", "--lr", "1e-4", "--epochs", "1", "--batch-size", "8", "--json", "-q")
     trained = run(place, "aoe_train", "train", "--data", "pairs", "--out", "model", *gently)
     assert trained.result["steps"] > 0
     run(

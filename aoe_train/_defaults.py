@@ -1,0 +1,105 @@
+"""What `aoe train` takes where nothing is given: by the kind of the rows, their number, and the backbone.
+
+| rows | parts, of weight 1 | learning rate | epochs |
+|---|---|---|---|
+| binary or graded pairs | cosine, ibn, angle | 5e-5 | as many as show 16,000 rows, from 1 to 8 |
+| triplets | contrastive, angle | 2e-5 | the same |
+| positives | contrastive | 2e-5 | the same |
+| single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
+| a dataset of `label`, of any kind | as above | 5e-6 | 1 |
+
+Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
+pairs are ranked with similarities divided by 0.2. For embeddings of 768 and more the learning rate is 2e-5 at
+most; adapters (`--lora`) take 3e-4. Values were chosen on dev data by `benchmarks/aoe_defaults.py`:
+
+- At the papers' 0.05 a ranking loss cares about the closest pairs alone, and a backbone that is good already
+  ends where it began.
+- The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
+- What LLMs or rules wrote is soon told apart by how they write. Steps as large as for people's labels then
+  cost what the backbone knew: 14 points of STS-B in three epochs.
+
+The papers' own values are the presets that end in `-paper`. They leave nothing to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._records import Kind
+from aoe_train._settings import AUTO, PAPERS, TrainSettings, Tree, merged
+
+_WEIGHTS: Mapping[Kind, Tree] = {
+    "binary": {"cosine": 1, "ibn": 1, "angle": 1},
+    "graded": {"cosine": 1, "ibn": 1, "angle": 1},
+    "triplet": {"contrastive": 1, "angle": 1},
+    "positive": {"contrastive": 1},
+    "single": {"contrastive": 1},
+}
+_TAU = {"cosine": 0.2, "angle": 0.2}  # of labelled pairs
+_LR: Mapping[Kind, float] = {
+    "binary": 5e-5,
+    "graded": 5e-5,
+    "triplet": 2e-5,
+    "positive": 2e-5,
+    "single": 1e-5,
+}
+_LR_WIDE, _LR_WRITTEN, _LR_ADAPTERS = 2e-5, 5e-6, 3e-4
+_WIDE = 768  # the embedding of a BERT-base
+_BATCH, _SEEN, _MOST_EPOCHS = 16, 16_000, 8
+
+
+def chosen(
+    settings: TrainSettings, kind: Kind, *, rows: int, dim: int, written: bool = False
+) -> TrainSettings:
+    """The settings given, over what suits the rows and the backbone.
+
+    Args:
+        settings: As given; with a preset of the papers they come back as they are.
+        kind: Of the rows.
+        rows: How many there are to train on.
+        dim: Size of the embedding.
+        written: Whether LLMs or rules wrote the pairs.
+    """
+    if settings.preset.endswith(PAPERS):
+        return settings
+    lr = min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
+    lr = _LR_ADAPTERS if settings.lora else _LR_WRITTEN if written else lr
+    once = written or kind == "single"
+    times = 1 if once else min(max(round(_SEEN / rows), 1), _MOST_EPOCHS)
+    optim = {"lr": lr, "epochs": float(times), "batch_size": _BATCH}
+    mean = {"average": 1.0, "scheduler": "constant_with_warmup"}
+    return _over(settings, {"objective": _objective(settings, kind), "optim": optim | mean})
+
+
+def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
+    """What `chosen` trains by, which is known before there is a backbone."""
+    if settings.preset.endswith(PAPERS):
+        return settings.objective
+    return _over(settings, {"objective": _objective(settings, kind)}).objective
+
+
+def told(settings: TrainSettings, kind: Kind, *, rows: int) -> str:
+    """One line on what a run has chosen."""
+    optim = settings.optim
+    parts = " + ".join(settings.objective.weights.wanted)
+    return (
+        f"{rows:,} {kind} rows: {parts}, learning rate {optim.lr:g}, {epochs(optim.epochs)}, batches of"
+        f" {optim.batch_size}"
+    )
+
+
+def epochs(count: float) -> str:
+    """So many, in words."""
+    return f"{count:g} epoch{'' if count == 1 else 's'}"
+
+
+def _objective(settings: TrainSettings, kind: Kind) -> Tree:
+    tau = {"tau": _TAU} if kind in ("binary", "graded") else {}
+    return tau | ({"weights": _WEIGHTS[kind]} if settings.preset == AUTO else {})
+
+
+def _over(settings: TrainSettings, below: Tree) -> TrainSettings:
+    given: dict[str, Any] = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate(merged(below, given))

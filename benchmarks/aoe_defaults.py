@@ -1,0 +1,238 @@
+"""What settings do for rows of each kind: the study that the defaults of `aoe train` were chosen by.
+
+    python benchmarks/aoe_defaults.py --gis DATASET --rules DATASET --out FILE [--data FOLDER]
+        [--tasks stsb,stsb-500,mrpc,qqp,nli,gis,gis-200,rules] [--seeds 0] [--rows N] [--score N]
+        [--backbone minilm] [--settings JSON] ... [--test]
+
+Each task is a set of rows as people have them: graded (STS-B, and 500 rows of it), yes or no (MRPC, QQP,
+duplicate issues of `gis`, and 200 rows of them), triplets (NLI), and what `label` wrote; `--gis` and
+`--rules` are datasets that those commands made. `--settings` holds arguments of `aoe_train.train`; `{}` are
+the defaults and `null` trains nothing. A run has no dev data, so that it leaves its last weights. It is
+scored on the task's dev and test (Spearman x 100, for labels 0 and 1 the area under the ROC curve x 100,
+for triplets the share x 100) and on STS-B's. Every run is a line of FILE and is not repeated. Test is
+printed with `--test` only: choose on dev first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, stdev
+from typing import NamedTuple
+
+import numpy as np
+from peers_aoe.texts import stsb
+from scipy.stats import rankdata, spearmanr
+
+import aoe_train
+import pairkit
+
+Rows = list[dict]
+
+
+class Task(NamedTuple):
+    """Rows to train on, to choose by and to report."""
+
+    train: Rows
+    dev: Rows
+    test: Rows
+
+
+def table(path: Path) -> Rows:
+    """A TSV without quotes, packed or not."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as lines:
+        return [*csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)]
+
+
+def pairs(rows: Rows, first: str, second: str) -> Rows:
+    """Rows with labels 0 and 1, in the names of the pair dataset."""
+    return [{"text1": row[first], "text2": row[second], "label": float(row["label"])} for row in rows]
+
+
+def shuffled(rows: Rows) -> Rows:
+    """The same rows in an order that says nothing."""
+    return [rows[at] for at in np.random.default_rng(0).permutation(len(rows))]
+
+
+def _stsb(options: argparse.Namespace) -> Task:
+    return Task(*(stsb(options.data, split) for split in ("train", "dev", "test")))
+
+
+def _mrpc(options: argparse.Namespace) -> Task:
+    rows, test = (
+        pairs(table(options.data / "pairs" / f"mrpc-{split}.tsv"), "sentence1", "sentence2")
+        for split in ("train", "test")
+    )
+    rows = shuffled(rows)
+    return Task(rows[400:], rows[:400], test)
+
+
+def _qqp(options: argparse.Namespace) -> Task:
+    rows, test = (
+        pairs(table(options.data / "pairs" / f"qqp-{split}.tsv.gz"), "question1", "question2")
+        for split in ("dev", "test")
+    )
+    rows = shuffled(rows)
+    return Task(rows[1000:], rows[:1000], test)
+
+
+def _nli(options: argparse.Namespace) -> Task:
+    rows = shuffled(table(options.data / "nli" / "nli-triplets.derived.tsv.gz"))
+    return Task(rows[2000:], rows[:1000], rows[1000:2000])
+
+
+def _dataset(folder: Path) -> Task:
+    made = pairkit.read(folder)
+    return Task(*(pairs(made[name].to_dicts(), "text1", "text2") for name in ("train", "validation", "test")))
+
+
+def _first(count: int, task: Callable[[argparse.Namespace], Task]) -> Callable[[argparse.Namespace], Task]:
+    def fewer(options: argparse.Namespace) -> Task:
+        whole = task(options)
+        return Task(shuffled(whole.train)[:count], whole.dev, whole.test)
+
+    return fewer
+
+
+def _gis(options: argparse.Namespace) -> Task:
+    return _dataset(options.gis)
+
+
+def _rules(options: argparse.Namespace) -> Task:
+    return _dataset(options.rules)
+
+
+TASKS: dict[str, Callable[[argparse.Namespace], Task]] = {
+    "stsb": _stsb,
+    "stsb-500": _first(500, _stsb),
+    "mrpc": _mrpc,
+    "qqp": _qqp,
+    "nli": _nli,
+    "gis": _gis,
+    "gis-200": _first(200, _gis),
+    "rules": _rules,
+}
+
+
+def cosines(encoder: aoe_train.Encoder, first: list[str], second: list[str]) -> np.ndarray:
+    """Of each first text with its second."""
+    both = encoder.encode([*first, *second], progress=False).astype(np.float64)
+    both /= np.linalg.norm(both, axis=1, keepdims=True)
+    return (both[: len(first)] * both[len(first) :]).sum(1)
+
+
+def scored(encoder: aoe_train.Encoder, rows: Rows) -> float:
+    """The metric of these rows, times 100."""
+    if "anchor" in rows[0]:
+        anchors, positives, negatives = (
+            [row[name] for row in rows] for name in ("anchor", "positive", "negative")
+        )
+        near, far = cosines(encoder, anchors, positives), cosines(encoder, anchors, negatives)
+        return 100 * float((near > far).mean())
+    labels = np.array([row["label"] for row in rows])
+    found = cosines(encoder, [row["text1"] for row in rows], [row["text2"] for row in rows])
+    if set(labels) <= {0.0, 1.0}:
+        ranks, positive = rankdata(found), labels == 1
+        least = positive.sum() * (positive.sum() + 1) / 2
+        return 100 * float((ranks[positive].sum() - least) / (positive.sum() * (~positive).sum()))
+    return 100 * float(spearmanr(labels, found).statistic)
+
+
+def main() -> None:
+    """Do the runs that have no line yet, and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--gis", type=Path, help="a dataset that `gis` made, with its three splits")
+    parser.add_argument("--rules", type=Path, help="a dataset that `label` made, with its three splits")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tasks", default="stsb,mrpc,nli")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--rows", type=int, help="train on so many at most")
+    parser.add_argument("--score", type=int, help="score so many rows of dev and of test at most")
+    parser.add_argument("--backbone", default="minilm")
+    parser.add_argument(
+        "--settings", action="append", default=[], type=json.loads, help="arguments of aoe_train.train"
+    )
+    parser.add_argument("--test", action="store_true", help="print the test columns")
+    options = parser.parse_args()
+    wanted = [
+        {"task": task, "seed": int(seed), "rows": options.rows, "score": options.score}
+        | {"backbone": options.backbone, "settings": settings}
+        for settings in options.settings or [{}]
+        for task in options.tasks.split(",")
+        for seed in (options.seeds.split(",") if settings is not None else ["0"])
+    ]
+    for run in wanted:
+        if run not in [entry["run"] for entry in read(options.out)]:
+            entry = {"run": run, **result(run, options)}
+            with options.out.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(entry) + "\n")
+            print(json.dumps(entry), flush=True)
+    report(read(options.out), wanted, options)
+
+
+def result(run: dict, options: argparse.Namespace) -> dict:
+    """Train, where settings are given (null trains nothing), and score."""
+    task = TASKS[run["task"]](options)
+    train = shuffled(task.train)[: options.rows]
+    guard = {name: stsb(options.data, name) for name in ("dev", "test")}
+    with tempfile.TemporaryDirectory() as folder:
+        model, seconds = run["backbone"], 0.0
+        if run["settings"] is not None:
+            begun = time.process_time()
+            done = aoe_train.train(
+                train,
+                backbone=model,
+                out=f"{folder}/model",
+                seed=run["seed"],
+                progress=False,
+                **run["settings"],
+            )
+            model, seconds = done.out, time.process_time() - begun
+        encoder = aoe_train.Encoder.load(model, precision="bf16", max_length=128)
+        return {
+            "trained": len(train),
+            "cpu_s": round(seconds, 1),
+            "dev": scored(encoder, task.dev[: options.score]),
+            "test": scored(encoder, task.test[: options.score]),
+            "STS-B dev": scored(encoder, guard["dev"][: options.score]),
+            "STS-B test": scored(encoder, guard["test"][: options.score]),
+        }
+
+
+def read(path: Path) -> list[dict]:
+    """The runs done so far."""
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )
+
+
+def report(found: list[dict], wanted: list[dict], options: argparse.Namespace) -> None:
+    """A row for each task and settings: mean and deviation over the seeds."""
+    columns = ["dev", "STS-B dev", *(["test", "STS-B test"] if options.test else []), "cpu_s"]
+    print(f"| task | settings | seeds | {' | '.join(columns)} |\n" + "|---" * (len(columns) + 3) + "|")
+    shown = {json.dumps([run["task"], run["settings"]]): run for run in wanted}
+    for task in options.tasks.split(","):
+        for run in (run for run in shown.values() if run["task"] == task):
+            runs = [entry for entry in found if {**entry["run"], "seed": 0} == {**run, "seed": 0}]
+            cells = [spread([entry[name] for entry in runs]) for name in columns]
+            told = "untrained" if run["settings"] is None else json.dumps(run["settings"])
+            print(f"| {task} | {told} | {len(runs)} | {' | '.join(cells)} |", flush=True)
+
+
+def spread(values: list[float]) -> str:
+    """Mean ± standard deviation over seeds."""
+    return f"{mean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
+
+
+if __name__ == "__main__":
+    main()

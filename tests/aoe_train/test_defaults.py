@@ -1,0 +1,85 @@
+"""What nobody gave is chosen by rows and backbone; what was given stays."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train._defaults import chosen, chosen_objective, told
+from aoe_train._objectives.kinds import check_objective
+from aoe_train._records import Kind
+from aoe_train._settings import PRESETS, TrainSettings
+from pairkit.config import load_settings
+
+
+def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return chosen(load_settings(TrainSettings, flags=dotted), kind, rows=rows, dim=dim)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_has_an_objective_that_means_something(kind: Kind) -> None:
+    check_objective(of(kind).objective, dim=384, kind=kind, label_range=(0.0, 5.0))
+
+
+@given(rows=st.integers(min_value=1, max_value=10**9), dim=st.integers(min_value=2, max_value=8192))
+def test_few_rows_are_seen_more_often(rows: int, dim: int) -> None:
+    optim, more = of(rows=rows, dim=dim).optim, of(rows=2 * rows, dim=dim).optim
+    assert 1 <= more.epochs <= optim.epochs <= 8
+    assert optim.epochs * rows <= 32_000 or optim.epochs == 1
+
+
+def test_wide_backbones_take_smaller_steps_and_adapters_larger_ones() -> None:
+    assert of(dim=768).optim.lr < of(dim=384).optim.lr < of(dim=384, lora={}).optim.lr
+    assert of("single", dim=768).optim.lr == of("single").optim.lr
+
+
+def test_what_machines_wrote_is_learnt_gently() -> None:
+    settings = load_settings(TrainSettings)
+    gentle = chosen(settings, "binary", rows=1000, dim=384, written=True)
+    assert gentle.optim.lr < of("binary").optim.lr
+    assert gentle.optim.epochs == 1
+    assert gentle.objective == of("binary").objective
+
+
+def test_what_was_given_stays() -> None:
+    flags = {"optim.lr": 1e-6, "optim.epochs": 3.0, "optim.average": 0.0, "objective.tau.angle": 0.7}
+    settings = of(**{"preset": "aoe", "seed": 7, "lora": {"rank": 4}, **flags})
+    assert (settings.optim.lr, settings.optim.epochs, settings.optim.average) == (1e-6, 3, 0)
+    assert (settings.objective.tau.angle, settings.objective.tau.cosine) == (0.7, 0.2)
+    assert settings.objective.weights.wanted == {"angle": 1, "contrastive": 1}
+    assert (settings.seed, settings.lora and settings.lora.rank) == (7, 4)
+
+
+def test_a_weight_beside_those_of_the_kind() -> None:
+    assert of(objective__weights__ibn=35).objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name.endswith("-paper")])
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_presets_of_the_papers_leave_nothing_to_choose(preset: str, kind: Kind) -> None:
+    given = load_settings(TrainSettings, flags={"preset": preset})
+    assert of(kind, preset=preset) == given
+    assert (given.optim.lr, given.optim.epochs, given.optim.batch_size) == (2e-5, 1, 32)
+    assert (given.objective.tau.cosine, given.objective.tau.angle, given.optim.average) == (0.05, 1, 0)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_the_objective_is_known_before_the_backbone(preset: str, kind: Kind) -> None:
+    given = load_settings(TrainSettings, flags={"preset": preset})
+    assert chosen_objective(given, kind) == of(kind, preset=preset).objective
+
+
+def test_choosing_twice_changes_nothing() -> None:
+    once = of("triplet", rows=70)
+    assert chosen(once, "triplet", rows=70, dim=384) == once
+
+
+def test_what_is_told() -> None:
+    assert told(of("triplet", rows=2000), "triplet", rows=2000) == (
+        "2,000 triplet rows: angle + contrastive, learning rate 2e-05, 8 epochs, batches of 16"
+    )
