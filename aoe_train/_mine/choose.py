@@ -64,9 +64,10 @@ class Chooser:
         low, high = self._settings.window
         windows, counts = [], Counter[str]()
         for (places, scores), marks in zip(rankings, excluded, strict=True):
-            left = np.flatnonzero(~marks & (places >= 0))[:high]
+            there = int((places >= 0).sum())
+            left = np.flatnonzero(~marks[:there])[:high]
             counts[BEFORE_RANGE] += min(low, len(left))
-            counts[KNOWN] += int(marks[: left[-1]].sum()) if len(left) else int(marks.sum())
+            counts[KNOWN] += int(marks[: left[-1] if len(left) == high else there].sum())
             windows.append(Ranking(places[left[low:]], scores[left[low:]]))
         places, scores = windows[0] if len(windows) == 1 else self._in_turns(text, windows)
         fits = np.ones(len(places), bool)

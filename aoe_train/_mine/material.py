@@ -14,6 +14,7 @@ import polars as pl
 
 from aoe_train._mine.known import Known, Places
 from pairkit.errors import DataError
+from pairkit.in_memory import source_name
 from pairkit.keyed import keyed_unit
 from pairkit.provenance import with_provenance
 from pairkit.reader import read_pairs, read_rows
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pairkit.labels import LabelRules
     from pairkit.records import PairDataset
 
-REPEATED, NOT_POSITIVE, OTHER_SPLIT = "repeated", "not_positive", "stands_in_another_split"
+REPEATED, NOT_POSITIVE = "repeated", "not_positive"
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def _corpus(source: Source, texts: _Texts, column: str | None) -> list[int]:
         if frame.columns != ["text"]:
             raise DataError(
                 f"holds {', '.join(frame.columns)}; expected single texts: give a text file, or the column by"
-                " --text-column"
+                " --text-column",
+                path=source_name(source),
             )
         found += texts.numbered(frame["text"]).tolist()
     return found

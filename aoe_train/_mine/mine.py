@@ -125,7 +125,7 @@ class _Miner:
         positives: dict[int, list[int]],
     ) -> None:
         self._known, self._rankers, self._positives = material.known, rankers, positives
-        self._judge = rankers[0]
+        self._judge, self._measures = rankers[0], settings.measures_positives
         self._chooser = Chooser(settings, self._judge, material.texts)
         self.chosen: dict[int, Chosen] = {}
         self.positive_scores: dict[tuple[int, int], float] = {}
@@ -139,7 +139,9 @@ class _Miner:
 
     def _anchor(self, anchor: int, rankings: list[Ranking]) -> None:
         known, positives = self._known, self._positives[anchor]
-        scores = self._judge.scores(anchor, np.array(positives)).tolist()
+        scores = [0.0] * len(positives)
+        if self._measures:
+            scores = self._judge.scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.places) for ranking in rankings]
         chosen = self._chooser.choose(anchor, rankings, excluded, min(scores))
         self.chosen[anchor] = chosen
@@ -157,13 +159,15 @@ class _Miner:
 def _blocks(anchors: list[int], known: Known, high: int, most: int) -> Iterator[tuple[Places, int]]:
     """Anchors to rank together, and how many candidates of each: enough to fill the range in any case."""
     needed = {anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors}
-    waiting = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))
-    while waiting:
+    ordered = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))
+    start = 0
+    while start < len(ordered):
         size = _ANCHORS
-        while size > 1 and size * needed[waiting[min(size, len(waiting)) - 1]] > _NUMBERS:
+        while size > 1 and size * needed[ordered[start : start + size][-1]] > _NUMBERS:
             size //= 2
-        block, waiting = waiting[:size], waiting[size:]
+        block = ordered[start : start + size]
         yield np.array(block, np.int64), max(1, needed[block[-1]])
+        start += size
 
 
 def _split(material: Material, part: Part, settings: MineSettings, mined: _Miner) -> MinedSplit:

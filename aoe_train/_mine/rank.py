@@ -47,11 +47,10 @@ class ByModel:
         found = np.empty((len(texts), 0), np.int64)
         for start in range(0, len(self._candidates), self._block):
             some = self._candidates[start : start + self._block]
-            scores = np.concatenate([scores, queries @ self._vectors.documents(some).T], axis=1)
-            found = np.concatenate([found, np.broadcast_to(some, (len(texts), len(some)))], axis=1)
-            if scores.shape[1] > count:
-                kept = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-                scores, found = (np.take_along_axis(table, kept, axis=1) for table in (scores, found))
+            products = queries @ self._vectors.documents(some).T
+            best, places = _highest(products, np.broadcast_to(some, products.shape), count)
+            both = np.concatenate([scores, best], axis=1), np.concatenate([found, places], axis=1)
+            scores, found = _highest(*both, count)
         order = np.lexsort((found, -scores), axis=1)
         return np.take_along_axis(found, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
@@ -97,6 +96,14 @@ class ByWords:
         """See `Ranked`."""
         found = self._index.scores(self._texts[text])
         return found[np.searchsorted(self._indexed, others)]
+
+
+def _highest(scores: Scores, places: Places, count: int) -> tuple[Scores, Places]:
+    """The `count` highest scores of each row, in any order, and their places."""
+    if scores.shape[1] <= count:
+        return scores, places
+    kept = np.argpartition(scores, -count, axis=1)[:, -count:]
+    return np.take_along_axis(scores, kept, axis=1), np.take_along_axis(places, kept, axis=1)
 
 
 def _faiss_index(vectors: Vectors, candidates: Places) -> Any:

@@ -59,3 +59,8 @@ class MineSettings(Settings):
     def window(self) -> tuple[int, int]:
         """Places of the candidates that are looked at, from the first to before the last, from 0."""
         return self.rank_range or (0, _WIDER * self.negatives)
+
+    @property
+    def measures_positives(self) -> bool:
+        """Whether the scores of positives matter."""
+        return self.scores or self.margin is not None or self.relative_margin is not None

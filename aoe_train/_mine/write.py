@@ -18,6 +18,7 @@ from pairkit.records import card_files, write_dataset
 
 FILES = (".jsonl", ".parquet")
 _CONFIG = "triplet"
+_SHARD = "-00000-of-00001.parquet"
 _KEYS = ("settings", "inputs")
 _INTRODUCTION = """
 Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is a text that is near to the
@@ -96,8 +97,8 @@ def read_mined(out: Path, split: str) -> dict[str, pl.DataFrame]:
     if is_file(out):
         is_parquet = out.suffix.lower() == ".parquet"
         return {split: pl.read_parquet(out) if is_parquet else pl.read_ndjson(out)}
-    folder = out / _CONFIG
-    return {path.name.partition("-0")[0]: pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
+    paths = sorted((out / _CONFIG).glob("*.parquet"))
+    return {path.name.removesuffix(_SHARD): pl.read_parquet(path) for path in paths}
 
 
 def _record(out: Path) -> Path:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder, Mined, _cli  # noqa: F401 - registers the commands
 from aoe_train._commands.app import app
+from aoe_train._mine import rank
 from aoe_train._mine.choose import Chooser, Ranking
 from aoe_train._mine.known import Known
 from aoe_train._mine.rank import ByModel
@@ -287,7 +288,10 @@ def test_as_sentence_transformers(
     assert rows.height > 20
 
 
-def test_a_models_ranking_in_small_blocks_is_that_of_all_at_once() -> None:
+def test_a_models_ranking_in_small_blocks_or_by_faiss_is_that_of_all_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("faiss")
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
 
     class Table:
@@ -301,6 +305,11 @@ def test_a_models_ranking_in_small_blocks_is_that_of_all_at_once() -> None:
     candidates, texts = np.arange(5, 50), np.arange(5)
     small = ByModel(Table(), candidates, block=7)  # type: ignore[arg-type]
     places, scores = small.best(texts, 10)
+    monkeypatch.setattr(rank, "_LARGE", 1)
+    by_faiss, faiss_scores = ByModel(Table(), candidates).best(texts, 50)  # type: ignore[arg-type]
+    assert (by_faiss[:, :10] == places).all()
+    assert (by_faiss[:, 45:] == -1).all()
+    assert faiss_scores[:, :10] == pytest.approx(scores, abs=1e-5)
     full = vectors[:5] @ vectors[5:].T
     assert (places == 5 + np.argsort(-full, axis=1)[:, :10]).all()
     assert scores == pytest.approx(-np.sort(-full, axis=1)[:, :10], abs=1e-5)
@@ -376,6 +385,23 @@ def test_vectors_are_kept_where_asked_and_used_again(
     monkeypatch.setattr(Encoder, "encode", refuse)
     other = mined(data, model=encoder, out=tmp_path / "two", work=work, rank_range=(5, 40))
     assert not other.splits["train"].equals(first.splits["train"])
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_vectors(
+    data: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ByModel, "best", stop)
+        with pytest.raises(KeyboardInterrupt):
+            mined(data, model=encoder, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    whole = mined(data, model=encoder).splits["train"]
+    monkeypatch.setattr(Encoder, "encode", stop)
+    assert mined(data, model=encoder, out=tmp_path / "out").splits["train"].equals(whole)
+    assert not (tmp_path / "out.work").exists()
 
 
 @pytest.mark.parametrize(
