@@ -381,11 +381,12 @@ def write_numbers(path: Path, texts: int) -> Path:
     return path
 
 
-def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> None:
     def peak(texts: int) -> int:
         path = write_numbers(tmp_path / f"{texts}.txt", texts)
         tracemalloc.start()
-        encode_file(path, tmp_path / f"{texts}.npy", ones, 64, {}, shard_texts=2_000)
+        encode_file(path, tmp_path / f"{texts}.npy", ones, 64, {}, shard_texts=2_000, quantize=quantize)
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used

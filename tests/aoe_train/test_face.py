@@ -246,6 +246,19 @@ def write_model(home: Path, bert: Path) -> Path:
     return home / "copy"
 
 
+def test_a_model_is_trained_for_sizes_that_its_card_names(
+    train_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", dims=[32, 8], **HOW)
+    first = next(entry for entry in run.history if "loss_8" in entry)
+    assert first["loss"] == pytest.approx(first["loss_32"] + first["loss_8"], rel=1e-4)
+    assert run.record["origin"]["settings"]["objective"]["dims"] == [32, 8]
+    assert "Sizes (Matryoshka): 32, 8." in (tmp_path / "m" / "README.md").read_text()
+    assert run.encoder.encode(["the man is eating"], dim=8).shape == (1, 8)
+    with pytest.raises(ConfigError, match=r"32, the whole vector, is not among them"):
+        aoe_train.train(train_file, backbone=bert, out=tmp_path / "n", dims="16,8", **HOW)
+
+
 def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
     how: dict[str, Any] = {"data": dev_file, "draws": 0, "cache": False, "progress": False}
     found = aoe_train.evaluate(str(bert), dim="32,8", quantize=["float32", "int8"], **how)

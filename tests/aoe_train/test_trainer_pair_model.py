@@ -55,6 +55,15 @@ def test_chunks_leave_the_gradients_of_every_size_as_they_are() -> None:
         torch.testing.assert_close(gradients(made(chunk)), gradients(made(None)))
 
 
+def test_the_backbone_runs_once_for_all_sizes() -> None:
+    runs = []
+    wanted = ObjectiveSettings(weights=Weights(cosine=1), dims=(6, 4, 2))
+    trained = PairModel(Bag(), make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))).double()
+    trained.text_model.register_forward_hook(lambda *_: runs.append(1))
+    trained(**batch(0, 0, 1))["loss"].backward()
+    assert len(runs) == 1
+
+
 def test_a_chunk_is_embedded_again_with_the_same_dropout() -> None:
     class ByHand(PairModel):
         def embed(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
