@@ -288,6 +288,37 @@ def test_as_sentence_transformers(
     assert rows.height > 20
 
 
+def test_a_corpus_as_sentence_transformers(real: tuple[Encoder, Any]) -> None:
+    """Its corpus has the positives in any case; ours is what was given."""
+    from datasets import Dataset
+    from sentence_transformers.util import mine_hard_negatives
+
+    encoder, model = real
+    data = tuples(0, 20)
+    corpus = tuples(7, 30)["anchor"].to_list()
+    theirs = mine_hard_negatives(
+        Dataset.from_dict(data.to_dict(as_series=False)),
+        model,
+        corpus=corpus,
+        num_negatives=2,
+        output_format="n-tuple",
+        verbose=False,
+    )
+    given = [*corpus, *data["positive"]]
+    ours = mined(data, model=encoder, corpus=given, negatives=2).splits["train"]
+    assert ours.rows() == pl.DataFrame(theirs.to_dict()).rows()
+
+
+def test_anchors_are_queries_and_candidates_documents(bert: Path) -> None:
+    prompts = {"query": "the man is", "document": "a red boat"}
+    encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
+    found = mined(tuples(2, 12), model=encoder, negatives=2, scores=True).splits["train"]
+    for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
+        vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
+        cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
+        assert row["scores"] == pytest.approx(cosines, abs=1e-5)
+
+
 def test_a_models_ranking_in_small_blocks_or_by_faiss_is_that_of_all_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
