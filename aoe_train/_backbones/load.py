@@ -88,6 +88,7 @@ def load_backbone(
     trust_remote_code: bool = False,
     dtype: torch.dtype | None = None,
     quantization: Any = None,
+    inference_only: bool = False,
 ) -> Loaded:
     """Load model and tokenizer.
 
@@ -97,6 +98,7 @@ def load_backbone(
         trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
         dtype: Of the weights; None for float32, whatever they were saved in.
         quantization: A quantisation configuration of transformers.
+        inference_only: Take a `PackedBert` where the model is one.
 
     Raises:
         ConfigError: No such model, pickled weights only, code without a pinned commit, an unknown
@@ -106,12 +108,15 @@ def load_backbone(
     """
     check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
+
+    folder = find_folder(source, revision=revision)
+    _check_model(folder)
+    if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
+        return bert
     from transformers import AutoModel, AutoTokenizer
 
     import aoe_train._backbones.ran  # noqa: F401 - makes transformers know RAN
 
-    folder = find_folder(source, revision=revision)
-    _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
@@ -139,6 +144,23 @@ def load_backbone(
     for part, found in reports.items():
         _check_weights(part, backbone, found)
     return Loaded(backbone, cast("Any", tokenizer), folder)
+
+
+def _read_bert(folder: Path, dtype: torch.dtype) -> Loaded | None:
+    """Without transformers' code for models; None where that is needed, if only to say what is wrong."""
+    from transformers import AutoTokenizer
+
+    from aoe_train._backbones.packed_bert import read_bert
+
+    try:
+        with quietly():
+            backbone = read_bert(folder, dtype)
+            if backbone is None:
+                return None
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # as where transformers loads the model
+        raise _explained(folder, error) from error
+    return Loaded(cast("Any", backbone), cast("Any", tokenizer), folder)
 
 
 def check_size(folder: Path) -> None:

@@ -129,7 +129,7 @@ def encode(
     with Display(progress) as show:
         if isinstance(model, str | Path):
             with stage(f"load {model}", show):
-                encoder = Encoder.load(model, precision=named_precision(precision))
+                encoder = Encoder.load(model, precision=named_precision(precision), inference_only=True)
         elif isinstance(model, Encoder):
             encoder = model
         else:

@@ -11,6 +11,7 @@ from aoe_train._packing.attention import NAME, register
 from aoe_train._packing.compiling import only_callees_compiled
 from aoe_train._packing.layers import FastDropout, FastLinear
 from aoe_train._packing.sequences import Sequences
+from aoe_train._packing.threads import one_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -82,8 +83,9 @@ def can_pack(backbone: Any) -> bool:
         lengths = sorted([3, 5, 5, 9, *_beyond_window(backbone.config)])
         ids = [torch.randint(5, backbone.config.vocab_size, (n,), generator=generator) for n in lengths]
         ids = [part.to(backbone.device) for part in ids]
-        (packed,) = run_packed(backbone, torch.cat(ids), lengths)
-        alone = torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
+        with one_thread():
+            (packed,) = run_packed(backbone, torch.cat(ids), lengths)
+            alone = torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
     except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
         return False
     finally:

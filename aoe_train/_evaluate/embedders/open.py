@@ -76,7 +76,7 @@ def _open_local(model: str, precision: Precision) -> Embedder:
     refusal = _why_not_ours(folder)
     if refusal is not None:
         return SentenceTransformersEmbedder(folder, model, precision, refusal)
-    return LocalEmbedder(Encoder.load(folder, precision=precision), model)
+    return LocalEmbedder(Encoder.load(folder, precision=precision, inference_only=True), model)
 
 
 def _why_not_ours(folder: Path) -> ConfigError | None:
