@@ -13,8 +13,6 @@ import torch
 
 from pairkit import __version__
 from pairkit.files import sha256
-from pairkit.in_memory import Source
-from pairkit.tables import is_table
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
     from aoe_train._records import Examples
     from aoe_train._settings import EncoderSettings, TrainSettings
+    from pairkit.in_memory import Source
 
 # Of a configuration, what says where it came from.
 _ABOUT = ("_name_or_path", "transformers_version", "architectures")
@@ -93,6 +92,8 @@ def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; none for a dataset of the Hub or rows in memory."""
     if not isinstance(source, str | Path) or not (path := Path(source)).exists():
         return {}
+    from pairkit.tables import is_table  # brings polars, which encoding does without
+
     files = [path] if path.is_file() else [part for part in sorted(path.rglob("*")) if is_table(part)]
     return {str(part.relative_to(path.parent if path.is_file() else path)): sha256(part) for part in files}
 

@@ -25,7 +25,7 @@ TEXTS = ["the man is playing", "a dog", "the old city of the river and the small
 HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
-    *("datasets", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
+    *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
     *("aoe_train._trainer", "aoe_train._backbones.ran"),
 }
 
