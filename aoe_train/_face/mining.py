@@ -222,4 +222,4 @@ def _encoder(model: str | Path | Encoder, precision: str | None, show: Listener)
     if not isinstance(model, str | Path):
         raise ConfigError(f"model = {model!r}: expected a folder, a Hub id or an Encoder")
     with stage(f"load {model}", show):
-        return Encoder.load(model, precision=named_precision(precision))
+        return Encoder.load(model, precision=named_precision(precision), inference_only=True)
