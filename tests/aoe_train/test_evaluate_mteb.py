@@ -129,7 +129,7 @@ def test_a_main_score_that_is_no_number_is_an_error_and_another_one_is_none(
         def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
             return np.ones((len(texts), 3), np.float32)
 
-    with pytest.raises(DataError, match=r"^STSBenchmark: mteb's cosine_spearman is no number"):
+    with pytest.raises(DataError, match=r"^STSBenchmark: mteb's cosine_spearman is not a number"):
         run_mteb(Same(), ["STSBenchmark"], data_dir=data, cache=tmp_path / "results", progress=False)
     assert _numbers({"ap": float("nan"), "f1": 0.12345678, "hf_subset": "x"}) == {"ap": None, "f1": 0.123457}
 

@@ -172,7 +172,7 @@ def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
 
 def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
-    with pytest.raises(RemoteError, match="even for one thing at a time"):
+    with pytest.raises(RemoteError, match="even for one at a time"):
         ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
 
 

@@ -208,7 +208,7 @@ def test_it_signs_for_its_own_origin_only() -> None:
 
 def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
     environ = {"GITHUB_TOKEN": SECRET}
-    with pytest.raises(ConfigError, match=r"over plain http .* set crawl\.plain_http to true"):
+    with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
     for url, allowed in (
         ("http://git.example", True),

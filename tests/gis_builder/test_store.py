@@ -263,7 +263,7 @@ def test_store_of_a_newer_version(store: Store) -> None:
     connection = sqlite3.connect(store.path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit or choose"):
+    with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit, or choose"):
         Store.open(store.path)
 
 
