@@ -28,7 +28,7 @@ from typing import Any
 
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
-from aoe_train._settings import AUTO, PAPERS, TrainSettings, Tree, merged
+from aoe_train._settings import AUTO, TrainSettings, Tree, merged
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -56,16 +56,13 @@ def chosen(
     """The settings given, over what suits the rows and the backbone.
 
     Args:
-        settings: As given; with a preset of the papers they come back as they are.
+        settings: As given; a preset of the papers gives all, so that they come back as they are.
         kind: Of the rows.
         rows: How many there are to train on.
         dim: Size of the embedding.
         written: Whether LLMs or rules wrote the pairs.
     """
-    if settings.preset.endswith(PAPERS):
-        return settings
-    lr = min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
-    lr = _LR_ADAPTERS if settings.lora else _LR_WRITTEN if written else lr
+    lr = _lr(kind, dim, adapters=settings.lora is not None, written=written)
     once = written or kind == "single"
     times = 1 if once else min(max(round(_SEEN / rows), 1), _MOST_EPOCHS)
     optim = {"lr": lr, "epochs": float(times), "batch_size": _BATCH}
@@ -75,8 +72,6 @@ def chosen(
 
 def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
     """What `chosen` trains by, which is known before there is a backbone."""
-    if settings.preset.endswith(PAPERS):
-        return settings.objective
     return _over(settings, {"objective": _objective(settings, kind)}).objective
 
 
@@ -93,6 +88,14 @@ def told(settings: TrainSettings, kind: Kind, *, rows: int) -> str:
 def epochs(count: float) -> str:
     """So many, in words."""
     return f"{count:g} epoch{'' if count == 1 else 's'}"
+
+
+def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool) -> float:
+    if adapters:
+        return _LR_ADAPTERS
+    if written:
+        return _LR_WRITTEN
+    return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
