@@ -19,7 +19,7 @@ from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from aoe_train._encoder import Encoder
 
@@ -50,6 +50,7 @@ class _Table:
 
 def embed(
     encoder: Encoder,
+    identity: Mapping[str, Any],
     texts: Sequence[str],
     *,
     queries: Places,
@@ -61,6 +62,7 @@ def embed(
 
     Args:
         encoder: The model.
+        identity: What `Encoder.identity` says of it, which reads all weights.
         texts: All texts.
         queries: Places of those to search with, ascending.
         documents: Places of those to search, ascending.
@@ -68,7 +70,7 @@ def embed(
         show: Told how far it is.
     """
     prompts = encoder.settings.named_prompts
-    make = partial(_table, encoder, texts, work=work, show=show)
+    make = partial(_table, encoder, identity, texts, work=work, show=show)
     if prompts.query == prompts.document:
         both = make(np.union1d(queries, documents), prompt=prompts.query)
         return Vectors(both, both)
@@ -76,9 +78,16 @@ def embed(
 
 
 def _table(
-    encoder: Encoder, texts: Sequence[str], places: Places, *, prompt: str, work: Path, show: Listener
+    encoder: Encoder,
+    identity: Mapping[str, Any],
+    texts: Sequence[str],
+    places: Places,
+    *,
+    prompt: str,
+    work: Path,
+    show: Listener,
 ) -> _Table:
-    made_of: dict[str, Any] = {"model": encoder.identity(), "prompt": prompt, "normalize": True}
+    made_of: dict[str, Any] = {"model": identity, "prompt": prompt, "normalize": True}
     listed = work / "texts.parquet"
     write_parquet(listed, pl.DataFrame({"text": [texts[place] for place in places.tolist()]}))
     told = json.dumps([sha256(listed), made_of], sort_keys=True)

@@ -68,11 +68,12 @@ def run_mining(
             f"{out}: the splits {', '.join(material.parts)} can't be in one file; give a folder, or one"
             " --split"
         )
-    run = _record(material, settings, encoder)
+    identity = {} if encoder is None else encoder.identity()
+    run = _record(material, settings, identity)
     if out is not None and (before := finished(out, run, fresh=places.fresh)) is not None:
         return read_mined(out, next(iter(material.parts))), before
     with _working(places) as work:
-        vectors = None if encoder is None else _vectors(material, encoder, work, show)
+        vectors = None if encoder is None else _vectors(material, encoder, identity, work, show)
         mined = {
             name: mine_split(material, part, settings, vectors, show, f"mine {name}")
             for name, part in material.parts.items()
@@ -94,10 +95,13 @@ def run_mining(
     return splits, statistics
 
 
-def _vectors(material: Material, encoder: Encoder, work: Path, show: Listener) -> Vectors:
+def _vectors(
+    material: Material, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
+) -> Vectors:
     parts = material.parts.values()
     return embed(
         encoder,
+        identity,
         material.texts,
         queries=np.unique(np.concatenate([part.anchors for part in parts])),
         documents=np.unique(
@@ -129,13 +133,12 @@ def work_beside_out(out: Path | None) -> Path:
     return out.with_name(out.name + ".work") if is_file(out) else work_beside(out)
 
 
-def _record(material: Material, settings: MineSettings, encoder: Encoder | None) -> dict[str, Any]:
+def _record(material: Material, settings: MineSettings, identity: Mapping[str, Any]) -> dict[str, Any]:
     """What made a result, for run.json: nothing that differs from one run to the next."""
-    model = None if encoder is None else encoder.identity()
     return {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
         "settings": settings.model_dump(mode="json"),
-        "inputs": {"data": material.digest(), "model": None if model is None else _digest(model)},
+        "inputs": {"data": material.digest(), "model": _digest(identity) if identity else None},
     }
 
 
