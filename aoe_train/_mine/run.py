@@ -115,21 +115,22 @@ def _vectors(
 @contextmanager
 def _working(places: Places) -> Iterator[Path]:
     """The working folder; one that nobody named goes when the run is over."""
-    if places.work is None and places.out is None:
+    if places.work is not None:
+        work = places.work
+    elif places.out is not None:
+        work = _beside(places.out)
+    else:
         with TemporaryDirectory(prefix="aoe-mine-") as name:
             yield Path(name)
         return
-    work = places.work or work_beside_out(places.out)
     with working_folder(work):
         yield work
         if places.work is None:
             shutil.rmtree(work)
 
 
-def work_beside_out(out: Path | None) -> Path:
+def _beside(out: Path) -> Path:
     """`OUT.work`, also of a file."""
-    if out is None:
-        raise ConfigError("no place to work in; give out")
     return out.with_name(out.name + ".work") if is_file(out) else work_beside(out)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -11,7 +11,6 @@ from pairkit.similar import DEFAULT_THRESHOLD
 
 Ranker = Literal["bm25", "model", "both"]
 Candidates = Literal["all", "positives"]
-RANKERS = get_args(Ranker)
 _WIDER = 10  # candidates looked at for each negative where some may be turned down
 
 
