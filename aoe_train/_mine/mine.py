@@ -178,8 +178,7 @@ def _split(material: Material, part: Part, settings: MineSettings, mined: _Miner
         turned_down=mined.turned_down,
         false_negatives=mined.false_negatives,
     )
-    rows: list[list[str | None]] = []
-    scores: list[list[float]] = []
+    rows: list[list[object]] = []
     for anchor, positive in zip(part.anchors.tolist(), part.positives.tolist(), strict=True):
         chosen = mined.chosen[anchor]
         places = chosen.places.tolist()
@@ -190,10 +189,18 @@ def _split(material: Material, part: Part, settings: MineSettings, mined: _Miner
         found.fewer += len(places) < settings.negatives
         found.labelled += sum((min(anchor, place), max(anchor, place)) in part.negatives for place in places)
         filled = [texts[place] for place in places] + [None] * (settings.negatives - len(places))
-        rows.append([texts[anchor], texts[positive], *filled])
-        scores.append([mined.positive_scores[anchor, positive], *chosen.scores.tolist()])
-    names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, settings.negatives + 1))]
-    found.rows = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    if settings.scores:
-        found.rows = found.rows.with_columns(pl.Series("scores", scores, pl.List(pl.Float32)))
+        row: list[object] = [texts[anchor], texts[positive], *filled]
+        if settings.scores:
+            row.append([mined.positive_scores[anchor, positive], *chosen.scores.tolist()])
+        rows.append(row)
+    found.rows = pl.DataFrame(rows, schema=row_schema(settings), orient="row")
     return found
+
+
+def row_schema(settings: MineSettings) -> pl.Schema:
+    """The columns of mined rows."""
+    names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, settings.negatives + 1))]
+    schema = pl.Schema(dict.fromkeys(names, pl.String))
+    if settings.scores:
+        schema["scores"] = pl.List(pl.Float32)
+    return schema

@@ -18,7 +18,7 @@ import polars as pl
 
 from aoe_train._mine.embed import Vectors, embed
 from aoe_train._mine.material import Material
-from aoe_train._mine.mine import FalseNegatives, MinedSplit, mine_split
+from aoe_train._mine.mine import FalseNegatives, MinedSplit, mine_split, row_schema
 from aoe_train._mine.settings import MineSettings
 from aoe_train._mine.write import finished, is_file, read_mined, write_mined
 from aoe_train._workplace import working_folder
@@ -71,7 +71,7 @@ def run_mining(
     identity = {} if encoder is None else encoder.identity()
     run = _record(material, settings, identity)
     if out is not None and (before := finished(out, run, fresh=places.fresh)) is not None:
-        return read_mined(out, next(iter(material.parts))), before
+        return read_mined(out, material.parts, row_schema(settings)), before
     with _working(places) as work:
         vectors = None if encoder is None else _vectors(material, encoder, identity, work, show)
         mined = {

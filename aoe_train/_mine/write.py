@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,10 @@ from pairkit.errors import ConfigError
 from pairkit.files import write_bytes, write_json
 from pairkit.folders import made_there, read_own
 from pairkit.parquet import write_parquet
-from pairkit.records import card_files, write_dataset
+from pairkit.records import card_files, shard, write_dataset
 
 FILES = (".jsonl", ".parquet")
 _CONFIG = "triplet"
-_SHARD = "-00000-of-00001.parquet"
 _KEYS = ("settings", "inputs")
 _INTRODUCTION = """
 Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is a text that is near to the
@@ -92,13 +91,20 @@ def write_mined(
     write_json(_record(out), {**run, "statistics": statistics})
 
 
-def read_mined(out: Path, split: str) -> dict[str, pl.DataFrame]:
-    """The rows of a finished run, by split."""
+def read_mined(out: Path, splits: Iterable[str], schema: pl.Schema) -> dict[str, pl.DataFrame]:
+    """The rows of a finished run, by split.
+
+    Args:
+        out: Where they are.
+        splits: Those that were mined for, one of them for a file; one without rows is left out.
+        schema: The columns, which JSON lines don't tell where all they hold is null.
+    """
     if is_file(out):
+        (split,) = splits
         is_parquet = out.suffix.lower() == ".parquet"
-        return {split: pl.read_parquet(out) if is_parquet else pl.read_ndjson(out)}
-    paths = sorted((out / _CONFIG).glob("*.parquet"))
-    return {path.name.removesuffix(_SHARD): pl.read_parquet(path) for path in paths}
+        return {split: pl.read_parquet(out) if is_parquet else pl.read_ndjson(out, schema=schema)}
+    paths = {split: out / shard(_CONFIG, split) for split in splits}
+    return {split: pl.read_parquet(path) for split, path in paths.items() if path.exists()}
 
 
 def _record(out: Path) -> Path:

@@ -404,6 +404,25 @@ def test_the_command_makes_a_file(data: Path, tmp_path: Path, name: str) -> None
         aoe("--data", data / "train.jsonl", "--out", other, "--fresh")
 
 
+@pytest.mark.parametrize(
+    ("name", "splits"),
+    [("mined", ["train", "test"]), ("mined.jsonl", ["train"]), ("mined.parquet", ["train"])],
+)
+def test_a_finished_run_gives_its_rows_again(tmp_path: Path, name: str, splits: list[str]) -> None:
+    """Also where the first 150 rows have one negative each, so that three columns begin with nulls."""
+    source = {}
+    for split in splits:
+        rows = [(f"{split}w{number} z{number}", f"{split}p{number}") for number in range(150)]
+        rows += [(f"{split} has z{number}", f"{split}k{number}") for number in range(150)]
+        source[split] = pl.DataFrame(rows, schema=["anchor", "positive"], orient="row")
+    options: dict[str, Any] = {"out": tmp_path / name, "negatives": 4, "scores": True, "candidates": "all"}
+    first, again = mined(source, **options).splits, mined(source, **options).splits
+    assert [*again] == [*first] == splits
+    for split in splits:
+        assert again[split].schema == first[split].schema
+        assert again[split].equals(first[split])
+
+
 def test_vectors_are_kept_where_asked_and_used_again(
     data: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
