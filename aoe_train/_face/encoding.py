@@ -112,11 +112,10 @@ def encode(
         4
     """
     from aoe_train._encode import encode_file, read_ranges
-    from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision
+    from aoe_train._face.loading import loaded
     from aoe_train._small import checked_dim, named_quantize, value_ranges
     from pairkit.errors import ConfigError, DataError
-    from pairkit.progress import Display, Progress, stage
+    from pairkit.progress import Display, Progress
 
     if not isinstance(texts, Iterable | Path):
         raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
@@ -127,15 +126,7 @@ def encode(
             f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
         )
     with Display(progress) as show:
-        if isinstance(model, str | Path):
-            with stage(f"load {model}", show):
-                encoder = Encoder.load(model, precision=named_precision(precision), inference_only=True)
-        elif isinstance(model, Encoder):
-            encoder = model
-        else:
-            raise ConfigError(
-                f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
-            )
+        encoder = loaded(model, precision, show)
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
         words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)

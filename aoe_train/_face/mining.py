@@ -161,6 +161,7 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
+    from aoe_train._face.loading import loaded
     from aoe_train._mine.material import read_material
     from aoe_train._mine.run import Places, run_mining
     from aoe_train._mine.settings import MineSettings
@@ -205,21 +206,7 @@ def mine(
                 corpus=corpus,
                 text_column=text_column,
             )
-        encoder = None if model is None else _encoder(model, precision, show)
+        encoder = None if model is None else loaded(model, precision, show)
         places = Places(place, argument("work", work, Path | None), fresh)
         splits, statistics = run_mining(material, settings, encoder, places, show, source_name(data))
     return Mined(splits, statistics, place)
-
-
-def _encoder(model: str | Path | Encoder, precision: str | None, show: Listener) -> Encoder:
-    from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision
-    from pairkit.errors import ConfigError
-    from pairkit.progress import stage
-
-    if isinstance(model, Encoder):
-        return model
-    if not isinstance(model, str | Path):
-        raise ConfigError(f"model = {model!r}: expected a folder, a Hub id or an Encoder")
-    with stage(f"load {model}", show):
-        return Encoder.load(model, precision=named_precision(precision), inference_only=True)

@@ -1,0 +1,33 @@
+"""The model that a person names or has at hand, to encode with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aoe_train._encoder import Encoder
+    from pairkit.progress import Listener
+
+
+def loaded(model: str | Path | Encoder, precision: str | None, show: Listener) -> Encoder:
+    """An encoder as it is; else one that is loaded, for encoding only.
+
+    Raises:
+        ConfigError: No such model, or something else than a model's name or an `Encoder`.
+        DataError: A damaged model.
+        RemoteError: The Hub could not be reached.
+    """
+    from aoe_train._encoder import Encoder
+    from aoe_train._precision import named_precision
+    from pairkit.errors import ConfigError
+    from pairkit.progress import stage
+
+    if isinstance(model, Encoder):
+        return model
+    if not isinstance(model, str | Path):
+        raise ConfigError(
+            f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
+        )
+    with stage(f"load {model}", show):
+        return Encoder.load(model, precision=named_precision(precision), inference_only=True)
