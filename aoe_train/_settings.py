@@ -11,7 +11,7 @@ from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._prompts import NamedPrompts
 from aoe_train._records import Conflicts
-from pairkit.config import Settings
+from pairkit.config import Settings, split_at_commas
 from pairkit.errors import ConfigError
 from pairkit.labels import LabelRange, LabelValues
 
@@ -22,11 +22,7 @@ Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
 
 
-def _split_at_commas(value: object) -> object:
-    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_split_at_commas)]
+Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line with commas between them."""
 
 _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}

@@ -28,6 +28,11 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
+def split_at_commas(given: object) -> object:
+    """For a `BeforeValidator` of several values, which a command line has with commas between them."""
+    return [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+
+
 def load_settings(
     model: type[S],
     *,

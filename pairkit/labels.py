@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
-from pairkit.config import argument
+from pairkit.config import argument, split_at_commas
 from pairkit.printable import one_line
 
 SCORE_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
@@ -59,10 +59,6 @@ def _read_value(word: object, value: Any) -> Meaning:
     return number
 
 
-def _split_at_comma(given: object) -> object:
-    return tuple(given.split(",")) if isinstance(given, str) else given
-
-
 def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
     low, high = scale
     if not (isfinite(low) and isfinite(high) and low < high):
@@ -72,7 +68,7 @@ def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
 
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
 """Words, or numbers, to what they count as: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
-LabelRange = Annotated[tuple[float, float], BeforeValidator(_split_at_comma), AfterValidator(_low_below_high)]
+LabelRange = Annotated[tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)]
 """The lowest and the highest score of a scale: `(-1, 1)`, or `-1,1` in words."""
 
 

@@ -6,16 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from pairkit.config import Settings
+from pairkit.config import Settings, split_at_commas
 from pairkit.similar import DEFAULT_THRESHOLD
 
 Ranker = Literal["bm25", "model", "both"]
 Candidates = Literal["all", "positives"]
 _WIDER = 10  # candidates looked at for each negative where some may be turned down
-
-
-def _two_numbers(given: object) -> object:
-    return [part.strip() for part in given.split(",")] if isinstance(given, str) else given
 
 
 class MineSettings(Settings):
@@ -27,7 +23,7 @@ class MineSettings(Settings):
     by: Ranker  # who ranks the candidates; both: in turns
     negatives: int = Field(default=5, ge=1)  # of a row, at most
     # candidates that are skipped, and the place of the last that is looked at
-    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(_two_numbers)] = None
+    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = None
     sampling: Literal["top", "random"] = "top"  # the nearest of those that are left, or any
     max_score: float | None = None  # no candidate above it
     min_score: float | None = None  # and none below it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from aoe_train._objectives.parts import PARTS
-from pairkit.config import Settings
+from pairkit.config import Settings, split_at_commas
 
 
 class _Weights(Settings):
@@ -57,9 +57,7 @@ else:
 
 def _numbers(value: object) -> object:
     """On a command line with commas between them, or one alone."""
-    if isinstance(value, str):
-        return [number.strip() for number in value.split(",")]
-    return [value] if isinstance(value, int | float) else value
+    return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
 class ObjectiveSettings(Settings):
