@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.vectors import ROUNDING, Encode, all_similarities, pair_similarities
+from aoe_train._evaluate.vectors import ROUNDING, Encode, all_similarities, comparable, pair_similarities
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError, DataError
 
@@ -96,10 +96,11 @@ def mean_reciprocal_rank(
     said = np.arange(len(vectors)) if said is None else said
     candidates, column = np.unique(pairs[:, 1], return_inverse=True)
     anchors, row = np.unique(pairs[:, 0], return_inverse=True)
+    towards = comparable(vectors[candidates], similarity)
     ranks = np.empty(len(pairs))
     for start in range(0, len(anchors), _BLOCK):
         block = anchors[start : start + _BLOCK]
-        cosines = all_similarities(vectors[block], vectors[candidates], similarity)
+        cosines = all_similarities(comparable(vectors[block], similarity), towards, similarity)
         mine = np.flatnonzero((row >= start) & (row < start + _BLOCK))
         own, positive = row[mine] - start, column[mine]
         of_positive = cosines[own, positive]

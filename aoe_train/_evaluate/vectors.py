@@ -74,58 +74,57 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return exact
 
 
+def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
+    """(row, dim) as float64; of length one for cosines, which then are dot products."""
+    return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)
+
+
 def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
     """How alike the vectors of each pair are, in float64; distances are negative, so that more is more alike.
 
-    Equal pairs of texts are ties, as in `pair_cosines`.
+    They are rounded to what the vectors can tell: equal pairs of texts are ties.
 
     Args:
         vectors: (text, dim)
         pairs: (pair, 2), indices into `vectors`.
         similarity: The measure.
     """
-    if similarity == "cosine":
-        return pair_cosines(vectors, pairs)
     found = np.empty(len(pairs))
-    for start in range(0, len(pairs), _BLOCK):
-        one, other = (vectors[side].astype(np.float64) for side in pairs[start : start + _BLOCK].T)
+    for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all of them could be large
+        one, other = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)
         found[start : start + _BLOCK] = _COMPARED[similarity](one, other)
-    scale = max(float(np.abs(found).max(initial=0)), np.finfo(np.float64).tiny)
+    largest = float(np.abs(found).max(initial=0))
+    scale = 1.0 if similarity == "cosine" else max(largest, np.finfo(np.float64).tiny)
     rounded: np.ndarray = (found / scale).round(_DIGITS) * scale
     return rounded
 
 
 def all_similarities(one: np.ndarray, other: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`."""
-    if similarity == "cosine":
-        one, other = unit(one), unit(other)
-    exact = one.astype(np.float64), other.astype(np.float64)
+    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`.
+
+    Args:
+        one: (one, dim), of `comparable`.
+        other: (other, dim), of `comparable`.
+        similarity: The measure.
+    """
     if similarity in ("cosine", "dot"):
-        products: np.ndarray = exact[0] @ exact[1].T
+        products: np.ndarray = one @ other.T
         return products
     import torch
 
-    tensors = torch.from_numpy(exact[0]), torch.from_numpy(exact[1])
+    tensors = torch.from_numpy(one), torch.from_numpy(other)
     distances: np.ndarray = torch.cdist(*tensors, 2.0 if similarity == "euclidean" else 1.0).numpy()
     return -distances
 
 
-_COMPARED = {
-    "dot": lambda one, other: np.einsum("pd,pd->p", one, other),
+def _dots(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    dots: np.ndarray = np.einsum("pd,pd->p", one, other)
+    return dots
+
+
+_COMPARED: dict[Similarity, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "cosine": _dots,
+    "dot": _dots,
     "euclidean": lambda one, other: -np.linalg.norm(one - other, axis=1),
     "manhattan": lambda one, other: -np.abs(one - other).sum(axis=1),
 }
-
-
-def pair_cosines(vectors: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Cosine of each pair in float64, rounded to what its vectors can tell: equal pairs of texts are ties.
-
-    Args:
-        vectors: (text, dim)
-        pairs: (pair, 2), indices into `vectors`.
-    """
-    cosines = np.empty(len(pairs))
-    for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all of them could be large
-        one, other = pairs[start : start + _BLOCK].T
-        cosines[start : start + _BLOCK] = np.einsum("pd,pd->p", unit(vectors[one]), unit(vectors[other]))
-    return cosines.round(_DIGITS)

@@ -10,7 +10,7 @@ import polars as pl
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.correlation import correlation
 from aoe_train._evaluate.pairs import read_one_split, shown_name
-from aoe_train._evaluate.vectors import Encode, Vectors, pair_cosines
+from aoe_train._evaluate.vectors import Encode, Vectors, pair_similarities
 from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
@@ -87,6 +87,6 @@ def score(encode: Encode, gold: Gold) -> Scored:
 
     vectors = Vectors(finite, [gold.text1, gold.text2])
     pairs = np.stack([vectors.rows(gold.text1), vectors.rows(gold.text2)], axis=1)
-    cosines = pair_cosines(vectors.matrix, pairs)
+    cosines = pair_similarities(vectors.matrix, pairs, "cosine")
     correlation(cosines, gold.labels, gold.name)  # says it, if there is nothing to correlate
     return Scored(gold, vectors.matrix, pairs, cosines)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from aoe_train._evaluate.correlation import average_ranks, correlation, pearson, spearman
-from aoe_train._evaluate.vectors import pair_cosines, unit
+from aoe_train._evaluate.vectors import pair_similarities, unit
 from pairkit.errors import DataError
 
 MODULE = import_module(correlation.__module__)  # the package has a function of this name
@@ -94,7 +94,7 @@ def test_no_figure_is_an_error_and_not_nan(cosines: list[float], labels: list[fl
 
 def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero() -> None:
     vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
-    cosines = pair_cosines(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]))
+    cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
     assert cosines.dtype == np.float64
     assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
@@ -105,4 +105,4 @@ def test_many_pairs_are_the_same_as_a_few_at_a_time() -> None:
     vectors = generator.normal(size=(50, 4)).astype(np.float32)
     pairs = generator.integers(0, 50, size=(20_000, 2))
     at_once = (unit(vectors)[pairs[:, 0]] * unit(vectors)[pairs[:, 1]]).sum(axis=1)
-    assert pair_cosines(vectors, pairs) == pytest.approx(at_once, abs=1e-12)
+    assert pair_similarities(vectors, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)

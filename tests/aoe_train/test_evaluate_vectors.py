@@ -10,7 +10,7 @@ import pytest
 from aoe_train._evaluate import Vectors
 from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
 from aoe_train._evaluate.pairs import PairTask
-from aoe_train._evaluate.vectors import all_similarities, pair_similarities
+from aoe_train._evaluate.vectors import all_similarities, comparable, pair_similarities
 from aoe_train._records import Examples
 from aoe_train._settings import Similarity
 from pairkit.errors import DataError
@@ -69,7 +69,8 @@ def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: 
     from sentence_transformers.util import SimilarityFunction
 
     np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
-    every = all_similarities(POINTS, POINTS, similarity)
+    points = comparable(POINTS, similarity)
+    every = all_similarities(points, points, similarity)
     np.testing.assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
     theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
     np.testing.assert_allclose(every, theirs, atol=1e-5)

@@ -18,7 +18,7 @@ from aoe_train import _cli  # noqa: F401 - registers the commands
 from aoe_train._commands.app import app
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.correlation import spearman
-from aoe_train._evaluate.vectors import pair_cosines
+from aoe_train._evaluate.vectors import pair_similarities
 from aoe_train._figures.folder import check_folder
 from aoe_train._figures.make import Request
 from pairkit.errors import ConfigError, DataError
@@ -86,7 +86,7 @@ def test_the_numbers_are_those_of_the_vectors(
     rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
     encoder = Encoder.load(bert, precision="fp32")
     vectors = encoder.encode([text for row in rows for text in row[1:]])
-    cosines = pair_cosines(vectors, np.arange(80).reshape(-1, 2))
+    cosines = pair_similarities(vectors, np.arange(80).reshape(-1, 2), "cosine")
     expected = spearman(cosines, np.array([float(row[0]) for row in rows]))
     panel = record["densities"]["models"]["bert"]
     assert panel["spearman"] == pytest.approx(expected, rel=1e-5)
@@ -218,7 +218,7 @@ def test_a_real_model_on_pairs_of_our_own(tmp_path: Path) -> None:
         aoe("--model", "minilm", "--data", data, "--out", tmp_path / "f", *SMALL, "--json", "-q")
     )
     vectors = Encoder.load("minilm", precision="fp32").encode([text for _, *pair in rows for text in pair])
-    cosines = pair_cosines(vectors, np.arange(120).reshape(-1, 2))
+    cosines = pair_similarities(vectors, np.arange(120).reshape(-1, 2), "cosine")
     expected = spearman(cosines, np.array([score for score, *_ in rows]))
     assert printed["densities"]["minilm"]["spearman"] == pytest.approx(expected, abs=1e-4)
     assert expected > 0.5

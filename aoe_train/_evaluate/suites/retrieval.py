@@ -21,7 +21,7 @@ import polars as pl
 
 from aoe_train._evaluate.resample import Means
 from aoe_train._evaluate.tasks import Split, Verdict, check_rows
-from aoe_train._evaluate.vectors import ROUNDING, Vectors, unit
+from aoe_train._evaluate.vectors import ROUNDING, Vectors, comparable
 from pairkit.errors import ConfigError, DataError
 from pairkit.tables import first_row, read_table
 
@@ -74,9 +74,7 @@ class CaptionTask:
             )
         rows = vectors.rows(self.texts).reshape(len(self.captions), -1)
         found = vectors.matrix[rows.ravel()]
-        ranks = _ranks(
-            unit(found) if vectors.similarity == "cosine" else found.astype(np.float64), rows.shape[1]
-        )
+        ranks = _ranks(comparable(found, vectors.similarity), rows.shape[1])
         return Verdict(Means(_metrics(ranks)))
 
 
