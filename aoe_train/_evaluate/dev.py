@@ -67,12 +67,12 @@ def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Simi
         triplets: (row, column): anchor, positive and negatives, indices into `vectors`; `ABSENT` is none.
         similarity: What vectors are compared by.
     """
-    to_positive = pair_similarities(vectors, triplets[:, [0, 1]], similarity)
-    is_nearer = np.ones(len(triplets), np.bool_)
-    for column in range(2, triplets.shape[1]):
-        to_negative = pair_similarities(vectors, triplets[:, [0, column]], similarity)
-        is_nearer &= (to_positive > to_negative + ROUNDING) | (triplets[:, column] == ABSENT)
-    return float(is_nearer.mean())
+    anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
+    pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
+    # In one call, as each rounds to the largest value that it has.
+    alike = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
+    is_nearer = (alike[:, :1] > alike[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
+    return float(is_nearer.all(axis=1).mean())
 
 
 def mean_reciprocal_rank(

@@ -96,3 +96,16 @@ def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
     assert mean_reciprocal_rank(POINTS, pairs, "dot") == pytest.approx(1)
     assert mean_reciprocal_rank(POINTS, pairs, "euclidean") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("similarity", get_args(Similarity))
+def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity) -> None:
+    points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
+    vectors = np.concatenate([points, -points, 0 * points])
+    vectors[2] = vectors[1]
+    # The other row is a miss too: from a point its opposite is farther than the origin.
+    found = [
+        triplet_accuracy(vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity)
+        for row in range(3, 40)
+    ]
+    assert found == [0.0] * 37
