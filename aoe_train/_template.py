@@ -106,7 +106,9 @@ def _ids(raw: Tokenizer, text: str) -> list[int]:
 
 def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
     """The steps of what the tokenizer does after tokenising, as tokenizer.json has them."""
-    whole = json.loads(raw.to_str())["post_processor"] or {"type": "Sequence", "processors": []}
+    if raw.post_processor is None:
+        return []
+    whole = json.loads(raw.post_processor.__getstate__())  # alone: `to_str` would write the vocabulary too
     steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
     return steps
 
