@@ -39,7 +39,7 @@ from aoe_train._packing.transfer import download, upload
 from aoe_train._precision import has_bf16
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
-from aoe_train._small import checked_dim, named_quantize, quantized, value_ranges
+from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
 from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
 from aoe_train._text_model import TextModel
 from aoe_train._tokens import TokenStore
@@ -261,9 +261,7 @@ class Encoder:
             if not isinstance(text, str):
                 raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
         size, how = checked_dim(dim, self.dim), named_quantize(quantize)
-        ranges = None if calibration is None else value_ranges([calibration])
-        if ranges is not None and ranges.shape != (2, size):
-            raise ConfigError(f"calibration of {ranges.shape[1]} numbers a vector: expected {size}")
+        ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
         scale = self.settings.normalize if normalize is None else normalize
         budget = batch_tokens or TOKENS_ACCELERATOR

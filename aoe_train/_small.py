@@ -96,6 +96,18 @@ def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
     return ranges.astype(np.float32)
 
 
+def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
+    """`value_ranges` of a calibration set (any, dim), or of these two rows alone.
+
+    Raises:
+        ConfigError: Its vectors have not `dim` numbers, or see `value_ranges`.
+    """
+    vectors = np.atleast_2d(calibration)
+    if vectors.shape[1:] != (dim,):
+        raise ConfigError(f"calibration of {vectors.shape[-1]} numbers a vector: expected {dim}")
+    return value_ranges([vectors])
+
+
 def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None) -> np.ndarray:
     """Vectors in fewer bits, (text, `width_of`) of `dtype_of`.
 

@@ -113,7 +113,7 @@ def encode(
     """
     from aoe_train._encode import encode_file, read_ranges
     from aoe_train._face.loading import loaded
-    from aoe_train._small import checked_dim, named_quantize, value_ranges
+    from aoe_train._small import calibrated, checked_dim, named_quantize
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
 
@@ -133,7 +133,11 @@ def encode(
         size, how = checked_dim(dim, encoder.dim), named_quantize(quantize)
         if calibration is not None and how != "int8":
             raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
-        ranges = read_ranges(Path(calibration), size) if isinstance(calibration, str | Path) else calibration
+        ranges = None
+        if isinstance(calibration, str | Path):
+            ranges = read_ranges(Path(calibration), size)
+        elif calibration is not None:
+            ranges = calibrated(calibration, size)
         make = partial(encoder.encode, prompt=words, normalize=normalize, dim=size, batch_tokens=batch_tokens)
         if out is None:
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
@@ -152,7 +156,7 @@ def encode(
             },
             text_column=text_column,
             quantize=how,
-            ranges=None if ranges is None else value_ranges([ranges]),
+            ranges=ranges,
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )

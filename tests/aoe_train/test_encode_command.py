@@ -97,6 +97,16 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
     again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
+    with pytest.raises(ConfigError, match="calibration of 32 numbers a vector: expected 12"):
+        aoe_train.encode(
+            tmp_path / "in.txt",
+            model=str(bert),
+            out=tmp_path / "other.npy",
+            dim=12,
+            quantize="int8",
+            calibration=Encoder.load(bert).encode(texts),
+            progress=False,
+        )
 
     with pytest.raises(ConfigError, match=r"made by a run which differs in .*quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aoe_train._small import (
     QUANTIZE,
     bytes_of,
+    calibrated,
     checked_dim,
     dtype_of,
     named_quantize,
@@ -93,12 +94,16 @@ def test_ranges_do_not_depend_on_the_blocks(seed: int, size: int) -> None:
 
 def test_ranges_may_stand_for_the_calibration_set() -> None:
     ranges = value_ranges([drawn(1)])
-    assert (value_ranges([ranges]) == ranges).all()
+    assert (calibrated(ranges, 12) == ranges).all()
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"int8 of 1 vector: .*calibration set"):
         quantized(drawn(1, rows=1), "int8")
+    with pytest.raises(ConfigError, match=r"int8 of 1 vector: .*calibration set"):
+        calibrated(drawn(1)[0], 12)
+    with pytest.raises(ConfigError, match="calibration of 12 numbers a vector: expected 8"):
+        calibrated(drawn(1), 8)
     with pytest.raises(ConfigError, match="quantize 'int4': expected float32, int8, binary, ubinary"):
         named_quantize("int4")
     for dim in (0, 33):
