@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +16,7 @@ from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE,
 from pairkit.printable import one_line
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+_TEXT = pl.String | pl.Categorical | pl.Enum
 
 
 _CHECKS: dict[str, Callable[[IO[bytes], Path], object]] = {
@@ -116,19 +117,22 @@ def _fields(dtype: object) -> int:
 
 def _check_lengths(table: pl.DataFrame, size: int, path: Path) -> None:
     """Refuse one long text in ever so many rows: the file holds it once, whoever reads the texts does not."""
-    texts = [
-        pl.col(name).explode() if dtype == pl.List(pl.String) else pl.col(name).cast(pl.String)
-        for name, dtype in table.schema.items()
-        if dtype in (pl.String, pl.Categorical, pl.List(pl.String))
-    ]
-    bytes_ = (
-        sum(table.select(text.str.len_bytes().cast(pl.Int64).sum() for text in texts).row(0)) if texts else 0
-    )
+    bytes_ = sum(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum() for text in _texts(table))
     if bytes_ > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(
             f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop repeats",
             path=path,
         )
+
+
+def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
+    """Its columns of texts, and the texts of its columns of lists."""
+    for column in table.iter_columns():
+        dtype = column.dtype
+        if isinstance(dtype, _TEXT):
+            yield column
+        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, _TEXT):
+            yield column.explode()
 
 
 def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
