@@ -11,7 +11,7 @@ import polars as pl
 
 from pairkit.errors import ConfigError, DataError
 from pairkit.label_column import LabelColumn
-from pairkit.negatives import NEGATIVES, negative_columns, negatives_of
+from pairkit.negatives import NEGATIVES, by_number, negative_columns, negatives_of
 from pairkit.printable import one_line
 
 _PAIR_NAMES = (
@@ -138,7 +138,7 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
     if keys == {"text1", "text2", "label"} and (without or not numbered):
         return Roles(columns["text1"], columns["text2"], columns["label"])
     if keys == {"anchor", "positive"}:
-        ordered = () if without else sorted(numbered, key=lambda key: int(key[len("negative_") :] or -1))
+        ordered = () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
         return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")

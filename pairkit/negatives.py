@@ -29,7 +29,13 @@ def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     Those with numbers are in order of them, others come first.
     """
     numbers = {name: found[1] for name in names if (found := _NAME.fullmatch(name))}
-    return tuple(sorted(numbers, key=lambda name: int(numbers[name] or -1)))
+    return tuple(sorted(numbers, key=lambda name: by_number(numbers[name])))
+
+
+def by_number(digits: str) -> tuple[int, str]:
+    """What sorts digits as the number that they are, however many; none of them come first."""
+    number = digits.lstrip("0") or digits[-1:]
+    return len(number), number
 
 
 def negatives_of(
