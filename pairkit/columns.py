@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -45,13 +45,14 @@ _NO_NEGATIVES = "none"  # what `negative` is mapped to where a table's negatives
 class Roles:
     """Which column is what; `label` is empty where every row is a positive, or has negatives beside it.
 
-    `text2` is empty where rows are single texts.
+    `text2` is empty where rows are single texts. `unwanted` are negatives that a person left out.
     """
 
     text1: str
     text2: str
     label: str = ""
     negatives: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
 
 
 def find_roles(
@@ -72,17 +73,17 @@ def find_roles(
     """
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
-    if roles.text2 and (columns or {}).get("negative") != _NO_NEGATIVES:
-        _check_all_used(roles, names, where)
-    return roles
-
-
-def _check_all_used(roles: Roles, names: list[str], where: str) -> None:
-    """Refuse to leave negatives out that nobody said to leave out."""
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
-    unused = [name for name in negative_columns(names) if name not in used]
-    if not unused:
-        return
+    unused = tuple(name for name in negative_columns(names) if name not in used)
+    if not roles.text2 or not unused:
+        return roles
+    if (columns or {}).get("negative") != _NO_NEGATIVES:
+        raise _not_used(unused, roles, where)
+    return replace(roles, unwanted=unused)
+
+
+def _not_used(unused: Sequence[str], roles: Roles, where: str) -> DataError:
+    """Negatives are not left out that nobody said to leave out."""
     if roles.label:
         mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
         remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
@@ -92,7 +93,7 @@ def _check_all_used(roles: Roles, names: list[str], where: str) -> None:
         use = ",".join(f"negative_{number}={name}" for number, name in enumerate(every, 1))
         leave_out = f"{mapping},negative={_NO_NEGATIVES}"
         remedy = f"leave them out by {leave_out} as columns, or use them: {mapping},{use}"
-    raise DataError(
+    return DataError(
         "by their names these columns hold negatives, and they would not be used:"
         f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
         path=where,
@@ -187,7 +188,8 @@ def to_pairs(
     Raises:
         DataError: An empty text; names the row.
     """
-    frame = _with_texts(frame, roles, where, first_row).with_row_index(_ROW, offset=first_row)
+    frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
+    frame = frame.with_row_index(_ROW, offset=first_row)
     if labels is not None:
         frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
         binary = ((labels == 0) | (labels == 1)).all()
