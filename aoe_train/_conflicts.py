@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._records import ABSENT, Conflicts, Examples
-from pairkit.conflicts import DIFFER, PAIR, unordered
+from pairkit.conflicts import AGAINST_FIRST, DIFFER, PAIR, unordered
 from pairkit.errors import DataError
 from pairkit.printable import one_line
 
@@ -53,7 +53,7 @@ def settle(examples: Examples, conflicts: Conflicts, *, place: Callable[[int], s
     told = f"{number:,} pairs have different labels, such as {_example(examples, differing, place)}"
     if conflicts == "error":
         raise DataError(f"{told}; {_REMEDY}")
-    lost = differing if conflicts == "drop" else _against_first(differing)
+    lost = differing if conflicts == "drop" else differing.filter(AGAINST_FIRST)
     rows = np.unique(lost["row"].to_numpy())
     rows = rows[rows != _ANY_ROW] if conflicts != "keep" else rows[:0]
     if len(rows) == len(examples):
@@ -83,10 +83,6 @@ def statements(examples: Examples) -> pl.DataFrame:
         )
         frame = pl.concat([alike, frame])
     return frame.with_columns(*unordered("one", "other"))
-
-
-def _against_first(differing: pl.DataFrame) -> pl.DataFrame:
-    return differing.filter(pl.col("label") != pl.col("label").first().over(PAIR))
 
 
 def _example(examples: Examples, differing: pl.DataFrame, place: Callable[[int], str]) -> str:

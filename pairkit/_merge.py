@@ -9,7 +9,7 @@ import polars as pl
 
 from pairkit._divide import DROPPED, OTHER_RANK, RANKS
 from pairkit.columns import as_json
-from pairkit.conflicts import DIFFER, PAIR, unordered
+from pairkit.conflicts import AGAINST_FIRST, DIFFER, PAIR, unordered
 from pairkit.errors import ConfigError, DataError
 from pairkit.labels import CONFLICT
 from pairkit.printable import one_line
@@ -84,10 +84,9 @@ def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
         raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
     keyed = rows.with_row_index(_PLACE).with_columns(*unordered("text1", "text2"), rank.alias(_RANK))
-    first_label = pl.col("label").sort_by(_PLACE).first().over(PAIR)
     if conflicts == "error":
         _refuse(keyed.filter(DIFFER))
-    is_lost = DIFFER if conflicts == "drop" else pl.col("label") != first_label
+    is_lost = DIFFER if conflicts == "drop" else AGAINST_FIRST
     kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(PAIR)
     marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
     alive = marked.filter(pl.col(DROPPED).is_null()).with_columns(
