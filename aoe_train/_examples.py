@@ -54,14 +54,13 @@ def read_examples(
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
     chosen = split or _default_split(source)
     found = read_rows(source, columns=columns, split=chosen, rules=rules)
-    (frame,) = found.splits.values()
+    ((name, frame),) = found.splits.items()
     if not frame.height:
         told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
     kind = _kind(frame)
     examples = _distinct(frame.head(limit) if limit else frame, kind)
     examples = replace(examples, reading=Reading(found.labels))
-    ((name, _),) = found.splits.items()
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
 
