@@ -53,7 +53,7 @@ def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
 def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
     if next(iter(datasets.values())).label_kind == "binary":
         return
-    highest = {name: float(pairs.rows["label"].max() or 0) for name, pairs in datasets.items() if len(pairs)}  # type: ignore[arg-type]  # a number
+    highest = {name: pairs.rows["label"].to_numpy().max() for name, pairs in datasets.items() if len(pairs)}
     small, large = [[name for name in highest if (highest[name] > 1) == beyond] for beyond in (False, True)]
     if small and large:
         raise DataError(

@@ -213,10 +213,9 @@ def _is_score(column: LabelColumn) -> bool:
 
 
 def _in_words(labels: Sequence[pl.Series], *, plain: bool) -> str:
-    every = pl.concat([*labels])
+    every = pl.concat([*labels]).to_numpy()
     if plain or not len(every):
         return "0 and 1"
-    found = every.min(), every.max()
-    low, high = score_scale(*map(float, found))  # type: ignore[arg-type]  # they are numbers
+    low, high = score_scale(float(every.min()), float(every.max()))
     certain = (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX))
     return f"scores from {low:g} to {high:g}" + ("" if certain else ", as found")
