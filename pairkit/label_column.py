@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -14,7 +15,7 @@ from pairkit.printable import one_line
 _SHOWN_CHARS = 60  # of a label in a message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelColumn:
     """The labels of one table.
 
@@ -32,6 +33,7 @@ class LabelColumn:
     classes: Sequence[str] = ()
     first_row: int = 1
 
+    @cached_property
     def words(self) -> pl.Series:
         """The labels as texts; those that stand for classes by their names."""
         words = self.values.cast(pl.String).str.strip_chars()
@@ -40,12 +42,13 @@ class LabelColumn:
         names = {str(number): name for number, name in enumerate(self.classes)}
         return words.replace(names)
 
+    @cached_property
     def numbers(self) -> pl.Series:
         """The labels as float64, null where one is no number."""
         if self.values.dtype == pl.Boolean:
             return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
         plain = self.values.dtype.is_numeric() and not self.classes
-        return (self.values if plain else self.words()).cast(pl.Float64, strict=False)
+        return (self.values if plain else self.words).cast(pl.Float64, strict=False)
 
     def names(self, word: str) -> tuple[str, ...]:
         """What one of `words` can be called: by its class, and by the class's number."""
@@ -60,8 +63,8 @@ class LabelColumn:
         """
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
-            missing |= (self.words() == "").fill_null(value=True)
-        missing |= self.numbers().is_nan().fill_null(value=False)
+            missing |= (self.words == "").fill_null(value=True)
+        missing |= self.numbers.is_nan().fill_null(value=False)
         self.refuse(missing, "label {label}: there is none; fill it, or drop the row")
 
     def refuse(self, rows: pl.Series, says: str) -> None:

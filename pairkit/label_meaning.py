@@ -55,10 +55,10 @@ def read_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[list
     for column in columns:
         column.check_present()
     said = rules.values
-    if said is None and any(column.numbers().is_null().any() for column in columns):
+    if said is None and any(column.numbers.is_null().any() for column in columns):
         said = _certain_words(columns)
     if said is None:
-        labels, skipped, meaning = [column.numbers() for column in columns], Counter[str](), ""
+        labels, skipped, meaning = [column.numbers for column in columns], Counter[str](), ""
         if rules.scale is None:
             _check_numbers(columns, labels)
     else:
@@ -86,7 +86,7 @@ def _certain_words(columns: Sequence[LabelColumn]) -> Mapping[str, Meaning]:
     Raises:
         DataError: They are not.
     """
-    found = [*dict.fromkeys(as_word(word) for column in columns for word in column.words().unique())]
+    found = [*dict.fromkeys(as_word(word) for column in columns for word in column.words.unique())]
     names = {word: _plain_name(word) for word in found}
     declared = {_plain_name(name) for column in columns for name in column.classes}
     line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
@@ -121,9 +121,9 @@ def _plain_name(word: str) -> str:
 def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> DataError:
     told = ", ".join(one_line(word, 40) for word in sorted(found)[:_NAMED])
     told += ", …" if len(found) > _NAMED else ""
-    column = next(column for column in columns if column.numbers().is_null().any())
+    column = next(column for column in columns if column.numbers.is_null().any())
     return column.error(
-        column.numbers().is_null(),
+        column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {told}: map words to"
         " numbers or skip, such as --labels entailment=1,contradiction=0,neutral=skip (labels=)",
     )
@@ -135,18 +135,17 @@ def _by_word(
     """Each label as what its word counts as; how many are left out, by word; and all of it in words."""
     labels, skipped, used = [], Counter[str](), set[str]()
     for column in columns:
-        words = column.words()
+        words = column.words.rename("word")
         numbers: dict[str, float | None] = {}
-        for word in words.unique(maintain_order=True):
+        for word, count in words.to_frame().group_by("word", maintain_order=True).len().iter_rows():
             name = next((name for name in column.names(word) if name in meanings), None)
             if name is None:
-                column.refuse(words == word, _lacks(meanings))
-                continue
+                raise column.error(words == word, _lacks(meanings))
             used.add(name)
             value = meanings[name]
             numbers[word] = None if isinstance(value, str) else value
             if isinstance(value, str):
-                skipped[as_word(word)] += int((words == word).sum())
+                skipped[as_word(word)] += count
         labels.append(words.replace_strict(numbers, default=None, return_dtype=pl.Float64))
     told = [f"{word}={_told(value)}" for word, value in meanings.items() if word in used]
     return labels, skipped, ", ".join(told)
@@ -188,7 +187,7 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
 def _refuse_beside_nli(column: LabelColumn) -> None:
     one, other = column.texts
     if (one.lower(), other.lower()) in _NLI_TEXTS:
-        every = column.numbers().is_not_null()
+        every = column.numbers.is_not_null()
         column.refuse(
             every,
             f"label {{label}} beside {one} and {other}: in NLI 0 often is entailment; say what it is here:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,17 @@ def test_every_row_is_kept_or_counted(labels: list[str]) -> None:
     assert read_as is not None
     assert frame.height + sum(read_as.skipped.values()) == len(labels)
     assert frame["label"].to_list() == [int(counts[word]) for word in labels if counts[word] != "skip"]
+
+
+def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:
+    spellings = ["0" * before + "1." + "0" * after for before in range(250) for after in range(250)]
+    texts = pl.DataFrame({"text1": ["a"], "text2": ["b"]})
+    table = texts.join(pl.DataFrame({"label": [*spellings, "0"]}), how="cross")
+    start = time.process_time()
+    found = read_pairs(table, rules=label_rules("1=skip,0=1", None))
+    assert time.process_time() - start < 3
+    assert found.labels is not None
+    assert (len(found), found.labels.skipped) == (1, {"1": len(spellings)})
 
 
 def test_what_is_left_out_is_told_wherever_rows_are_read(tmp_path: Path) -> None:
