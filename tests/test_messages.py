@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.messages import texts_of
 
 ROOT = Path(__file__).resolve().parents[1]
 FACES = ("pairkit", "gis_builder")
@@ -16,22 +16,10 @@ FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
 A_COMMAND = re.compile(r"gis import --help")
 
 
-def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The texts of a module as they are written, f-strings as one, docstrings left out."""
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = (part.value for part in node.values if isinstance(part, ast.Constant))
-            yield node.lineno, "…".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner | alone:
-            yield node.lineno, node.value
-
-
 def flags_alone(source: str) -> list[str]:
     """The flags that a module's messages name without the keyword argument of the same meaning."""
     found = []
-    for line, text in texts(ast.parse(source)):
+    for line, text in texts_of(source):
         if not FLAG.fullmatch(text):  # else the flag's own definition
             for flag in FLAG.findall(A_COMMAND.sub("", text)):
                 if f"{flag.replace('-', '_')}=" not in text:

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import llm_labeler
+from tests.messages import texts_of
 
 ROOT = Path(llm_labeler.__file__).parent
 _FLAG = re.compile(r"--([a-z][a-z-]*)")
 _KEYWORDS = {"llm": "llms", "set": "settings"}  # whose flag has another name
-
-
-def said(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts of a module that may be shown: all but docstrings; a place that is filled in is a blank."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    unsaid = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            unsaid |= {id(part) for part in node.values}
-            parts = (part.value if isinstance(part, ast.Constant) else " " for part in node.values)
-            yield node.lineno, "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unsaid:
-            yield node.lineno, node.value
 
 
 def without_keyword(text: str) -> list[str]:
@@ -38,7 +24,7 @@ def test_no_flag_stands_alone() -> None:
     assert [
         f"{path}:{line}: {flags}"
         for path in paths
-        for line, text in said(path)
+        for line, text in texts_of(path.read_text(encoding="utf-8"))
         if (flags := without_keyword(text))
     ] == []
 
