@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from statistics import median
 import numpy as np
 import torch
 from peers_aoe.environments import ROOT, add_flags, minilm, pythons
+from similar import processor
 
 TEXT = "A man plays the guitar."
 _OURS = ("-m", "aoe_train", "encode", "text.txt", "--model", str(minilm()), "--out")
@@ -82,16 +82,6 @@ def cost(interpreter: str, tree: Path, command: tuple[str, ...], folder: Path) -
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return used, time.perf_counter() - start
-
-
-def processor() -> str:
-    """The processor's name, as Linux tells it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        platform.processor(),
-    )
 
 
 if __name__ == "__main__":

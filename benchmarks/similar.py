@@ -110,7 +110,8 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name, where Linux tells it."""
     cpuinfo = Path("/proc/cpuinfo")
     names = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     named = [line.partition(":")[2].strip() for line in names if line.startswith("model name")]
@@ -122,7 +123,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--measure"]:
         print(json.dumps(measure(sys.argv[2], int(sys.argv[3]))))
         return
-    print(f"{_processor()}; Python {platform.python_version()}\n")
+    print(f"{processor()}; Python {platform.python_version()}\n")
     print("| kind | texts | CPU seconds | peak MiB | of it the texts | groups | largest |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for kind in sys.argv[1:] or SIZES:
