@@ -16,19 +16,19 @@ printed with `--test` only: choose on dev first.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean, stdev
 from typing import NamedTuple
 
 import numpy as np
-from peers_aoe.texts import stsb
-from scipy.stats import rankdata, spearmanr
+from aoe_quality import read, spread
+from peers_aoe.environments import add_flags
+from peers_aoe.texts import stsb, table
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 import aoe_train
 import pairkit
@@ -42,13 +42,6 @@ class Task(NamedTuple):
     train: Rows
     dev: Rows
     test: Rows
-
-
-def table(path: Path) -> Rows:
-    """A TSV without quotes, packed or not."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="") as lines:
-        return [*csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
 def pairs(rows: Rows, first: str, second: str) -> Rows:
@@ -65,22 +58,17 @@ def _stsb(options: argparse.Namespace) -> Task:
     return Task(*(stsb(options.data, split) for split in ("train", "dev", "test")))
 
 
-def _mrpc(options: argparse.Namespace) -> Task:
-    rows, test = (
-        pairs(table(options.data / "pairs" / f"mrpc-{split}.tsv"), "sentence1", "sentence2")
-        for split in ("train", "test")
-    )
-    rows = shuffled(rows)
-    return Task(rows[400:], rows[:400], test)
+def _yes_or_no(train: str, test: str, text: str, held_out: int) -> Callable[[argparse.Namespace], Task]:
+    """Two files of pairs, of the first of which some rows become dev; columns are `text` 1 and 2."""
 
+    def task(options: argparse.Namespace) -> Task:
+        rows, others = (
+            pairs(table(options.data / "pairs" / name), f"{text}1", f"{text}2") for name in (train, test)
+        )
+        rows = shuffled(rows)
+        return Task(rows[held_out:], rows[:held_out], others)
 
-def _qqp(options: argparse.Namespace) -> Task:
-    rows, test = (
-        pairs(table(options.data / "pairs" / f"qqp-{split}.tsv.gz"), "question1", "question2")
-        for split in ("dev", "test")
-    )
-    rows = shuffled(rows)
-    return Task(rows[1000:], rows[:1000], test)
+    return task
 
 
 def _nli(options: argparse.Namespace) -> Task:
@@ -112,8 +100,8 @@ def _rules(options: argparse.Namespace) -> Task:
 TASKS: dict[str, Callable[[argparse.Namespace], Task]] = {
     "stsb": _stsb,
     "stsb-500": _first(500, _stsb),
-    "mrpc": _mrpc,
-    "qqp": _qqp,
+    "mrpc": _yes_or_no("mrpc-train.tsv", "mrpc-test.tsv", "sentence", 400),
+    "qqp": _yes_or_no("qqp-dev.tsv.gz", "qqp-test.tsv.gz", "question", 1000),
     "nli": _nli,
     "gis": _gis,
     "gis-200": _first(200, _gis),
@@ -139,9 +127,7 @@ def scored(encoder: aoe_train.Encoder, rows: Rows) -> float:
     labels = np.array([row["label"] for row in rows])
     found = cosines(encoder, [row["text1"] for row in rows], [row["text2"] for row in rows])
     if set(labels) <= {0.0, 1.0}:
-        ranks, positive = rankdata(found), labels == 1
-        least = positive.sum() * (positive.sum() + 1) / 2
-        return 100 * float((ranks[positive].sum() - least) / (positive.sum() * (~positive).sum()))
+        return 100 * float(roc_auc_score(labels, found))
     return 100 * float(spearmanr(labels, found).statistic)
 
 
@@ -150,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    add_flags(parser)
     parser.add_argument("--gis", type=Path, help="a dataset that `gis` made, with its three splits")
     parser.add_argument("--rules", type=Path, help="a dataset that `label` made, with its three splits")
     parser.add_argument("--out", type=Path, required=True)
@@ -209,13 +195,6 @@ def result(run: dict, options: argparse.Namespace) -> dict:
         }
 
 
-def read(path: Path) -> list[dict]:
-    """The runs done so far."""
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    )
-
-
 def report(found: list[dict], wanted: list[dict], options: argparse.Namespace) -> None:
     """A row for each task and settings: mean and deviation over the seeds."""
     columns = ["dev", "STS-B dev", *(["test", "STS-B test"] if options.test else []), "cpu_s"]
@@ -227,11 +206,6 @@ def report(found: list[dict], wanted: list[dict], options: argparse.Namespace) -
             cells = [spread([entry[name] for entry in runs]) for name in columns]
             told = "untrained" if run["settings"] is None else json.dumps(run["settings"])
             print(f"| {task} | {told} | {len(runs)} | {' | '.join(cells)} |", flush=True)
-
-
-def spread(values: list[float]) -> str:
-    """Mean ± standard deviation over seeds."""
-    return f"{mean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
 
 
 if __name__ == "__main__":

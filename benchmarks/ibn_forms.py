@@ -16,8 +16,6 @@ Each run is a line of OUT/results.jsonl, and a run that has its line is not repe
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import random
 import shutil
 import time
@@ -26,7 +24,7 @@ from statistics import mean
 
 from aoe_quality import spread
 from peers_aoe.environments import add_flags
-from peers_aoe.texts import stsb
+from peers_aoe.texts import stsb, table
 from ran_runs import Ledger
 
 import aoe_train
@@ -88,11 +86,10 @@ def nli(data: Path) -> list[dict]:
     labels = {"entailment": 1.0, "contradiction": 0.0}
     found = []
     for name in ("snli-dev", "taxinli-mnli"):
-        with gzip.open(data / "nli" / f"{name}.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-                if row["label"] in labels:
-                    pair = {"text1": row["premise"], "text2": row["hypothesis"]}
-                    found.append({**pair, "label": labels[row["label"]]})
+        for row in table(data / "nli" / f"{name}.tsv.gz"):
+            if row["label"] in labels:
+                pair = {"text1": row["premise"], "text2": row["hypothesis"]}
+                found.append({**pair, "label": labels[row["label"]]})
     return found
 
 

@@ -9,14 +9,19 @@ import random
 from pathlib import Path
 
 
+def table(path: Path) -> list[dict[str, str]]:
+    """A TSV without quotes, packed or not."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as lines:
+        return [*csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)]
+
+
 def stsb(data: Path, split: str) -> list[dict]:
     """A split of STS-B with its scores from 0 to 5."""
-    with (data / "stsb" / f"stsb-{split}.tsv").open(encoding="utf-8", newline="") as lines:
-        table = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [
-            {"text1": row["sentence1"], "text2": row["sentence2"], "label": float(row["score"])}
-            for row in table
-        ]
+    return [
+        {"text1": row["sentence1"], "text2": row["sentence2"], "label": float(row["score"])}
+        for row in table(data / "stsb" / f"stsb-{split}.tsv")
+    ]
 
 
 def issues(data: Path) -> list[str]:
