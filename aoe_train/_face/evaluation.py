@@ -57,23 +57,13 @@ class Evaluation:
 
         if self.mteb:
             return [_table(mteb_figures(self.mteb), "mteb, times 100")]
-        if self.sizes:
-            return [
-                _table(
-                    by_size({name: one[suite] for name, one in self.scores.items()}, self.sizes),
-                    f"{suite}, times 100",
-                )
-                for suite in next(iter(self.scores.values()))
-            ]
-        if len(self.scores) > 1:
-            return [
-                _table(
-                    side_by_side({name: one[suite] for name, one in self.scores.items()}),
-                    f"{suite}, times 100",
-                )
-                for suite in next(iter(self.scores.values()))
-            ]
         found: list[ResultTable] = []
+        if self.sizes or len(self.scores) > 1:
+            for suite in next(iter(self.scores.values())):
+                of_suite = {name: one[suite] for name, one in self.scores.items()}
+                grid = by_size(of_suite, self.sizes) if self.sizes else side_by_side(of_suite)
+                found.append(_table(grid, f"{suite}, times 100"))
+            return found
         for model, by_suite in self.scores.items():
             for suite, scores in by_suite.items():
                 found.append(_table(figures(scores, subsets=subsets), f"{suite}, times 100"))
