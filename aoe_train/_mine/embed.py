@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Vectors:
     """Vectors of length 1: of anchors, and of the candidates and positives that are searched for them."""
 
-    def __init__(self, queries: _Table, documents: _Table) -> None:
+    def __init__(self, queries: Table, documents: Table) -> None:
         self._queries, self._documents = queries, documents
         self.dim = documents.matrix.shape[1]
 
@@ -40,11 +40,14 @@ class Vectors:
         return self._documents.rows(places)
 
 
-class _Table:
+class Table:
+    """A matrix of vectors, and the places of its rows, ascending."""
+
     def __init__(self, matrix: npt.NDArray[np.float32], places: Places) -> None:
         self.matrix, self._places = matrix, places
 
     def rows(self, places: Places) -> npt.NDArray[np.float32]:
+        """(text, dim) of some of the places."""
         return np.asarray(self.matrix[np.searchsorted(self._places, places)])
 
 
@@ -86,7 +89,7 @@ def _table(
     prompt: str,
     work: Path,
     show: Listener,
-) -> _Table:
+) -> Table:
     made_of: dict[str, Any] = {"model": identity, "prompt": prompt, "normalize": True}
     listed = work / "texts.parquet"
     write_parquet(listed, pl.DataFrame({"text": [texts[place] for place in places.tolist()]}))
@@ -102,4 +105,4 @@ def _table(
         advance=lambda done, total: show(Progress(stage, done, total)),
     )
     show(Progress(stage, ended=True))
-    return _Table(np.load(out, mmap_mode="r"), places)
+    return Table(np.load(out, mmap_mode="r"), places)

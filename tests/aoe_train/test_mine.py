@@ -20,6 +20,7 @@ from aoe_train import Encoder, Mined, _cli  # noqa: F401 - registers the command
 from aoe_train._commands.app import app
 from aoe_train._mine import rank
 from aoe_train._mine.choose import Chooser, Ranking
+from aoe_train._mine.embed import Table, Vectors
 from aoe_train._mine.known import Known
 from aoe_train._mine.rank import ByModel
 from aoe_train._mine.settings import MineSettings
@@ -220,7 +221,10 @@ def test_no_positive_is_ever_mined(
 
 def test_splits_share_no_text_also_with_a_corpus() -> None:
     choose = random.Random(1)
-    text = lambda: " ".join(choose.choices(WORDS, k=8))  # noqa: E731
+
+    def text() -> str:
+        return " ".join(choose.choices(WORDS, k=8))
+
     splits = {
         name: pl.DataFrame({"anchor": [text() for _ in range(n)], "positive": [text() for _ in range(n)]})
         for name, n in (("train", 40), ("test", 10))
@@ -325,19 +329,12 @@ def test_a_models_ranking_in_small_blocks_or_by_faiss_is_that_of_all_at_once(
     pytest.importorskip("faiss")
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
 
-    class Table:
-        dim = 8
-
-        def queries(self, places: np.ndarray) -> np.ndarray:
-            return vectors[places]
-
-        documents = queries
-
+    table = Table(vectors, np.arange(50))
     candidates, texts = np.arange(5, 50), np.arange(5)
-    small = ByModel(Table(), candidates, block=7)  # type: ignore[arg-type]
+    small = ByModel(Vectors(table, table), candidates, block=7)
     places, scores = small.best(texts, 10)
     monkeypatch.setattr(rank, "_LARGE", 1)
-    by_faiss, faiss_scores = ByModel(Table(), candidates).best(texts, 50)  # type: ignore[arg-type]
+    by_faiss, faiss_scores = ByModel(Vectors(table, table), candidates).best(texts, 50)
     assert (by_faiss[:, :10] == places).all()
     assert (by_faiss[:, 45:] == -1).all()
     assert faiss_scores[:, :10] == pytest.approx(scores, abs=1e-5)
