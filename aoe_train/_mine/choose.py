@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from aoe_train._mine.known import Marks, Places
-from aoe_train._mine.rank import Ranked, Scores
+from aoe_train._mine.rank import Scores
 from pairkit.keyed import keyed_hash
 
 if TYPE_CHECKING:
@@ -40,15 +40,17 @@ class Chooser:
     of the anchor's positives, as in sentence-transformers.
     """
 
-    def __init__(self, settings: MineSettings, judge: Ranked, texts: Sequence[str]) -> None:
+    def __init__(
+        self, settings: MineSettings, scores: Callable[[int, Places], Scores], texts: Sequence[str]
+    ) -> None:
         """Keep what decides.
 
         Args:
             settings: The rules.
-            judge: Gives the scores that rules are about.
+            scores: Gives those that rules are about, see `Ranked.scores`.
             texts: All texts; a random choice depends on what they say.
         """
-        self._settings, self._judge, self._texts = settings, judge, texts
+        self._settings, self._scores, self._texts = settings, scores, texts
 
     def choose(
         self, text: int, rankings: Sequence[Ranking], excluded: Sequence[Marks], positive_score: float
@@ -78,7 +80,7 @@ class Chooser:
         return Chosen(places[kept], scores[kept], counts)
 
     def _in_turns(self, text: int, windows: Sequence[Ranking]) -> Ranking:
-        """One of each ranking after another, each once, all with scores by the judge."""
+        """One of each ranking after another, each once, all with the scores that rules are about."""
         places = np.concatenate([window.places for window in windows])
         order = np.lexsort(
             (
@@ -88,7 +90,7 @@ class Chooser:
         )
         _, first = np.unique(places[order], return_index=True)
         merged = places[order][np.sort(first)]
-        return Ranking(merged, self._judge.scores(text, merged))
+        return Ranking(merged, self._scores(text, merged))
 
     def _rules(self, scores: Scores, positive: float) -> list[tuple[str, Marks]]:
         """What turns candidates down, in sentence-transformers' order."""

@@ -125,8 +125,8 @@ class _Miner:
         positives: dict[int, list[int]],
     ) -> None:
         self._known, self._rankers, self._positives = material.known, rankers, positives
-        self._judge, self._measures = rankers[0], settings.measures_positives
-        self._chooser = Chooser(settings, self._judge, material.texts)
+        self._scores, self._measures = rankers[0].scores, settings.measures_positives
+        self._chooser = Chooser(settings, self._scores, material.texts)
         self.chosen: dict[int, Chosen] = {}
         self.positive_scores: dict[tuple[int, int], float] = {}
         self.turned_down: Counter[str] = Counter()
@@ -141,7 +141,7 @@ class _Miner:
         known, positives = self._known, self._positives[anchor]
         scores = [0.0] * len(positives)
         if self._measures:
-            scores = self._judge.scores(anchor, np.array(positives)).tolist()
+            scores = self._scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.places) for ranking in rankings]
         chosen = self._chooser.choose(anchor, rankings, excluded, min(scores))
         self.chosen[anchor] = chosen

@@ -67,25 +67,16 @@ def test_a_row_that_gets_none_is_counted() -> None:
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
-class Fixed:
-    """Scores that a test gives."""
-
-    def __init__(self, scores: list[float]) -> None:
-        self.all = np.array(scores, np.float32)
-
-    def best(self, texts: np.ndarray, count: int) -> Any:
-        raise NotImplementedError
-
-    def scores(self, text: int, others: np.ndarray) -> np.ndarray:
-        return self.all[others]
-
-
 def chosen(scores: list[float], positive: float, excluded: list[int], **options: Any) -> Any:
     """What is chosen of texts with these scores, in descending order; the anchor is a text of its own."""
     rules = MineSettings(by="model", **options)
     places = np.arange(len(scores))
     ranking = Ranking(places, np.array(scores, np.float32))
-    chooser = Chooser(rules, Fixed(scores), [f"text {place}" for place in [*places, len(places)]])
+    chooser = Chooser(
+        rules,
+        lambda _, others: np.array(scores, np.float32)[others],
+        [f"text {place}" for place in [*places, len(places)]],
+    )
     return chooser.choose(len(places), [ranking], [np.isin(places, excluded)], positive)
 
 
@@ -133,7 +124,9 @@ def test_two_rankings_take_turns() -> None:
     scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
     rankings = [Ranking(one, scores[one]), Ranking(other, np.ones(4, np.float32))]
     none = np.zeros(4, bool)
-    found = Chooser(rules, Fixed(scores.tolist()), [*"abcde"]).choose(4, rankings, [none, none], 1.0)
+    found = Chooser(rules, lambda _, others: scores[others], [*"abcde"]).choose(
+        4, rankings, [none, none], 1.0
+    )
     assert found.places.tolist() == [3, 1, 0, 2]
     assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
 
