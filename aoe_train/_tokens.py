@@ -97,7 +97,8 @@ class TokenStore:
 
         if cache_dir is None:
             return tokenise()
-        numbers = [names.index(words) for words in each] if len(names) > 1 else ()
+        place = {words: number for number, words in enumerate(names)}
+        numbers = [place[words] for words in each] if len(names) > 1 else ()
         how = (max_length, long_text, overlap, include_prompt, names, numbers)
         folder = cache_dir / cache_key(texts, raw.to_str(), raw.encode_special_tokens, *how)
         if (found := _load(folder)) is not None:
