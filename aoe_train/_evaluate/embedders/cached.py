@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._evaluate.embedders.embedder import Around, Embedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
 from pairkit.errors import DataError
 from pairkit.progress import Display, Listener, Progress
@@ -17,7 +17,7 @@ _PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again 
 _APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
 
 
-class CachedEmbedder:
+class CachedEmbedder(Around):
     """Another embedder that repeats nothing and shows how far it is; see `Embedder`.
 
     A store holds the vector of one fixed text, by which a model is known again before the first of its kept
@@ -40,9 +40,8 @@ class CachedEmbedder:
             progress: Shown on stderr, or told to a function.
             say: Told what is forgotten.
         """
-        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
-        self.prompts, self.similarity = embedder.prompts, embedder.similarity
-        self._embedder, self._store, self._progress, self._say = embedder, store, progress, say
+        super().__init__(embedder)
+        self._store, self._progress, self._say = store, progress, say
         self._dim: int | None = None  # known once the model has been known again
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:

@@ -65,7 +65,16 @@ class Embedder(Protocol):
         ...
 
 
-class Prompted:
+class Around:
+    """Another embedder, known as it is; the base of those that change what it reads or gives."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
+        self.prompts, self.similarity = embedder.prompts, embedder.similarity
+        self._embedder = embedder
+
+
+class Prompted(Around):
     """Another embedder whose texts have a prompt of its model's, or other words; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
@@ -81,9 +90,7 @@ class Prompted:
         """
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
-        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
-        self.prompts, self.similarity = embedder.prompts, embedder.similarity
-        self._embedder = embedder
+        super().__init__(embedder)
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:

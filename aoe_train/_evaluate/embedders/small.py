@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._evaluate.embedders.embedder import Around, Embedder
 from aoe_train._small import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
 from pairkit.errors import ConfigError
 
@@ -34,13 +34,12 @@ class Size:
         return bytes_of(self.dim, self.quantize)
 
 
-class Once:
+class Once(Around):
     """Another embedder that remembers its last texts; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, name: str) -> None:
-        self.name, self.identity, self.separator = name, embedder.identity, embedder.separator
-        self.prompts, self.similarity = embedder.prompts, embedder.similarity
-        self._embedder = embedder
+        super().__init__(embedder)
+        self.name = name
         self._asked: tuple[list[str], str | None] | None = None
         self._vectors = np.empty((0, 0), np.float32)
 
@@ -52,7 +51,7 @@ class Once:
         return self._vectors
 
 
-class Small:
+class Small(Around):
     """Another embedder's vectors, cut and quantised, as what their codes stand for; see `Embedder`.
 
     They are made as `aoe encode --dim --quantize` makes them, with the ranges of all texts that are asked for
@@ -67,9 +66,8 @@ class Small:
             dim: How many of their numbers to keep; None for all.
             quantize: In which numbers.
         """
-        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
-        self.prompts, self.similarity = embedder.prompts, embedder.similarity
-        self._embedder, self._dim, self._quantize = embedder, dim, quantize
+        super().__init__(embedder)
+        self._dim, self._quantize = dim, quantize
 
     def size(self) -> Size:
         """Once something was encoded."""
@@ -84,8 +82,6 @@ class Small:
         whole = self._embedder.encode(texts, prompt)
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = _cut(whole, self._dim)
-        if self._quantize == "float32":
-            return vectors
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
         return restored(quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges)
 
