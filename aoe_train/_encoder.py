@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -35,8 +35,8 @@ from aoe_train._model_folder.files import read_object
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train._packing.threads import one_thread
-from aoe_train._packing.transfer import download, upload
-from aoe_train._precision import has_bf16
+from aoe_train._packing.transfer import arrived, upload
+from aoe_train._precision import weights_dtype
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
 from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _LONGEST = 512  # where neither model nor tokenizer knows a limit
 _LITTLE = 1 << 30  # multiplications, some 10 ms of a core: not worth a second one
 
@@ -125,7 +124,7 @@ class Encoder:
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
-            dtype=_dtype(precision, place),
+            dtype=weights_dtype(precision, place),
             quantization=quantization,
             inference_only=inference_only
             and packing
@@ -275,7 +274,7 @@ class Encoder:
             show(Progress("encode", 0, len(texts)))
             coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
             kept = ((batch, found[:, :size]) for batch, found in coming)
-            for batch, found in _arrived((batch, unit(found) if scale else found) for batch, found in kept):
+            for batch, found in arrived((batch, unit(found) if scale else found) for batch, found in kept):
                 vectors[batch] = found
                 done += len(batch)
                 show(Progress("encode", done, len(texts)))
@@ -417,31 +416,10 @@ class Encoder:
         return found
 
 
-def _arrived(
-    coming: Iterable[tuple[np.ndarray, torch.Tensor]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Texts and their vectors on the host, each once the device has the next batch to work on."""
-    before: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
-    for texts, vectors in coming:
-        before.append((texts, download(vectors)))
-        if len(before) > 1:
-            done, wait = before.pop(0)
-            yield done, wait()
-    yield from ((texts, wait()) for texts, wait in before)
-
-
 def _best_device() -> torch.device:
     if torch.accelerator.is_available():
         return torch.accelerator.current_accelerator() or torch.device("cpu")
     return torch.device("cpu")
-
-
-def _dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    if precision == "auto":
-        return torch.bfloat16 if has_bf16(device) else torch.float32
-    if precision not in _DTYPES:
-        raise ConfigError(f"precision {precision!r}: expected auto, {', '.join(_DTYPES)}")
-    return _DTYPES[precision]
 
 
 def _stored_settings(folder: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from aoe_train._settings import Precision
 
 Computed = Literal["fp32", "bf16", "fp16"]
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def named_precision(given: str | None) -> Precision:
@@ -58,7 +59,22 @@ def choose_precision(wanted: Precision, device: torch.device) -> Computed:
         ConfigError: fp16 on a CPU, where it is slower than fp32 and overflows.
     """
     if wanted == "auto":
-        return "bf16" if has_bf16(device) else "fp32"
+        return _auto(device)
     if wanted == "fp16" and device.type == "cpu":
         raise ConfigError("precision fp16: not on a CPU; use bf16 or fp32")
     return wanted
+
+
+def weights_dtype(wanted: Precision, device: torch.device) -> torch.dtype:
+    """What an encoder's weights are in on `device`, which is also what it computes with.
+
+    Raises:
+        ConfigError: Another word.
+    """
+    if wanted not in ("auto", *DTYPES):
+        raise ConfigError(f"precision {wanted!r}: expected auto, {', '.join(DTYPES)}")
+    return DTYPES[_auto(device) if wanted == "auto" else wanted]
+
+
+def _auto(device: torch.device) -> Computed:
+    return "bf16" if has_bf16(device) else "fp32"

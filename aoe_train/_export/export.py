@@ -19,6 +19,7 @@ from aoe_train._export.onnx import onnx_encoder, require_onnx, write_onnx
 from aoe_train._export.verify import difference, probes, verify
 from aoe_train._interchange import needs_toolkit
 from aoe_train._model_folder.files import read_object
+from aoe_train._precision import DTYPES
 from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 Format = Literal["sentence-transformers", "onnx"]
 Dtype = Literal["fp32", "bf16", "fp16"]
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _WITHIN = {"sentence-transformers": 1e-5, "onnx": 1e-4}
 
 
@@ -87,10 +87,10 @@ def export(
     merged = has_lora(encoder.model.backbone)
     if merged:
         merge_lora(encoder.model.backbone)
-    encoder.model.to(_DTYPES[dtype]).float()
+    encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     with whole_folder(out) as folder:
-        found, reason = _write(encoder, folder, form, _DTYPES[dtype])
+        found, reason = _write(encoder, folder, form, DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=_WITHIN[form])
         for name in encoder.settings.prompts:
             expected_so = encoder.encode(texts[:1], prompt_name=name)
@@ -106,10 +106,10 @@ def check(out: Path, form: str, dtype: str) -> None:
     Raises:
         ConfigError: See `export`.
     """
-    if form not in get_args(Format) or dtype not in _DTYPES:
+    if form not in get_args(Format) or dtype not in DTYPES:
         raise ConfigError(
             f"can't export {form} in {dtype}; formats are {', '.join(get_args(Format))}, "
-            f"dtypes {', '.join(_DTYPES)}"
+            f"dtypes {', '.join(DTYPES)}"
         )
     if out.exists():
         raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")

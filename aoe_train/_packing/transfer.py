@@ -5,7 +5,7 @@ A plain copy to or from a GPU waits for all that was asked of it before; with pi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,20 @@ def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, An
     }
 
 
-def download(values: Tensor) -> Callable[[], np.ndarray]:
+def arrived(
+    coming: Iterable[tuple[np.ndarray, Tensor]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Texts and their vectors on the host, each once the device has the next batch to work on."""
+    before: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    for texts, vectors in coming:
+        before.append((texts, _download(vectors)))
+        if len(before) > 1:
+            done, wait = before.pop(0)
+            yield done, wait()
+    yield from ((texts, wait()) for texts, wait in before)
+
+
+def _download(values: Tensor) -> Callable[[], np.ndarray]:
     """Send `values` to the host; what is returned waits until they are there."""
     if values.device.type != "cuda":
         return values.cpu().numpy
