@@ -55,7 +55,7 @@ class ColumnPrompts:
             ConfigError: None of the columns has a prompt, though others have.
         """
         columns = column_names(examples)
-        if self.given and not any(_keys(column, columns) & self.given.keys() for column in columns):
+        if self.given and not any(self.given.keys() & _keys(column, columns) for column in columns):
             raise ConfigError(
                 f"prompts are for {', '.join(self.given)}, but there are rows of {', '.join(columns)}: give"
                 f" these prompts too, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
@@ -79,8 +79,7 @@ class ColumnPrompts:
         )
 
     def _words(self, column: str, columns: list[str]) -> str:
-        stands_for = (column, _NEGATIVE if column.startswith(_NEGATIVE) else "", _role(column, columns))
-        return next((self.given[key] for key in stands_for if key in self.given), self.others)
+        return next((self.given[key] for key in _keys(column, columns) if key in self.given), self.others)
 
 
 def column_prompts(
@@ -141,11 +140,7 @@ def _named(encoder: EncoderSettings, names: Mapping[str, str], *, default: bool 
     return encoder.model_copy(update=changed)
 
 
-def _keys(column: str, columns: list[str]) -> set[str]:
-    """All by which a column can be named."""
-    negative = {_NEGATIVE} if column.startswith(_NEGATIVE) else set()
-    return {column, _role(column, columns), *negative}
-
-
-def _role(column: str, columns: list[str]) -> str:
-    return QUERY if column == columns[0] else _DOCUMENT
+def _keys(column: str, columns: list[str]) -> list[str]:
+    """All by which a column can be named, the one that names fewest columns first."""
+    negative = [_NEGATIVE] if column.startswith(_NEGATIVE) else []
+    return [column, *negative, QUERY if column == columns[0] else _DOCUMENT]
