@@ -35,7 +35,7 @@ from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
-from pairkit.labels import LabelRules, score_scale
+from pairkit.labels import LabelRules, score_scale, worth_telling
 from pairkit.progress import Listener
 from pairkit.reader import split_names
 
@@ -132,7 +132,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
 def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
     """Say what was made of labels that are not 0 and 1 as they come, unless that was said before."""
     labels = examples.reading.labels
-    words = "" if labels is None or labels.plain else str(labels)
+    words = worth_telling(labels)
     if labels is not None and words != before:
         say(f"{source_name(source)}: {labels}")
     return words

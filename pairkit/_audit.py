@@ -15,7 +15,7 @@ import polars as pl
 
 from pairkit.conflicts import PAIR, unordered
 from pairkit.errors import LeakError
-from pairkit.labels import LabelsRead
+from pairkit.labels import LabelsRead, worth_telling
 from pairkit.length import share_long
 from pairkit.provenance import with_provenance
 from pairkit.records import MEAN_LABEL, LabelKind, PairDataset, in_split_order, mean_label
@@ -87,11 +87,10 @@ class AuditReport:
         """Each split by itself, and what was found."""
         label, form = MEAN_LABEL[self.label_kind]
         splits = ResultTable("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
+        splits.caption = worth_telling(self.labels)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.empty_texts, split.same_text)
-        if self.labels is not None and not self.labels.plain:
-            splits.caption = str(self.labels)
         findings = {
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
             "clusters in two splits": self.shared_clusters,

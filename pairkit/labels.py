@@ -116,6 +116,11 @@ class LabelsRead:
         return f"labels: {self.meaning}" + (f"; rows left out: {told}" if told else "")
 
 
+def worth_telling(labels: LabelsRead | None) -> str:
+    """What was made of labels, in words; empty where there are none, or they were 0 and 1 as they came."""
+    return "" if labels is None or labels.plain else str(labels)
+
+
 def score_scale(lowest: float, highest: float) -> tuple[float, float]:
     """The scale of scores between these: 0 to 1 or 0 to 5 where that is certain, else as found."""
     if lowest >= 0 and highest <= 1:

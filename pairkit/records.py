@@ -28,7 +28,7 @@ import polars as pl
 from pairkit.errors import ConfigError
 from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
-from pairkit.labels import LabelsRead
+from pairkit.labels import LabelsRead, worth_telling
 from pairkit.negatives import negative_columns
 from pairkit.notebook import html_table
 from pairkit.parquet import write_parquet
@@ -110,11 +110,9 @@ class PairDataset:
     def table(self) -> ResultTable:
         """How many rows each split has, and what their labels are."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = ResultTable("split", "pairs", label, title=self.source)
+        counts = ResultTable("split", "pairs", label, title=self.source, caption=worth_telling(self.labels))
         for name, frame in self.splits.items():
             counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
-        if self.labels is not None and not self.labels.plain:
-            counts.caption = str(self.labels)
         return counts
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_similarities
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
-from pairkit.labels import AS_FOUND, LabelRules
+from pairkit.labels import AS_FOUND, LabelRules, worth_telling
 from pairkit.reader import read_pairs, split_names
 from pairkit.records import PairDataset
 from pairkit.tables import is_table
@@ -121,8 +121,8 @@ def read_one_split(
 
 def told_pairs(pairs: PairDataset, say: Say) -> PairDataset:
     """The same pairs, after it was told what was made of their labels, where they are not 0 and 1."""
-    if pairs.labels is not None and not pairs.labels.plain:
-        say(f"{pairs.source}: {pairs.labels}")
+    if told := worth_telling(pairs.labels):
+        say(f"{pairs.source}: {told}")
     return pairs
 
 

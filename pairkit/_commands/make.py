@@ -46,11 +46,13 @@ def export(
     In CSV, an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
     spreadsheet would run it as a formula.
     """
+    from pairkit.labels import worth_telling
+
     pairs = pairkit.read(
         dataset, columns=mapping("--columns", columns), labels=labels, label_range=label_range
     )
-    if pairs.labels is not None and not pairs.labels.plain:
-        say(str(pairs.labels))
+    if told := worth_telling(pairs.labels):
+        say(told)
     for path in pairkit.export(pairs, out, file_format=file_format, raw=raw):
         stdout.print(str(path), markup=False)
 
