@@ -52,7 +52,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
-        ("Objective", _objective(record["origin"]["settings"]["objective"])),
+        ("Objective", _objective(record["origin"])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
         ("Licence", _licence(about.license, packaged)),
@@ -205,7 +205,10 @@ _DIGESTS = (
 )
 
 
-def _objective(objective: Mapping[str, Any]) -> str:
+def _objective(origin: Mapping[str, Any]) -> str:
+    objective = origin["settings"]["objective"]
+    if own := origin.get("objective"):
+        return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *_sizes(objective)])
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
     forms = [

@@ -23,7 +23,7 @@ The papers' own values are the presets that end in `-paper`. They leave nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aoe_train._objectives.settings import ObjectiveSettings
@@ -75,13 +75,12 @@ def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
     return _over(settings, {"objective": _objective(settings, kind)}).objective
 
 
-def told(settings: TrainSettings, kind: Kind, *, rows: int) -> str:
-    """One line on what a run has chosen."""
+def told(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]) -> str:
+    """One line on what a run has chosen; `parts` are what it learns from."""
     optim = settings.optim
-    parts = " + ".join(settings.objective.weights.wanted)
     return (
-        f"{rows:,} {kind} rows: {parts}, learning rate {optim.lr:g}, {epochs(optim.epochs)}, batches of"
-        f" {optim.batch_size}"
+        f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g}, {epochs(optim.epochs)},"
+        f" batches of {optim.batch_size}"
     )
 
 

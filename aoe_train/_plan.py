@@ -18,7 +18,7 @@ from aoe_train._batch_plan import describe, distinct_texts
 from aoe_train._defaults import epochs
 from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
-from aoe_train._objectives.own import OwnObjective
+from aoe_train._objectives.own import OwnObjective, trained_by
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
@@ -83,7 +83,7 @@ def plan(
         "labels": _labels(data.train.labels),
         "negatives": negative_counts(data.train),
         "reading": data.train.reading.record(),
-        "objective": settings.objective.weights.wanted,
+        "objective": trained_by(settings.objective, objective),
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,

@@ -25,7 +25,7 @@ from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
 from aoe_train._examples import negative_counts
 from aoe_train._memory import memory_errors
-from aoe_train._objectives.own import OwnObjective, qualified_name
+from aoe_train._objectives.own import OwnObjective, qualified_name, trained_by
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
 from aoe_train._precision import cpu_has_bf16, slow_precision
@@ -170,7 +170,8 @@ class _Run:
             self.say(f"{sources.out}: is finished already; give --fresh to train anew")
         else:
             if not settings.preset.endswith(PAPERS):
-                self.say(told(settings, data.train.kind, rows=len(data.train)))
+                parts = trained_by(settings.objective, self.objective)
+                self.say(told(settings, data.train.kind, rows=len(data.train), parts=parts))
             with args.main_process_first(local=False):  # the others find its tokens in the cache
                 prepared = prepare(
                     encoder, data, settings, args, objective=self.objective, progress=self.show

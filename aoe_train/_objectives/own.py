@@ -14,6 +14,8 @@ from pairkit.errors import ConfigError
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    from aoe_train._objectives.settings import ObjectiveSettings
+
 OwnObjective = Callable[..., Tensor]
 """`(vectors, labels) -> loss`: float32 (row, column, dim) of all rows of the batch, and (row,) or None.
 
@@ -61,6 +63,11 @@ class Own(nn.Module):
                 " it with torch, and without detach()"
             )
         return {"loss": loss.reshape(())}
+
+
+def trained_by(settings: ObjectiveSettings, own: OwnObjective | None) -> dict[str, float]:
+    """What a run learns from, by name, with weights: the settings' parts, or a loss in their place."""
+    return settings.weights.wanted if own is None else {qualified_name(own): 1.0}
 
 
 def qualified_name(function: OwnObjective) -> str:

@@ -80,6 +80,6 @@ def test_choosing_twice_changes_nothing() -> None:
 
 
 def test_what_is_told() -> None:
-    assert told(of("triplet", rows=2000), "triplet", rows=2000) == (
+    assert told(of("triplet", rows=2000), "triplet", rows=2000, parts=("angle", "contrastive")) == (
         "2,000 triplet rows: angle + contrastive, learning rate 2e-05, 8 epochs, batches of 16"
     )

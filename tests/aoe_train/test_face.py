@@ -180,9 +180,23 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: P
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
     with pytest.raises(ConfigError, match="differs in objective"):
         aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
+    card = (run.out / "README.md").read_text()
+    assert f"## Objective\n\nA loss of its maker's own: `{__name__}.squared`.\n" in card
     # One label for all rows ranks nothing, but one's own loss may well learn from it.
     alike = [{**row, "score": 5.0} for row in rows(train_file)]
     aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=squared, **HOW)
+
+
+def test_a_loss_of_ones_own_is_what_people_are_told_of(
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aoe_train.train(
+        train_file, backbone=bert, out=tmp_path / "m", objective=squared, **{**HOW, "progress": True}
+    )
+    assert f"graded rows: {__name__}.squared, learning rate" in capsys.readouterr().err
+    plan = aoe_train.plan(train_file, backbone=bert, objective=squared, **HOW)
+    assert plan.record["objective"] == {f"{__name__}.squared": 1.0}
+    assert "cosine" not in str(plan)
 
 
 def test_a_module_of_ones_own_learns_too(train_file: Path, bert: Path, tmp_path: Path) -> None:
