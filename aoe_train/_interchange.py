@@ -41,6 +41,7 @@ _MODES = {
     "first-last-avg": ["mean_tokens"],
     "max": ["max_tokens"],
     "last": ["lasttoken"],
+    "weighted-mean": ["weightedmean_tokens"],
 }
 
 

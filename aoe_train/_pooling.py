@@ -16,6 +16,7 @@ def pool(
     lengths: Int[Tensor, " piece"],
     pieces: Int[Tensor, " text"],
     pooling: str,
+    left_out: Int[Tensor, " piece"] | None = None,
 ) -> Float[Tensor, "text dim"]:
     """One float32 vector a text.
 
@@ -26,7 +27,9 @@ def pool(
         pieces: Pieces of each text. Averages and maxima go over all tokens of a text; `cls` and `last`, which
             are one of each piece's tokens, are averaged over the pieces.
         pooling: `cls` (first token), `last`, `avg`, `max`, `cls-avg` (mean of the two; the papers'
-            `cls-last-avg`), or `first-last-avg` (average over both layers).
+            `cls-last-avg`), `first-last-avg` (average over both layers), or `weighted-mean`: each token
+            counts as often as its place in its piece says, from 1 on (SGPT, Muennighoff 2022).
+        left_out: Tokens of each piece that came before those that are here; `weighted-mean` counts them.
     """
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
@@ -39,9 +42,26 @@ def pool(
         return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)  # checks wait for the device
     if pooling == "avg":
         return mean(last, tokens)
+    if pooling == "weighted-mean":
+        return _weighted_mean(last, lengths, tokens, left_out)
     if pooling == "cls-avg":
         return (mean(last[ends - lengths], pieces) + mean(last, tokens)) / 2
     return mean((states[1].float() + last) / 2, tokens)
+
+
+def _weighted_mean(
+    rows: Float[Tensor, "token dim"],
+    lengths: Int[Tensor, " piece"],
+    tokens: Int[Tensor, " text"],
+    left_out: Int[Tensor, " piece"] | None,
+) -> Float[Tensor, "text dim"]:
+    shift = torch.cumsum(lengths, 0) - lengths
+    if left_out is not None:
+        shift = shift - left_out
+    places = torch.arange(1, len(rows) + 1, device=rows.device)
+    weights = places - torch.repeat_interleave(shift, lengths, output_size=len(rows))
+    weights = weights[:, None].to(rows.dtype)
+    return mean(rows * weights, tokens) / mean(weights, tokens)
 
 
 def mean(rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]) -> Float[Tensor, "text dim"]:

@@ -15,7 +15,7 @@ from pairkit.config import Settings, split_at_commas
 from pairkit.errors import ConfigError
 from pairkit.labels import LabelRange, LabelValues
 
-Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "cells"]
+Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"]
 LongText = Literal["truncate", "head-tail", "chunks"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]

@@ -49,7 +49,7 @@ class TextModel(nn.Module):
         prompt_lengths: Int[np.ndarray, " piece"] | None = None,
     ) -> Float[Tensor, "text dim"]:
         """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
-        counts = _upload(pieces, input_ids.device)
+        counts, skipped = _upload(pieces, input_ids.device), None
         if hasattr(self.backbone, "forward_packed"):
             found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
             if self.pooling == "cells":
@@ -62,7 +62,8 @@ class TextModel(nn.Module):
             kept = ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out)
             place = _upload(kept, input_ids.device)
             states, lengths = tuple(state[place] for state in states), lengths - left_out
-        return pool(states, _upload(lengths, input_ids.device), counts, self.pooling)
+            skipped = _upload(left_out, input_ids.device)
+        return pool(states, _upload(lengths, input_ids.device), counts, self.pooling, skipped)
 
     @only_callees_compiled
     def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:

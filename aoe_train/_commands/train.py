@@ -41,7 +41,9 @@ def train(
     pooling: Annotated[
         str | None,
         o.MODEL(
-            "--pooling", "cls, avg, max, last, cls-avg or first-last-avg. [default: the backbone's]", "NAME"
+            "--pooling",
+            "cls, avg, max, last, cls-avg, first-last-avg or weighted-mean. [default: the backbone's]",
+            "NAME",
         ),
     ] = None,
     prompts: Annotated[

@@ -65,6 +65,8 @@ def pool_padded(
     tokens: Float[Tensor, "text token dim"], mask: Int[Tensor, "text token"], pooling: str
 ) -> Float[Tensor, "text dim"]:
     """Pool as `aoe_train._pooling` does, in operations that a graph of any length can hold."""
+    if pooling == "weighted-mean":
+        mask = mask.cumsum(dim=1) * mask
     real = mask.unsqueeze(-1).to(tokens.dtype)
     first = tokens[:, 0]
     if pooling == "cls":

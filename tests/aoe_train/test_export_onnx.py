@@ -22,7 +22,7 @@ from aoe_train._settings import EncoderSettings
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import around
 
-POOLINGS = ["cls", "avg", "max", "last", "cls-avg"]
+POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are extras",

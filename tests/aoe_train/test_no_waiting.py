@@ -81,7 +81,7 @@ def test_backbones(backbone: str, lengths: list[int]) -> None:
     step(model(backbone), lengths)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "last", "max", "cls-avg", "first-last-avg"])
+@pytest.mark.parametrize("pooling", ["cls", "last", "max", "cls-avg", "first-last-avg", "weighted-mean"])
 def test_poolings(pooling: str) -> None:
     step(model(pooling=pooling), [3, 5, 9])
 

@@ -72,7 +72,7 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
 EVERY = [
     (which, pooling, include_prompt)
     for which in ("bert", "llama")
-    for pooling in ("cls", "mean", "max", "lasttoken")
+    for pooling in ("cls", "mean", "max", "lasttoken", "weightedmean")
     for include_prompt in (True, False)
 ]
 SOME = [
@@ -80,6 +80,7 @@ SOME = [
     ("bert", "mean", False),
     ("llama", "cls", False),
     ("llama", "lasttoken", True),
+    ("llama", "weightedmean", False),
 ]
 
 

@@ -29,7 +29,7 @@ from aoe_train._packing.run import can_pack, use_fast_layers
 from aoe_train._pooling import pool
 from aoe_train._text_model import TextModel
 
-POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg"]
+POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
 
 
@@ -42,12 +42,22 @@ TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of t
         ("max", [[5, 8], [9, 6]]),
         ("cls-avg", [[2.5, 5], [7.5, 3]]),
         ("first-last-avg", [[4.5, 6], [12, 6]]),
+        # Places 1, then 1 and 2; then 1 and 2.
+        ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
     ],
 )
 def test_pooling_by_hand(pooling: str, expected: list[list[float]]) -> None:
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
     found = pool(states, torch.tensor([1, 2, 2]), torch.tensor([2, 1]), pooling)
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float32))
+
+
+def test_places_count_the_tokens_that_are_left_out() -> None:
+    """Of pieces with 2, 0 and 3 tokens before: places 3, then 1 and 2; then 4 and 5."""
+    parts = torch.tensor([1, 2, 2]), torch.tensor([2, 1])
+    found = pool((TOKENS,), *parts, "weighted-mean", torch.tensor([2, 0, 3]))
+    expected = [[(3 + 3 + 2 * 5) / 6, (3 * 8 + 4) / 6], [(4 * 7 + 5 * 9) / 9, (4 * 2 + 5 * 6) / 9]]
+    assert torch.allclose(found, torch.tensor(expected))
 
 
 def _small(kind: Any, config: Any, **more: Any) -> Any:
