@@ -20,6 +20,7 @@ from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, trained_by
 from aoe_train._packing.transfer import upload_batch
+from aoe_train._precision import choose_precision, training_note
 from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.pair_model import split_texts
@@ -85,6 +86,8 @@ def plan(
         "reading": data.train.reading.record(),
         "objective": trained_by(settings.objective, objective),
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
+        "precision": choose_precision(settings.run.precision, args.device),
+        "precision_note": training_note(settings.run.precision, args.device),
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
@@ -114,6 +117,7 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
         "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
         "training": f"{epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
         f"{optim['batch_size']} rows a batch",
+        "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
         "truncated texts": f"{batches['truncated_texts']:,}",
         "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
         f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",

@@ -22,7 +22,9 @@ from aoe_train._backbones.ran.initialise import copy_embeddings, read_embeddings
 from aoe_train._backbones.ran.masking import Vocabulary
 from aoe_train._backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train._backbones.ran.tokenizer import load_tokenizer
+from aoe_train._conflicts import Say, silent
 from aoe_train._model_folder.files import read_json
+from aoe_train._precision import training_note
 from aoe_train._trainer.arguments import one_gpu, set_precision
 from aoe_train._trainer.callbacks import ProgressCallback
 from aoe_train._trainer.resume import check_states
@@ -40,11 +42,14 @@ _RUN_FILE = "run.json"
 _TOLD = 1000  # texts between two words on how many are tokenised
 
 
-def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
+def pretrain(
+    settings: PretrainSettings, *, say: Say = silent, progress: bool | Listener = True
+) -> dict[str, Any]:
     """Run, or go on with, one pre-training.
 
     Args:
         settings: What to train on, what to train, and how long.
+        say: Told what goes on.
         progress: Shown on stderr, or told to a function.
 
     Returns:
@@ -62,7 +67,7 @@ def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) ->
     tokenizer = load_tokenizer(Path(source or ""), lowercase=settings.lowercase)
     texts = read_texts(settings.texts, settings.column)
     with Display(progress) as show:
-        return _run(settings, origin, tokenizer, texts, work, show)
+        return _run(settings, origin, tokenizer, texts, work, say, show)
 
 
 def _run(
@@ -71,6 +76,7 @@ def _run(
     tokenizer: PreTrainedTokenizerFast,
     texts: Iterator[str],
     work: Path,
+    say: Say,
     show: Listener,
 ) -> dict[str, Any]:
     corpus = tokenize_corpus(
@@ -79,6 +85,8 @@ def _run(
     set_seed(settings.seed)
     model = _model(settings, tokenizer)
     trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
+    if trainer.is_world_process_zero() and (note := training_note(settings.precision, trainer.args.device)):
+        say(note)
     resume = _newest_checkpoint(work)
     if resume is not None:
         check_states(Path(resume))

@@ -134,7 +134,7 @@ class OptimSettings(Settings):
 class RunSettings(Settings):
     """How the same work is done: changes rounding and speed, but not what is trained."""
 
-    precision: Precision = "auto"  # auto: bf16 on a GPU that has it, else fp32
+    precision: Precision = "auto"  # auto: bf16 on a GPU that has it, else fp32, on every processor
     packing: bool = True  # no padding where the backbone's attention allows it; false: padded batches
     compile: bool = False  # use torch.compile; pays on long runs on a GPU
     chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time, for batches larger than memory

@@ -28,7 +28,7 @@ from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name, trained_by
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
-from aoe_train._precision import cpu_has_bf16, slow_precision
+from aoe_train._precision import training_note
 from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
 from aoe_train._settings import PAPERS
 from aoe_train._trainer.arguments import (
@@ -148,8 +148,6 @@ class _Run:
             encoder = load_encoder(sources, self.settings, args.device)
         self.settings = settings = choose(self.settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
-        if slow := slow_precision(settings.run.precision, args.device, has_bf16=cpu_has_bf16()):
-            self.say(slow)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,
@@ -169,6 +167,8 @@ class _Run:
         if finished is not None:
             self.say(f"{sources.out}: is finished already; give --fresh to train anew")
         else:
+            if self.main and (note := training_note(settings.run.precision, args.device)):
+                self.say(note)
             if not settings.preset.endswith(PAPERS):
                 parts = trained_by(settings.objective, self.objective)
                 self.say(told(settings, data.train.kind, rows=len(data.train), parts=parts))

@@ -113,6 +113,7 @@ def encode(
     """
     from aoe_train._encode import encode_file, read_ranges
     from aoe_train._face.loading import loaded
+    from aoe_train._face.notes import notes
     from aoe_train._small import calibrated, checked_dim, named_quantize
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
@@ -126,7 +127,7 @@ def encode(
             f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
         )
     with Display(progress) as show:
-        encoder = loaded(model, precision, show)
+        encoder = loaded(model, precision, show, notes(progress))
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
         words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)

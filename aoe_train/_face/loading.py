@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,16 @@ if TYPE_CHECKING:
     from pairkit.progress import Listener
 
 
-def loaded(model: str | Path | Encoder, precision: str | None, show: Listener) -> Encoder:
+def loaded(
+    model: str | Path | Encoder, precision: str | None, show: Listener, say: Callable[[str], None]
+) -> Encoder:
     """An encoder as it is; else one that is loaded, for encoding only.
+
+    Args:
+        model: What a person gave.
+        precision: What it computes in.
+        show: Told how far loading is.
+        say: Told of a precision that is slow here.
 
     Raises:
         ConfigError: No such model, or something else than a model's name or an `Encoder`.
@@ -19,7 +28,7 @@ def loaded(model: str | Path | Encoder, precision: str | None, show: Listener) -
         RemoteError: The Hub could not be reached.
     """
     from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision
+    from aoe_train._precision import named_precision, slow_precision
     from pairkit.errors import ConfigError
     from pairkit.progress import stage
 
@@ -29,5 +38,9 @@ def loaded(model: str | Path | Encoder, precision: str | None, show: Listener) -
         raise ConfigError(
             f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
         )
+    wanted = named_precision(precision)
     with stage(f"load {model}", show):
-        return Encoder.load(model, precision=named_precision(precision), inference_only=True)
+        encoder = Encoder.load(model, precision=wanted, inference_only=True)
+    if slow := slow_precision(wanted, encoder.device):
+        say(slow)
+    return encoder

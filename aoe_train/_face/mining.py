@@ -162,6 +162,7 @@ def mine(
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
     from aoe_train._face.loading import loaded
+    from aoe_train._face.notes import notes
     from aoe_train._mine.material import read_material
     from aoe_train._mine.run import Places, run_mining
     from aoe_train._mine.settings import MineSettings
@@ -206,7 +207,7 @@ def mine(
                 corpus=corpus,
                 text_column=text_column,
             )
-        encoder = None if model is None else loaded(model, precision, show)
+        encoder = None if model is None else loaded(model, precision, show, notes(progress))
         places = Places(place, argument("work", work, Path | None), fresh)
         splits, statistics = run_mining(material, settings, encoder, places, show, source_name(data))
     return Mined(splits, statistics, place)

@@ -97,9 +97,10 @@ def pretrain(
     }
     merged = merge(PretrainSettings, PRETRAIN, given, config=config, settings=settings)
     from aoe_train import _pretrain
+    from aoe_train._face.notes import notes
     from aoe_train._trainer.gather import is_main, leave_group
 
-    result = _pretrain.pretrain(merged, progress=progress)
+    result = _pretrain.pretrain(merged, say=notes(progress), progress=progress)
     run = Pretrained(**{**result, "out": merged.out}, is_main=is_main())
     leave_group()
     return run

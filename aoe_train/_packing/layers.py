@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _onednn_dtypes() -> list[torch.dtype]:
     """What oneDNN multiplies here; nothing in builds of torch without it, such as Apple's.
 
-    Such builds lack its functions too. bfloat16 is only worth it where the processor has instructions for it.
+    Such builds lack its functions too. Some processors it can't multiply bfloat16 on, and torch has to.
     """
     has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
     if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):

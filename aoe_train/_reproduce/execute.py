@@ -22,6 +22,7 @@ from aoe_train._encoder import Encoder
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.overlap import overlap, read_digests
 from aoe_train._origin import hash_files, versions
+from aoe_train._precision import slow_precision
 from aoe_train._preparation import Sources
 from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
@@ -118,6 +119,8 @@ class Bench:
         begun = time.perf_counter()
         trained = self._train(run)
         encoder, source = self._load(run)
+        if slow := slow_precision(self.at.precision, encoder.device):
+            self._say_once(f"scored in {self.at.precision}: {slow}")
         scores = score(LocalEmbedder(encoder, source), self.scorings)
         found = Record(
             row=run.row,
@@ -152,12 +155,9 @@ class Bench:
             data = settings.data.model_copy(update={"labels": dict(chosen.labels)})
             settings = settings.model_copy(update={"data": data})
 
-        def say(words: str) -> None:
-            if words not in self._told:  # the same data are read for every run
-                self._told.add(words)
-                self.say(f"{run.row}: {words}")
-
-        told = training.train(sources, settings, say=say, progress=self.show)
+        told = training.train(
+            sources, settings, say=lambda words: self._say_once(words, run.row), progress=self.show
+        )
         gc.collect()  # the trainer's cycles hold the model, which is about to be loaded once more
         if torch.accelerator.is_available():
             torch.accelerator.empty_cache()
@@ -170,6 +170,12 @@ class Bench:
             return Encoder.load(model, precision=self.at.precision), model
         reads = run.settings.encoder.model_dump(exclude_unset=True)
         return Encoder.load(run.backbone, precision=self.at.precision, **reads), run.backbone
+
+    def _say_once(self, words: str, row: str = "") -> None:
+        """Tell what is true of many runs, as they read the same data, of the first of them."""
+        if words not in self._told:
+            self._told.add(words)
+            self.say(f"{row}: {words}" if row else words)
 
     def _overlap(self, run: Run) -> dict[str, int]:
         trained = read_digests(self._model(run)) if run.train else None

@@ -13,10 +13,12 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
+from aoe_train import _precision
 from aoe_train._objectives.own import qualified_name
 from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
 from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.tiny import WORDS
 
 HOW: dict[str, Any] = {
     "lr": 1e-3,
@@ -219,6 +221,31 @@ def test_what_is_no_loss_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
+
+
+@pytest.mark.parametrize("command", ["train", "encode", "evaluate", "mine"])
+def test_a_precision_that_is_slow_here_is_told(
+    command: str,
+    train_file: Path,
+    bert: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(_precision, "product_time", lambda _: 4.6)
+    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    if command == "train":
+        aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", **{**HOW, **how})
+        plan = aoe_train.plan(train_file, backbone=bert, **{**HOW, "precision": "bf16"})
+        assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
+    elif command == "encode":
+        aoe_train.encode(["a dog"], model=bert, **how)
+    elif command == "evaluate":
+        aoe_train.evaluate(bert, data=train_file, draws=0, cache=False, **how)
+    else:
+        pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
+        aoe_train.mine(pairs, model=bert, **how)
+    assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
 def test_a_plan_tells_and_writes_nothing(

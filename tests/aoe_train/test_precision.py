@@ -1,29 +1,67 @@
-"""What is told of a precision that a processor only emulates."""
+"""What is told of a precision, by what this processor makes of it."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import torch
 
-from aoe_train._precision import cpu_has_bf16, slow_precision
+from aoe_train import _precision
+from aoe_train._precision import choose_precision, product_time, slow_precision, training_note
+
+SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
+
+
+@pytest.fixture
+def takes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Called with how long bf16's products take, 1 being fp32's time."""
+    return lambda times: monkeypatch.setattr(_precision, "product_time", lambda _: times)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "device", "has_bf16", "told"),
+    ("wanted", "device", "times", "told"),
     [
-        ("bf16", "cpu", False, True),
-        ("bf16", "cpu", True, False),
-        ("auto", "cpu", False, False),
-        ("fp32", "cpu", False, False),
-        ("bf16", "cuda", False, False),
+        ("bf16", "cpu", SLOW, "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster"),
+        ("fp16", "cpu", SLOW, "4.8 times as long in fp16"),
+        ("bf16", "cpu", LIKE, None),
+        ("bf16", "cpu", FAST, None),
+        ("auto", "cpu", SLOW, None),
+        ("auto", "cpu", LIKE, None),
+        (
+            "auto",
+            "cpu",
+            FAST,
+            "computes in fp32, .* products take 0.14 of the time in bf16 .*--precision bf16",
+        ),
+        ("fp32", "cpu", FAST, None),
+        ("fp32", "cpu", SLOW, None),
+        ("bf16", "cuda", SLOW, None),
+        ("auto", "cuda", FAST, None),
     ],
 )
-def test_emulated_bf16_is_told(wanted: Any, device: str, *, has_bf16: bool, told: bool) -> None:
-    found = slow_precision(wanted, torch.device(device), has_bf16=has_bf16)
-    assert (found is not None and "--precision fp32" in found) == told
+def test_what_a_training_is_told(
+    wanted: Any, device: str, times: float, told: str | None, takes: Any
+) -> None:
+    takes(times)
+    found = training_note(wanted, torch.device(device))
+    if told is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert re.search(told, found)
+    slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
+    assert slow == (None if wanted == "auto" else found)
 
 
-def test_the_processor_can_be_asked() -> None:
-    assert cpu_has_bf16() in (True, False)
+def test_auto_is_the_same_on_every_processor(takes: Any) -> None:
+    takes(FAST)
+    assert choose_precision("auto", torch.device("cpu")) == "fp32"
+
+
+def test_the_processor_is_measured() -> None:
+    threads = torch.get_num_threads()
+    assert product_time(torch.float32) == pytest.approx(1, rel=0.9)
+    assert product_time(torch.bfloat16) > 0
+    assert torch.get_num_threads() == threads

@@ -31,6 +31,7 @@ class LocalEmbedder:
         self.name = shown_name(source)
         self.separator = find_separator(encoder.tokenizer)
         self.identity = _identity(encoder)
+        self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
 

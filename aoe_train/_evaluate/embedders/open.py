@@ -11,12 +11,14 @@ from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
+from aoe_train._precision import slow_precision
 from pairkit.errors import ConfigError
 from pairkit.progress import Listener
 from pairkit.terminal import say
 
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
     from aoe_train._settings import Precision
 
 
@@ -38,7 +40,7 @@ def open_embedder(
         precision: Of weights and computation of a model on this machine.
         cache: Keep vectors on disk, and take those that are there.
         progress: Shown on stderr, or told to a function.
-        say: Told what is forgotten of the kept vectors.
+        say: Told what is forgotten of the kept vectors, and of a precision that is slow here.
 
     Raises:
         ConfigError: No such model, no such address, or a precision for an endpoint.
@@ -55,6 +57,8 @@ def open_embedder(
         embedder = _open_endpoint(model, endpoint, precision)
     else:
         embedder = _open_local(model, precision)
+        if slow := slow_precision(precision, embedder.device):
+            say(slow)
     store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
@@ -67,7 +71,7 @@ def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embe
     return EndpointEmbedder(model, endpoint)
 
 
-def _open_local(model: str, precision: Precision) -> Embedder:
+def _open_local(model: str, precision: Precision) -> LocalEmbedder | SentenceTransformersEmbedder:
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder

@@ -50,7 +50,8 @@ class SentenceTransformersEmbedder:
         self._model = _load(folder, _DTYPES[precision], refusal)
         self.name = shown_name(source)
         self.separator = _separator(self._model)
-        self.identity = _identity(folder, precision, str(self._model.device))
+        self.device = self._model.device
+        self.identity = _identity(folder, precision, str(self.device))
         named = {name: words or "" for name, words in self._model.prompts.items()}
         self.prompts = NamedPrompts(named, self._model.default_prompt_name)
         self.similarity: Similarity = self._model.similarity_fn_name
