@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -15,32 +13,17 @@ import polars as pl
 from pairkit.class_names import ClassNames, class_names_of_file
 from pairkit.columns import Roles, find_roles, label_column, to_pairs, to_rows
 from pairkit.config import argument
-from pairkit.errors import ConfigError, DataError
-from pairkit.hub import fetch_dataset
-from pairkit.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.errors import DataError
+from pairkit.in_memory import Source, source_name
 from pairkit.label_meaning import read_labels
 from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.lines import read_text_lines
+from pairkit.parts import Part, parts_of, split_name
 from pairkit.printable import one_line
-from pairkit.records import CONFIG_FOLDERS, LabelKind, PairDataset, in_split_order
-from pairkit.saved_dataset import saved_files
-from pairkit.tables import first_row, is_table, read_table
+from pairkit.records import LabelKind, PairDataset
+from pairkit.tables import first_row, read_table
 
 _LOG = logging.getLogger(__name__)
-
-_SPLIT_NAME = re.compile(
-    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
-)
-_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
-
-
-class _Part(NamedTuple):
-    """A table of a split, what messages call it, and the names of its classes where no file tells them."""
-
-    where: str
-    table: Path | pl.DataFrame
-    classes: ClassNames = MappingProxyType({})
 
 
 class _Read(NamedTuple):
@@ -106,8 +89,9 @@ def read_pairs(
 
     Args:
         source: A dataset folder, be it ours or one of `Dataset.save_to_disk`; a file (`.parquet .jsonl .json
-            .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits; a Hub id
-            (`owner/name`, `owner/name:config`); or what is in memory: see `pairkit.in_memory.Source`.
+            .csv .tsv .arrow`, also `.gz`); a folder of files named after their splits, or of numbered ones;
+            a pattern such as `shards/*.parquet`; a Hub id (`owner/name`, `owner/name:config`); or what is in
+            memory: see `pairkit.in_memory.Source`.
         columns: `text1`, `text2`, `label` or `anchor`, `positive` and `negative` or `negative_1`,
             `negative_2`, … to the source's names; by default recognised. Triplets become a positive row and
             one for each negative, bare positives get label 1.
@@ -127,7 +111,7 @@ def read_pairs(
         return to_pairs(frame, roles, where, labels, check=check, first_row=first)
 
     columns, split = _checked(columns, split)
-    tables = _opened(source, _tables(source), split, lambda frame, where: _roles(frame, where, columns))
+    tables = _opened(source, parts_of(source), split, lambda frame, where: _roles(frame, where, columns))
     splits, labels, _ = _converted(tables, rules, pairs)
     if isinstance(source, PairDataset):
         labels = source.labels
@@ -164,8 +148,7 @@ def read_rows(
         return to_rows(frame, roles, where, labels, first_row=first)
 
     columns, split = _checked(columns, split)
-    path = _text_file(source)
-    parts = _tables(source) if path is None else {_split_of(path): [_Part(str(path), _lines(path))]}
+    parts = parts_of(source, lines=True)
     tables = _opened(source, parts, split, lambda frame, where: _roles(frame, where, columns, single=True))
     splits, labels, kept = _converted(tables, rules, rows)
     for name, frame in splits.items():
@@ -203,29 +186,28 @@ def split_names(source: Source) -> list[str]:
         DataError: A folder without data.
         RemoteError: The Hub could not be asked.
     """
-    path = _text_file(source)
-    return list(_tables(source)) if path is None else [_split_of(path)]
+    return list(parts_of(source, lines=True))
 
 
 def _opened(
     source: Source,
-    parts: Mapping[str, Sequence[_Part]],
+    parts: Mapping[str, Sequence[Part]],
     split: str | None,
     find: Callable[[pl.DataFrame, str], Roles],
 ) -> dict[str, list[_Read]]:
     """Each wanted split's tables, read."""
-    wanted = _split_name(split) if split else None
+    wanted = split_name(split) if split else None
     if wanted is not None and wanted not in parts:
         raise DataError(f"no split {wanted!r}; there are {', '.join(parts)}", path=source_name(source))
     chosen = parts if wanted is None else {wanted: parts[wanted]}
     return {name: [_opened_one(part, find) for part in own] for name, own in chosen.items()}
 
 
-def _opened_one(part: _Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read:
-    where, table, classes = part
+def _opened_one(part: Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read:
+    where, table, classes, lines = part
     if isinstance(table, pl.DataFrame):
         return _Read(where, table, 1, find(table, where), classes)
-    frame = read_table(table)
+    frame = _lines(table) if lines else read_table(table)
     return _Read(where, frame, first_row(table), find(frame, where), class_names_of_file(table))
 
 
@@ -266,105 +248,10 @@ def _kept(table: _Read, labels: pl.Series | None) -> Kept:
     return Kept(table.where, table.first_row, len(numbers), numbers)
 
 
-def _place(source: str | Path) -> Path:
-    """The source as a path, of which it can be said whether anything is there."""
-    path = Path(source)
-    try:
-        path.exists()
-    except OSError as error:
-        raise ConfigError(
-            f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
-            " Hub id such as owner/dataset"
-        ) from error
-    return path
-
-
-def _text_file(source: Source) -> Path | None:
-    """The source as a path if it is a file of one text per line."""
-    path = _place(source) if isinstance(source, str | Path) else None
-    if path is None or not path.name.lower().endswith((".txt", ".txt.gz")):
-        return None
-    return path if path.is_file() else None
-
-
 def _lines(path: Path) -> pl.DataFrame:
     """A text file's lines; only a line feed ends one, as other marks may stand inside a text."""
     lines = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
     return pl.DataFrame({"text": lines}, schema={"text": pl.String})
-
-
-def _tables(source: Source) -> dict[str, list[_Part]]:
-    """Each split's tables with their names; splits in the usual order."""
-    if not isinstance(source, str | Path):
-        return _held(source, source_name(source))
-    path = _place(source)
-    if path.is_dir():
-        saved = saved_files(path)
-        files = _data_files(path) if saved is None else saved
-    elif path.exists() or is_table(path):
-        files = {_split_of(path): [path]}
-    elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
-        return _held(fetch_dataset(source), source)
-    else:
-        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
-    return _by_split({name: [_Part(str(file), file) for file in listed] for name, listed in files.items()})
-
-
-def _held(source: Held, where: str) -> dict[str, list[_Part]]:
-    tables, classes = tables_in_memory(source), classes_in_memory(source)
-    several = len(tables) > 1
-    return _by_split(
-        {
-            name: [_Part(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
-            for name, table in tables.items()
-        }
-    )
-
-
-def _by_split(tables: Mapping[str, Sequence[_Part]]) -> dict[str, list[_Part]]:
-    """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
-    found: dict[str, list[_Part]] = {}
-    for name, parts in tables.items():
-        found.setdefault(_split_name(name), []).extend(parts)
-    return {name: found[name] for name in in_split_order(found)}
-
-
-def _data_files(folder: Path) -> dict[str, list[Path]]:
-    home = _home(folder)
-    files: dict[str, list[Path]] = {}
-    unnamed = []
-    for path in sorted(home.iterdir()):
-        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json"):
-            if _SPLIT_NAME.search(path.name):
-                files.setdefault(_split_of(path), []).append(path)
-            else:
-                unnamed.append(path)
-    if not files and len(unnamed) == 1:
-        return {"train": unnamed}
-    if not files:
-        raise DataError(
-            "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
-            path=folder,
-        )
-    return files
-
-
-def _home(folder: Path) -> Path:
-    """Where a folder's files are: in that of its first configuration, of ours, or in itself."""
-    if (folder / CONFIG_FOLDERS["default"]).is_dir():
-        return folder / CONFIG_FOLDERS["default"]
-    own = folder / "run.json"
-    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
-    return there[0] if there and own.is_file() else folder
-
-
-def _split_of(path: Path) -> str:
-    found = _SPLIT_NAME.search(path.name)
-    return _split_name(found[1]) if found else "train"
-
-
-def _split_name(name: str) -> str:
-    return _SAME_SPLIT.get(name.lower(), name.lower())
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

@@ -1,0 +1,185 @@
+"""Where a source's rows lie: which tables each of its splits has. Nothing of a file is read here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import polars as pl
+
+from pairkit.class_names import ClassNames
+from pairkit.errors import ConfigError, DataError
+from pairkit.hub import fetch_dataset
+from pairkit.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.printable import one_line
+from pairkit.records import CONFIG_FOLDERS, in_split_order
+from pairkit.saved_dataset import saved_files
+from pairkit.tables import is_table
+
+_SPLIT_NAME = re.compile(
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+)
+_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+
+
+class Part(NamedTuple):
+    """A table of a split.
+
+    Attributes:
+        where: What messages call it.
+        table: The file, or the rows that are in memory.
+        classes: The names of its classes, where no file tells them.
+        lines: Whether the file holds one text per line.
+    """
+
+    where: str
+    table: Path | pl.DataFrame
+    classes: ClassNames = MappingProxyType({})
+    lines: bool = False
+
+
+def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
+    """Each split's tables, splits in the usual order.
+
+    Args:
+        source: What `pairkit.reader.read_pairs` takes.
+        lines: Whether a text file of one text per line is a source too.
+
+    Raises:
+        ConfigError: No such source.
+        DataError: A folder without data, or a pattern that fits no file.
+        RemoteError: The Hub could not be asked.
+    """
+    if not isinstance(source, str | Path):
+        return _held(source, source_name(source))
+    path = _place(source)
+    if path.is_dir():
+        saved = saved_files(path)
+        files = _in_folder(path) if saved is None else saved
+    elif lines and _is_lines(path) and path.is_file():
+        files = {split_of(path): [path]}
+    elif not path.exists() and has_magic(str(source)):
+        files = _fitting(str(source), lines=lines)
+    elif path.exists() or is_table(path):
+        files = {split_of(path): [path]}
+    elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
+        return _held(fetch_dataset(source), source)
+    else:
+        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
+    return _by_split(
+        {
+            name: [Part(str(file), file, lines=lines and _is_lines(file)) for file in listed]
+            for name, listed in files.items()
+        }
+    )
+
+
+def split_of(path: Path) -> str:
+    """The split that a file's name tells; train where it tells none."""
+    found = _SPLIT_NAME.search(path.name)
+    return split_name(found[1]) if found else "train"
+
+
+def split_name(name: str) -> str:
+    """A split's usual name: `validation` for dev, val and valid."""
+    return _SAME_SPLIT.get(name.lower(), name.lower())
+
+
+def _is_lines(path: Path) -> bool:
+    return path.name.lower().endswith((".txt", ".txt.gz"))
+
+
+def _place(source: str | Path) -> Path:
+    """The source as a path, of which it can be said whether anything is there."""
+    path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
+            " Hub id such as owner/dataset"
+        ) from error
+    return path
+
+
+def _held(source: Held, where: str) -> dict[str, list[Part]]:
+    tables, classes = tables_in_memory(source), classes_in_memory(source)
+    several = len(tables) > 1
+    return _by_split(
+        {
+            name: [Part(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
+            for name, table in tables.items()
+        }
+    )
+
+
+def _by_split(tables: Mapping[str, Sequence[Part]]) -> dict[str, list[Part]]:
+    """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
+    found: dict[str, list[Part]] = {}
+    for name, parts in tables.items():
+        found.setdefault(split_name(name), []).extend(parts)
+    return {name: found[name] for name in in_split_order(found)}
+
+
+def _in_folder(folder: Path) -> dict[str, list[Path]]:
+    tables = [
+        path
+        for path in sorted(_home(folder).iterdir())
+        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+    ]
+    named, unnamed = _named(tables)
+    if named:
+        return named
+    if unnamed and _are_shards(unnamed):
+        return {"train": unnamed}
+    raise DataError(
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        path=folder,
+    )
+
+
+def _fitting(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
+    """The tables that a pattern fits."""
+    found = [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
+    files = [path for path in found if is_table(path) or (lines and _is_lines(path))]
+    if not files:
+        raise DataError("no table fits this pattern; give a file, a folder or another pattern", path=pattern)
+    named, unnamed = _named(files)
+    if named and unnamed:
+        raise DataError(
+            f"fits {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
+            f" {one_line(unnamed[0].name, 60)}, which is not; give a pattern for one kind",
+            path=pattern,
+        )
+    return named or {"train": unnamed}
+
+
+def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
+    """Those that are named after splits, and the others."""
+    named: dict[str, list[Path]] = {}
+    unnamed = []
+    for path in files:
+        if _SPLIT_NAME.search(path.name):
+            named.setdefault(split_of(path), []).append(path)
+        else:
+            unnamed.append(path)
+    return named, unnamed
+
+
+def _are_shards(files: Sequence[Path]) -> bool:
+    """Whether the names differ in digits alone, as `part-00000.parquet` and `part-00001.parquet` do."""
+    return len({re.sub(r"\d+", "0", path.name) for path in files}) == 1
+
+
+def _home(folder: Path) -> Path:
+    """Where a folder's files are: in that of its first configuration, of ours, or in itself."""
+    if (folder / CONFIG_FOLDERS["default"]).is_dir():
+        return folder / CONFIG_FOLDERS["default"]
+    own = folder / "run.json"
+    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
+    return there[0] if there and own.is_file() else folder

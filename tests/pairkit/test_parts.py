@@ -1,0 +1,65 @@
+"""Which files a source stands for, and in which split they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pairkit.errors import ConfigError, DataError
+from pairkit.parts import parts_of
+from pairkit.reader import read_pairs, read_rows, split_names
+
+ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
+
+
+def put(folder: Path, *names: str) -> Path:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one\n" if name.endswith(".txt") else ROWS.format(path.stem))
+    return folder
+
+
+def found(source: str | Path) -> dict[str, list[str]]:
+    parts = parts_of(source, lines=True)
+    return {split: [Path(part.where).name for part in own] for split, own in parts.items()}
+
+
+def test_numbered_files_are_the_shards_of_one_table(tmp_path: Path) -> None:
+    put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
+    assert found(tmp_path) == {"train": ["part-00000-ab1.c000.csv", "part-00001-ab1.c000.csv"]}
+    assert read_pairs(tmp_path)["train"]["text1"].to_list() == [
+        *("part-00000-ab1.c000", "c", "part-00001-ab1.c000", "c")
+    ]
+    put(tmp_path, "notes.csv")
+    with pytest.raises(DataError, match="no data files named after a split"):
+        parts_of(tmp_path)
+
+
+def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "a/one.csv",
+        "b/two.csv",
+        "b/three.md",
+        "c/train-1.csv",
+        "c/dev-1.csv",
+        "c/other.csv",
+        "d/x.txt",
+    )
+    assert found(f"{tmp_path}/[ab]/*") == {"train": ["one.csv", "two.csv"]}
+    assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1.csv"], "validation": ["dev-1.csv"]}
+    assert split_names(f"{tmp_path}/c/d*") == ["validation"]
+    assert read_rows(f"{tmp_path}/d/*")["train"]["text"].to_list() == ["one"]
+    with pytest.raises(DataError, match=r"fits dev-1\.csv, which is named after a split, and other\.csv"):
+        parts_of(f"{tmp_path}/c/*")
+    with pytest.raises(DataError, match="no table fits this pattern"):
+        parts_of(f"{tmp_path}/b/*.md")
+
+
+def test_a_name_with_the_signs_of_a_pattern_is_that_file_first(tmp_path: Path) -> None:
+    put(tmp_path, "a[1].csv", "a1.csv")
+    assert found(tmp_path / "a[1].csv") == {"train": ["a[1].csv"]}
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        parts_of("nowhere")
