@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -159,7 +159,7 @@ def label_column(
         DataError: They are lists or structures, or bytes that are no UTF-8; names the row.
     """
     _check_flat(frame[roles.label], where)
-    values = _as_text(frame[roles.label], where, first_row, keep=True)
+    values = as_text(frame[roles.label], where, first_row, keep=True)
     return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
 
 
@@ -211,11 +211,18 @@ def to_pairs(
 
 
 def to_rows(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
+    *,
+    first_row: int = 1,
+    listed: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """As many rows as the source has, with the columns they mean and no others.
 
     text1, text2 and label; or anchor, positive and, where known, negatives, a list of one or more; or text.
+    Of a stretch of a table's rows `listed` says which columns hold lists of negatives, see `holds_lists`.
 
     Raises:
         DataError: As `to_pairs`.
@@ -230,7 +237,9 @@ def to_rows(
     texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
     _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
     if roles.negatives:
-        return texts.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
+        return texts.with_columns(
+            negatives_of(frame, roles.negatives, where, first_row=first_row, listed=listed)
+        )
     return texts
 
 
@@ -241,7 +250,7 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -
     names = [name for name in wanted if name not in lists]
     for name in names:
         _check_flat(frame[name], where)
-    return frame.with_columns([_as_text(frame[name], where, first_row) for name in names])
+    return frame.with_columns([as_text(frame[name], where, first_row) for name in names])
 
 
 def _check_flat(column: pl.Series, where: str) -> None:
@@ -253,8 +262,12 @@ def _check_flat(column: pl.Series, where: str) -> None:
         )
 
 
-def _as_text(column: pl.Series, where: str, first_row: int, *, keep: bool = False) -> pl.Series:
-    """A column as texts; with `keep` only one of bytes."""
+def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
+    """A column as texts; with `keep` only one of bytes.
+
+    Raises:
+        DataError: Bytes that are no UTF-8; names the row.
+    """
     if keep and column.dtype != pl.Binary:
         return column
     text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)

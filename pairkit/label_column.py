@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import polars as pl
 
@@ -13,6 +14,13 @@ from pairkit.labels import as_word
 from pairkit.printable import one_line
 
 _SHOWN_CHARS = 60  # of a label in a message
+
+
+class Found(NamedTuple):
+    """Of distinct values, the row in which each stands first, from 0, and how often each is there."""
+
+    first: pl.Series
+    times: pl.Series
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,8 @@ class LabelColumn:
         texts: Names of the two columns of texts beside it.
         classes: What its whole numbers stand for, where the dataset says so.
         first_row: The first row's number in messages.
+        found: Where `values` are the distinct ones alone: in which row each stands first, from 0, and how
+            often each stands there.
     """
 
     values: pl.Series
@@ -32,6 +42,7 @@ class LabelColumn:
     texts: tuple[str, str]
     classes: Sequence[str] = ()
     first_row: int = 1
+    found: Found | None = None
 
     @cached_property
     def words(self) -> pl.Series:
@@ -54,6 +65,12 @@ class LabelColumn:
         """What one of `words` can be called: by its class, and by the class's number."""
         numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
         return as_word(word), *numbers
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """How often each of `words` is there, in the order in which they come first."""
+        count = pl.lit(1) if self.found is None else self.found.times
+        table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
+        yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
     def check_present(self) -> None:
         """Refuse rows without a label.
@@ -81,4 +98,30 @@ class LabelColumn:
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), _SHOWN_CHARS)
         message = says.replace("{label}", label)
-        return DataError(message, path=self.where, row=self.first_row + place)
+        row = place if self.found is None else int(self.found.first[place])
+        return DataError(message, path=self.where, row=self.first_row + row)
+
+
+def distinct_labels(columns: Sequence[LabelColumn]) -> LabelColumn:
+    """Each value of one table's labels once, as they come first: enough to decide what labels mean.
+
+    Args:
+        columns: The table's labels, one after the other in stretches of rows; whole, or distinct already.
+    """
+    start = columns[0].first_row
+    table = pl.concat(_counted(column, column.first_row - start) for column in columns)
+    each = table.group_by("value").agg(pl.col("first").min(), pl.col("count").sum()).sort("first")
+    values = each["value"].alias(columns[0].values.name)
+    return replace(columns[0], values=values, found=Found(each["first"], each["count"]))
+
+
+def _counted(column: LabelColumn, before: int) -> pl.DataFrame:
+    """The values, in which row of the table each is first, and how often; `before` rows come before these."""
+    count = len(column.values)
+    first, times = column.found or (
+        pl.int_range(count, dtype=pl.Int64, eager=True),
+        pl.repeat(1, count, dtype=pl.Int64, eager=True),
+    )
+    own = column.values
+    values = own.cast(pl.String) if isinstance(own.dtype, pl.Categorical | pl.Enum) else own
+    return pl.DataFrame({"value": values, "first": first + before, "count": times})

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -43,6 +44,28 @@ _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NAMED = 6  # labels that a message names
 
 
+@dataclass(frozen=True)
+class LabelMeaning:
+    """What labels count as, once that is decided over all tables that belong together.
+
+    Attributes:
+        words: What each word counts as; None where labels are the numbers that they are.
+        scale: The lowest and the highest score, which become 0 and 1.
+    """
+
+    words: Mapping[str, Meaning] | None = None
+    scale: tuple[float, float] | None = None
+
+    def of(self, column: LabelColumn) -> pl.Series:
+        """float64 labels, null where the row is to be left out.
+
+        Raises:
+            DataError: A label that has no meaning, or is outside of the scale.
+        """
+        labels = column.numbers if self.words is None else _by_word(column, self.words)
+        return labels if self.scale is None else _scaled(column, labels, *self.scale)
+
+
 def read_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[list[pl.Series], LabelsRead]:
     """The labels of tables that belong together, in which they mean the same.
 
@@ -52,26 +75,34 @@ def read_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[list
     Raises:
         DataError: A label that is missing, or of which it is not certain what it means; with file and row.
     """
+    meaning, read = decide_labels(columns, rules)
+    return [meaning.of(column) for column in columns], read
+
+
+def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
+    """What the labels of tables count as that belong together; the distinct ones of each table will do.
+
+    Raises:
+        DataError: As `read_labels`.
+    """
     for column in columns:
         column.check_present()
-    said = rules.values
-    if said is None and any(column.numbers.is_null().any() for column in columns):
-        said = _certain_words(columns)
-    if said is None:
-        labels, skipped, meaning = [column.numbers for column in columns], Counter[str](), ""
-        if rules.scale is None:
-            _check_numbers(columns, labels)
-    else:
-        labels, skipped, meaning = _by_word(columns, said)
+    words = rules.values
+    if words is None and any(column.numbers.is_null().any() for column in columns):
+        words = _certain_words(columns)
+    if words is None and rules.scale is None:
+        _check_numbers(columns, [column.numbers for column in columns])
+    meaning = LabelMeaning(words, rules.scale)
+    labels = [meaning.of(column) for column in columns]
+    told = "" if words is None else _in_use(columns, words)
+    skipped = {} if words is None else _skipped(columns, words)
     if rules.scale is not None:
-        low, high = rules.scale
-        scaled = [_scaled(column, own, low, high) for column, own in zip(columns, labels, strict=True)]
-        scores = f"scores from {low:g} to {high:g}, made 0 to 1"
-        return scaled, LabelsRead(f"{meaning}, {scores}" if meaning else scores, dict(skipped))
+        scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
+        return meaning, LabelsRead(f"{told}, {scores}" if told else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
         column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
-    plain = not meaning and all(((own == 0) | (own == 1)).all() for own in labels)
-    return labels, LabelsRead(meaning or _in_words(labels, plain=plain), dict(skipped), plain)
+    plain = not told and all(((own == 0) | (own == 1)).all() for own in labels)
+    return meaning, LabelsRead(told or _in_words(labels, plain=plain), skipped, plain)
 
 
 _OUTSIDE = (
@@ -129,26 +160,38 @@ def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> Data
     )
 
 
-def _by_word(
-    columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]
-) -> tuple[list[pl.Series], Counter[str], str]:
-    """Each label as what its word counts as; how many are left out, by word; and all of it in words."""
-    labels, skipped, used = [], Counter[str](), set[str]()
+def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
+    """Each label as what its word counts as."""
+    numbers: dict[str, float | None] = {}
+    for word in column.words.unique(maintain_order=True):
+        name = _name(column, word, meanings)
+        if name is None:
+            raise column.error(column.words == word, _lacks(meanings))
+        value = meanings[name]
+        numbers[word] = None if isinstance(value, str) else value
+    return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
+
+
+def _name(column: LabelColumn, word: str, meanings: Mapping[str, Meaning]) -> str | None:
+    """By which of its names a word has a meaning."""
+    return next((name for name in column.names(word) if name in meanings), None)
+
+
+def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> str:
+    """The meanings that some label has, in words."""
+    used = {_name(column, word, meanings) for column in columns for word in column.words.unique()}
+    return ", ".join(f"{word}={_told(value)}" for word, value in meanings.items() if word in used)
+
+
+def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> dict[str, int]:
+    """How many rows are left out, by word."""
+    skipped = Counter[str]()
     for column in columns:
-        words = column.words.rename("word")
-        numbers: dict[str, float | None] = {}
-        for word, count in words.to_frame().group_by("word", maintain_order=True).len().iter_rows():
-            name = next((name for name in column.names(word) if name in meanings), None)
-            if name is None:
-                raise column.error(words == word, _lacks(meanings))
-            used.add(name)
-            value = meanings[name]
-            numbers[word] = None if isinstance(value, str) else value
-            if isinstance(value, str):
+        for word, count in column.counts():
+            name = _name(column, word, meanings)
+            if name is not None and isinstance(meanings[name], str):
                 skipped[as_word(word)] += count
-        labels.append(words.replace_strict(numbers, default=None, return_dtype=pl.Float64))
-    told = [f"{word}={_told(value)}" for word, value in meanings.items() if word in used]
-    return labels, skipped, ", ".join(told)
+    return dict(skipped)
 
 
 def _lacks(meanings: Mapping[str, Meaning]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import polars as pl
 
@@ -38,8 +38,25 @@ def by_number(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
+def holds_lists(column: pl.Series) -> bool | None:
+    """Whether every text of a column is a list, as JSON or as Python writes it; None where there is no text.
+
+    What is not decided over a whole table is decided over its stretches of rows: they all have to say so.
+    """
+    if column.dtype != pl.String:
+        return None
+    filled = column.drop_nulls()
+    return bool(filled.str.contains(_LIST, literal=False).all()) if len(filled) else None
+
+
 def negatives_of(
-    frame: pl.DataFrame, names: Sequence[str], where: str, *, first_row: int = 1, check: bool = True
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    where: str,
+    *,
+    first_row: int = 1,
+    check: bool = True,
+    listed: Collection[str] | None = None,
 ) -> pl.Series:
     """Each row's negatives, in the order of the columns.
 
@@ -49,11 +66,17 @@ def negatives_of(
         where: The table, for messages.
         first_row: The number of its first row.
         check: Whether a row without any is an error; else a null stands for it.
+        listed: Which columns of texts hold lists, where that is known; see `holds_lists`.
 
     Raises:
         DataError: A row without negatives, or a column that holds neither texts nor lists of texts.
     """
-    lists = [_as_lists(frame[name], where, first_row).fill_null([]).alias(name) for name in names]
+    if listed is None:
+        listed = [name for name in names if holds_lists(frame[name])]
+    lists = [
+        _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
+        for name in names
+    ]
     text = pl.element()
     found = (
         pl.DataFrame(lists)
@@ -73,12 +96,11 @@ def negatives_of(
     )
 
 
-def _as_lists(column: pl.Series, where: str, first_row: int) -> pl.Series:
+def _as_lists(column: pl.Series, where: str, first_row: int, *, listed: bool) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
-        filled = column.drop_nulls()
-        if len(filled) and filled.str.contains(_LIST, literal=False).all():
+        if listed:
             return _parsed(column, where, first_row)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner

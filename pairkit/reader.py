@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -17,7 +16,6 @@ from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.label_meaning import read_labels
 from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.lines import read_text_lines
 from pairkit.parts import Part, parts_of, split_name
 from pairkit.printable import one_line
 from pairkit.records import LabelKind, PairDataset
@@ -207,7 +205,7 @@ def _opened_one(part: Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read
     where, table, classes, lines = part
     if isinstance(table, pl.DataFrame):
         return _Read(where, table, 1, find(table, where), classes)
-    frame = _lines(table) if lines else read_table(table)
+    frame = read_table(table, lines=lines)
     return _Read(where, frame, first_row(table), find(frame, where), class_names_of_file(table))
 
 
@@ -246,12 +244,6 @@ def _kept(table: _Read, labels: pl.Series | None) -> Kept:
         return Kept(table.where, table.first_row, table.frame.height, None)
     numbers = labels.is_not_null().arg_true()
     return Kept(table.where, table.first_row, len(numbers), numbers)
-
-
-def _lines(path: Path) -> pl.DataFrame:
-    """A text file's lines; only a line feed ends one, as other marks may stand inside a text."""
-    lines = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
-    return pl.DataFrame({"text": lines}, schema={"text": pl.String})
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

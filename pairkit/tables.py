@@ -11,7 +11,15 @@ import polars as pl
 
 from pairkit.arrow_stream import check_arrow_stream
 from pairkit.errors import ConfigError, DataError
-from pairkit.lines import FREE_BYTES, MAX_RATIO, check_lines, is_gzipped, read_whole, read_whole_lines
+from pairkit.lines import (
+    FREE_BYTES,
+    MAX_RATIO,
+    check_lines,
+    is_gzipped,
+    read_text_lines,
+    read_whole,
+    read_whole_lines,
+)
 from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
 from pairkit.printable import one_line
 
@@ -26,6 +34,37 @@ _CHECKS: dict[str, Callable[[IO[bytes], Path], object]] = {
 """What a file holds, by its headers, before a library takes their word for it."""
 
 
+class TextSizes:
+    """Counts what a table's texts take: one long text may stand in ever so many rows.
+
+    The file holds it once then, whoever reads the texts does not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.begin()
+
+    def begin(self) -> None:
+        """Count anew."""
+        self._bytes = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count these rows too.
+
+        Raises:
+            DataError: The texts are far longer than those of a file of such a size can be.
+        """
+        self._bytes += sum(
+            int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(rows)
+        )
+        if self._bytes > FREE_BYTES and self._bytes > MAX_RATIO * self._path.stat().st_size:
+            raise DataError(
+                f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop"
+                " repeats",
+                path=self._path,
+            )
+
+
 def is_table(path: Path) -> bool:
     """Whether the name is one of a table that `read_table` reads."""
     return _format(path) in SUFFIXES
@@ -36,16 +75,20 @@ def first_row(path: Path) -> int:
     return 2 if _format(path) in (".csv", ".tsv") else 1
 
 
-def read_table(path: Path) -> pl.DataFrame:
+def read_table(path: Path, *, lines: bool = False) -> pl.DataFrame:
     """Read Parquet, JSON lines, a JSON array of objects, CSV, TSV or an Arrow stream, each also as `.gz`.
 
     CSV follows the usual quoting. TSV has one header line and no quoting: a quotation mark is a character.
-    Every column of both is text.
+    Every column of both is text. With `lines` it is a text file, and each line a row of the column `text`:
+    only a line feed ends one, as other marks may stand inside a text.
 
     Raises:
         ConfigError: The suffix is none of these.
         DataError: The file can't be read as what its suffix says.
     """
+    if lines:
+        texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        return pl.DataFrame({"text": texts}, schema={"text": pl.String})
     suffix = _format(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
@@ -61,7 +104,7 @@ def read_table(path: Path) -> pl.DataFrame:
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
     if suffix in (".parquet", ".arrow"):
-        _check_lengths(table, path.stat().st_size, path)
+        TextSizes(path).add(table)
     return table
 
 
@@ -113,16 +156,6 @@ def _fields(dtype: object) -> int:
     if isinstance(dtype, pl.Struct):
         return 1 + sum(_fields(field.dtype) for field in dtype.fields)
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
-
-
-def _check_lengths(table: pl.DataFrame, size: int, path: Path) -> None:
-    """Refuse one long text in ever so many rows: the file holds it once, whoever reads the texts does not."""
-    bytes_ = sum(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum() for text in _texts(table))
-    if bytes_ > max(FREE_BYTES, MAX_RATIO * size):
-        raise DataError(
-            f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop repeats",
-            path=path,
-        )
 
 
 def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:

@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from aoe_train._encode.lines import READERS, TEXT, Row
 from pairkit.errors import ConfigError, DataError
-from pairkit.parquet_sizes import check_parquet
+from pairkit.parquet_batches import ParquetBatches
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 4096  # rows
-_BLOCK_BYTES = 1 << 30  # of a Parquet file's block, were each row its longest text
-_BUFFER = 1 << 20  # bytes of a Parquet column that are read ahead
 
 
 class Source(Protocol):
@@ -79,7 +76,8 @@ def open_source(path: Path, column: str | None = None) -> Source:
     if kind == ".txt" and column is not None:
         raise ConfigError(f"--text-column {column}: {path} has no columns, but one text per line")
     if kind == ".parquet":
-        return ParquetSource(path, _text_column(_parquet_schema(path).names, column, path))
+        batches = ParquetBatches(path)
+        return ParquetSource(path, _text_column(batches.schema.names, column, path), batches)
     rows = READERS[kind]
     names = list(next(rows(path), {}))
     header = kind in (".csv", ".tsv")
@@ -150,6 +148,7 @@ class ParquetSource:
 
     path: Path
     column: str
+    batches: ParquetBatches
     first_row: int = 1
 
     def values(self) -> Iterator[object]:
@@ -159,34 +158,17 @@ class ParquetSource:
 
     def schema(self) -> pa.Schema:
         """As in the file."""
-        return _parquet_schema(self.path)
+        return self.batches.schema.remove_metadata()
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """As in the file."""
         return self._read(schema.names)
 
-    @cached_property
-    def _block(self) -> int:
-        """Rows to read at a time, of a file that unpacks to no more than it may; see `check_parquet`."""
-        with self.path.open("rb") as file:
-            sizes = check_parquet(file, self.path)
-        return min(_BLOCK, max(1, _BLOCK_BYTES // max(1, sizes.largest_dictionary)))
-
     def _read(self, columns: list[str]) -> Iterator[pa.Table]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        rows = self._block  # looked at before anything is unpacked
-        with _readable(self.path), pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False) as table:
-            for batch in table.iter_batches(rows, columns=columns):
-                yield pa.Table.from_batches([batch])
-
-
-def _parquet_schema(path: Path) -> pa.Schema:
-    import pyarrow.parquet as pq
-
-    with _readable(path):
-        return pq.read_schema(path).remove_metadata()
+        for batch in self.batches.read(columns):
+            yield pa.Table.from_batches([batch])
 
 
 def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
@@ -199,16 +181,6 @@ def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
             path=path,
         )
     return column
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"not readable as parquet ({error}); fix the file", path=path) from error
 
 
 @contextmanager

@@ -322,7 +322,7 @@ def test_the_sizes_of_a_parquet_file_are_looked_at_once(
         looked.append(path)
         return check_parquet(file, path)
 
-    monkeypatch.setattr("aoe_train._encode.source.check_parquet", look)
+    monkeypatch.setattr("pairkit.parquet_batches.check_parquet", look)
     run(tmp_path / "in.parquet", tmp_path / "out.parquet")  # to count, to encode, to copy
     assert looked == [tmp_path / "in.parquet"]
 
