@@ -25,7 +25,9 @@ from aoe_train._backbones.load import check_pin, find_folder, load_backbone
 from aoe_train._backbones.packed_bert import PackedBert
 from aoe_train._backbones.quiet import quietly
 from aoe_train._frame import raw_tokenizer
+from aoe_train._heads import Heads, fresh_heads, own_places, read_heads, write_heads
 from aoe_train._interchange import (
+    dense_folders,
     prompt_of_tokenizer,
     read_sentence_transformers,
     write_sentence_transformers,
@@ -131,12 +133,13 @@ class Encoder:
             and quantization is None
             and not (trust_remote_code or settings.bidirectional),
         )
+        heads = _stored_heads(folder, stored.get("dense"), settings, loaded.backbone)
         if quantization is None:
             cast("Any", loaded.backbone).to(place)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # it is among the settings
-        return cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower)
+        return cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
 
     @classmethod
     def build(
@@ -147,6 +150,7 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
+        heads: Heads | None = None,
     ) -> Encoder:
         """Put a loaded backbone and tokenizer together.
 
@@ -156,6 +160,7 @@ class Encoder:
             settings: "auto" and None are resolved here.
             packing: Run without padding where the backbone allows it.
             lower: Lower-case texts first.
+            heads: The layers of `settings.dense` with what they have learnt; without, they begin at random.
 
         Raises:
             ConfigError: The backbone can't do what the settings ask for.
@@ -176,7 +181,12 @@ class Encoder:
         use_fast_layers(backbone)
         known = isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
-        model = TextModel(backbone, settings.pooling, packed=packed)
+        if heads is None and settings.dense:
+            heads = fresh_heads(settings.dense, int(backbone.config.hidden_size))
+        if heads is not None:
+            heads.to(next(backbone.parameters()).device)
+        model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
+        checked_dim(settings.dim, model.dim)
         return cls(model.eval(), tokenizer, settings)
 
     def __repr__(self) -> str:
@@ -187,7 +197,15 @@ class Encoder:
     @property
     def dim(self) -> int:
         """Numbers in a vector."""
-        return self.model.dim
+        return self.size()
+
+    def size(self, dim: int | None = None) -> int:
+        """Numbers in a vector where `dim` of them are asked for; None for as many as the settings say.
+
+        Raises:
+            ConfigError: The vectors have fewer.
+        """
+        return checked_dim(self.settings.dim if dim is None else dim, self.model.dim)
 
     @property
     def device(self) -> torch.device:
@@ -223,7 +241,8 @@ class Encoder:
             prompt: Words before each text, or around `{text}`, one prompt for all or one for each; then
                 `prompt_name` is not asked for. Empty for none.
             normalize: Scale to length 1; None does as the model's settings say.
-            dim: Keep so many numbers of each vector, the first ones, which are then scaled.
+            dim: Keep so many numbers of each vector, the first ones, which are then scaled. Those that the
+                settings keep of themselves are cut from the scaled vector, as sentence-transformers does.
             quantize: float32, int8, binary or ubinary: in which numbers; see `aoe_train._small`.
             calibration: Of int8: vectors (any, dim) whose lowest and highest values it spans, or these two
                 alone; by default those of `texts`.
@@ -259,10 +278,9 @@ class Encoder:
         for position, text in enumerate(texts):
             if not isinstance(text, str):
                 raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
-        size, how = checked_dim(dim, self.dim), named_quantize(quantize)
+        size, how = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
-        scale = self.settings.normalize if normalize is None else normalize
         budget = batch_tokens or TOKENS_ACCELERATOR
         if self.device.type == "cpu":
             keep_freed_memory()
@@ -273,8 +291,7 @@ class Encoder:
             store, done = self.tokens(texts, words, progress=show), 0
             show(Progress("encode", 0, len(texts)))
             coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
-            kept = ((batch, found[:, :size]) for batch, found in coming)
-            for batch, found in arrived((batch, unit(found) if scale else found) for batch, found in kept):
+            for batch, found in arrived((batch, self._cut(whole, dim, normalize)) for batch, whole in coming):
                 vectors[batch] = found
                 done += len(batch)
                 show(Progress("encode", done, len(texts)))
@@ -301,6 +318,12 @@ class Encoder:
         if prompt is None or isinstance(prompt, str):
             return self.settings.named_prompts.chosen(prompt=prompt, name=name)
         return prompt
+
+    def _cut(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
+        if dim is None and normalize is None:
+            return (unit(whole) if self.settings.normalize else whole)[:, : self.size()]
+        found = whole[:, : self.size(dim)]
+        return unit(found) if (self.settings.normalize if normalize is None else normalize) else found
 
     def _encode_as(self, words: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
         asked = options.get("prompt") is not None or options.get("prompt_name") is not None
@@ -361,12 +384,14 @@ class Encoder:
             tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
+        if self.model.heads is not None:
+            write_heads(folder, self.model.heads)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
-        write_sentence_transformers(folder, self.settings, self.dim)
+        write_sentence_transformers(folder, self.settings, self.model.token_dim)
 
     @cached_property  # asked for with each call, be it for one text
     def _tokens_on_cpu(self) -> int:
-        return tokens_at_once(self.model)
+        return tokens_at_once(cast("Any", self.model.backbone))
 
     @cached_property
     def _products_a_token(self) -> int:
@@ -435,6 +460,19 @@ def _stored_settings(folder: Path) -> dict[str, Any]:
         return load_settings(EncoderSettings, below=stored).model_dump()
     except ConfigError as error:
         raise DataError(f"{error}; copy the model again", path=path) from error
+
+
+def _stored_heads(
+    folder: Path, stored: Any, settings: EncoderSettings, backbone: PreTrainedModel
+) -> Heads | None:
+    """The dense layers that a model's folder has; None where it has none."""
+    if not stored:
+        return None
+    if EncoderSettings(dense=stored).dense != settings.dense:
+        raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
+    own = (folder / SETTINGS_FILE).is_file()
+    places = [folder / place for place in own_places(len(settings.dense))] if own else dense_folders(folder)
+    return read_heads(places, settings.dense, int(backbone.config.hidden_size))
 
 
 def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:

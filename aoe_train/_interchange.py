@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aoe_train._heads import own_places
 from aoe_train._model_folder.files import read_object
 from aoe_train._model_folder.modules import (
     KINDS,
     MODEL_FILE,
+    read_dense,
     read_model,
     read_modules,
     read_pooling,
@@ -47,11 +49,15 @@ _MODES = {
 
 @dataclass(frozen=True)
 class _Module:
-    """One of sentence-transformers' modules: its class, its settings, its weights."""
+    """One of sentence-transformers' modules: its class, its settings, its weights.
+
+    One with a `place` is in the folder already.
+    """
 
     kind: str
     config: dict[str, Any] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
+    place: str | None = None
 
 
 def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
@@ -87,6 +93,8 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         settings: How token vectors become a text's vector; `pooling` is a name, no longer "auto".
         dim: Numbers in a token's vector.
 
+    The folders of dense layers are written by `write_heads`.
+
     Raises:
         ConfigError: the pooling is unknown, or the folder can't be written.
     """
@@ -96,6 +104,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
     else:
         modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
+        modules += [_Module("Dense", place=place) for place in own_places(len(settings.dense))]
         write_json(folder / "sentence_bert_config.json", _transformer(settings))
     if settings.bidirectional:
         reason = "Releases before it would hide later tokens without a word."
@@ -108,6 +117,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         "default_prompt_name": settings.default_prompt_name,
         "similarity_fn_name": settings.similarity_fn_name,
         "requirements": requirements,
+        **({} if settings.dim is None else {"truncate_dim": settings.dim}),
     }
     write_json(folder / MODEL_FILE, model)
 
@@ -126,9 +136,9 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     """What a sentence-transformers folder says of how its model encodes.
 
     Returns:
-        Settings by name: `pooling` and `normalize`; where they are set, `max_length`, `prompts`,
-        `default_prompt_name`, `include_prompt`, `similarity_fn_name` and `do_lower_case`; nothing for a
-        folder without `modules.json` or one that names our own module.
+        Settings by name: `pooling` and `normalize`; where they are set, `dense`, `dim`, `max_length`,
+        `prompts`, `default_prompt_name`, `include_prompt`, `similarity_fn_name` and `do_lower_case`; nothing
+        for a folder without `modules.json` or one that names our own module.
 
     Raises:
         ConfigError: a module or a setting that this package can't compute with.
@@ -137,16 +147,17 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     if not modules or modules[0].type == OUR_MODULE:
         return {}
     kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
-    expected = ["Transformer", "Pooling", "Normalize"]
+    expected = ["Transformer", "Pooling", *["Dense"] * kinds.count("Dense"), "Normalize"]
     strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
-    if strange or kinds != expected[: len(kinds)] or len(kinds) < 2:
+    if strange or kinds not in (expected, expected[:-1]):
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
-            "Transformer, Pooling and then perhaps Normalize"
+            "Transformer, Pooling and then perhaps Dense layers and Normalize"
             + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
         )
     return {
         **_read_pooling(folder / modules[1].path),
+        **({"dense": layers} if (layers := _read_dense(folder)) else {}),
         "normalize": "Normalize" in kinds,
         **_read_transformer(folder / modules[0].path),
         **_read_model(folder),
@@ -155,11 +166,6 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
 
 def _read_model(folder: Path) -> dict[str, Any]:
     model, path = read_model(folder), folder / MODEL_FILE
-    if model.truncate_dim is not None:
-        raise ConfigError(
-            f"{path}: cuts vectors to {model.truncate_dim} numbers; encode with sentence-transformers, which"
-            " does so, or take truncate_dim out"
-        )
     for name, words in (model.prompts or {}).items():
         if PLACE in words:
             raise ConfigError(
@@ -170,6 +176,7 @@ def _read_model(folder: Path) -> dict[str, Any]:
         "prompts": model.prompts,
         "default_prompt_name": model.default_prompt_name,
         "similarity_fn_name": model.similarity_fn_name,
+        "dim": model.truncate_dim,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -198,7 +205,7 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
         identity = {"activation_function": "torch.nn.modules.linear.Identity"}
         modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
     if pooling == "first-last-avg":
-        layers = read_object(folder / "config.json")["num_hidden_layers"]
+        layers = _layers(folder)
         weights = np.zeros(layers + 1, dtype=np.float32)  # the first of them is the embedding layer's
         weights[[1, layers]] = 1
         shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
@@ -206,19 +213,47 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
     return modules
 
 
+def _layers(folder: Path) -> int:
+    """How many layers the model has, whatever its configuration calls them."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
+
+
 def _write(folder: Path, modules: list[_Module]) -> None:
     from safetensors.numpy import save
 
     listed = []
     for number, module in enumerate(modules):
-        path = f"{number}_{module.kind}" if number else ""
+        path = module.place or (f"{number}_{module.kind}" if number else "")
         kind = module.kind if "." in module.kind else f"sentence_transformers.models.{module.kind}"
         listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
-        if number:
+        if number and module.place is None:
             write_json(folder / path / "config.json", module.config)
         if module.weights:
             write_bytes(folder / path / "model.safetensors", save(module.weights))
     write_json(folder / "modules.json", listed)
+
+
+def dense_folders(folder: Path) -> list[Path]:
+    """Where a sentence-transformers folder has its dense layers, in their order."""
+    return [folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"]
+
+
+def _read_dense(folder: Path) -> list[dict[str, Any]]:
+    layers = []
+    for place in dense_folders(folder):
+        dense = read_dense(place)
+        named = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
+        if named:
+            raise ConfigError(
+                f"{place}: a Dense layer of {one_line(str(min(map(str, named))), 80)}; expected one of the"
+                " text's vector, sentence_embedding"
+            )
+        activation = dense.activation_function.rpartition(".")[2].lower()
+        layer = {"size": dense.out_features, "activation": activation}
+        layers.append({**layer, "bias": dense.bias, "residual": dense.use_residual})
+    return layers
 
 
 def _read_pooling(folder: Path) -> dict[str, Any]:

@@ -315,7 +315,7 @@ def prepare(
             len(examples),
             pin_memory=args.device.type == "cuda",
         ),
-        PairModel(encoder.model, loss, chunk=settings.run.chunk),
+        PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim),
     )
 
 

@@ -40,6 +40,43 @@ class DataSettings(Settings):
     conflicts: Conflicts = "keep"
 
 
+Activation = Literal[
+    "identity",
+    "elu",
+    "gelu",
+    "leakyrelu",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "sigmoid",
+    "softplus",
+    "tanh",
+]
+
+
+class DenseSettings(Settings):
+    """A dense layer behind the pooling: its activation of W x + b.
+
+    `encoder.dense` lists the layers in order, or their sizes alone: `[256]`. They begin at random, unless the
+    backbone's folder has them.
+    """
+
+    size: int = Field(ge=1, le=1 << 20)  # numbers that come out
+    activation: Activation = "identity"  # what is done to each of them
+    bias: bool = True  # whether there is a b
+    residual: bool = False  # add what came in, through a matrix of its own where the sizes differ
+
+
+def _layers(value: object) -> object:
+    """A size stands for a layer of that size; on a command line with commas between them, or one alone."""
+    given = [value] if isinstance(value, int) else split_at_commas(value)
+    if not isinstance(given, list | tuple):
+        return given
+    return [{"size": one} if isinstance(one, int | str) else one for one in given]
+
+
 class EncoderSettings(Settings):
     """How a text becomes a vector; a model folder remembers it in `aoe.json`."""
 
@@ -53,6 +90,9 @@ class EncoderSettings(Settings):
     prompts: dict[str, str] = Field(default_factory=dict)
     default_prompt_name: str | None = None  # the prompt of texts for which none is asked
     include_prompt: bool = True  # whether pooling takes in the tokens of prompts
+    dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
+    # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
+    dim: int | None = Field(default=None, ge=1)
     similarity_fn_name: Similarity = "cosine"  # what the vectors are compared by
     normalize: bool = False  # make vectors of length 1
     bidirectional: bool = False  # let every token of a decoder see the whole text

@@ -1,4 +1,4 @@
-"""A backbone and a pooling: packed tokens in, one vector a text out."""
+"""A backbone, a pooling and perhaps dense layers: packed tokens in, one vector a text out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
+    from aoe_train._heads import Heads
+
 
 class TextModel(nn.Module):
     """What training optimises and encoding runs.
@@ -27,17 +29,26 @@ class TextModel(nn.Module):
         backbone: A transformers model without a head.
         pooling: See `aoe_train._pooling.pool`; also `cells`, RAN's own document vector.
         packed: Whether to run without padding, which needs `packing.run.can_pack(backbone)`.
+        heads: Dense layers behind the pooling.
     """
 
-    def __init__(self, backbone: PreTrainedModel, pooling: str, *, packed: bool) -> None:
+    def __init__(
+        self, backbone: PreTrainedModel, pooling: str, *, packed: bool, heads: Heads | None = None
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self.pooling = pooling
         self.packed = packed
+        self.heads = heads
 
     @property
     def dim(self) -> int:
         """Numbers in a vector."""
+        return self.token_dim if self.heads is None else self.heads.dim
+
+    @property
+    def token_dim(self) -> int:
+        """Numbers in a token's vector."""
         return int(self.backbone.config.hidden_size)
 
     @only_callees_compiled  # plans by numbers that differ with each batch
@@ -49,6 +60,17 @@ class TextModel(nn.Module):
         prompt_lengths: Int[np.ndarray, " piece"] | None = None,
     ) -> Float[Tensor, "text dim"]:
         """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
+        vectors = self._pooled(input_ids, lengths, pieces, prompt_lengths)
+        return vectors if self.heads is None else self.heads(vectors)
+
+    @only_callees_compiled
+    def _pooled(
+        self,
+        input_ids: Tensor,
+        lengths: np.ndarray,
+        pieces: np.ndarray,
+        prompt_lengths: np.ndarray | None,
+    ) -> Tensor:
         counts, skipped = _upload(pieces, input_ids.device), None
         if hasattr(self.backbone, "forward_packed"):
             found = cast("Any", self.backbone).forward_packed(input_ids, lengths)

@@ -48,10 +48,17 @@ _PORTION = 1_000  # inputs of one seed
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-    {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+    {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+    {"idx": 3, "name": "3", "path": "3_Normalize", "type": "sentence_transformers.models.Normalize"},
 ]
 POOLING = {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True, "include_prompt": True}
-MODEL = {"prompts": {"q": "find: "}, "default_prompt_name": "q", "similarity_fn_name": "cosine"}
+DENSE = {"in_features": 8, "out_features": 4, "activation_function": "torch.nn.modules.activation.Tanh"}
+MODEL = {
+    "prompts": {"q": "find: "},
+    "default_prompt_name": "q",
+    "similarity_fn_name": "cosine",
+    "truncate_dim": 4,
+}
 BERT = {"max_seq_length": 16, "do_lower_case": False, "model_args": {"dtype": "float32"}}
 CONFIG = {"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "max_position_embeddings": 32}
 TOKENIZER = {
@@ -89,10 +96,11 @@ def _seconds(folder: Path) -> float:
 
 # A file, what stands in it, and what reads it.
 READERS: list[tuple[str, Any, Callable[[Path], object]]] = [
-    ("aoe.json", {"format": 1, **EncoderSettings().model_dump()}, _stored_settings),
+    ("aoe.json", {"format": 1, **EncoderSettings(dense=[{"size": 4}]).model_dump()}, _stored_settings),
     ("modules.json", MODULES, _stored_settings),
     ("modules.json", MODULES, check_modules),
     ("1_Pooling/config.json", POOLING, _stored_settings),
+    ("2_Dense/config.json", DENSE, _stored_settings),
     ("sentence_bert_config.json", BERT, _stored_settings),
     ("config_sentence_transformers.json", MODEL, _stored_settings),
     ("tokenizer_config.json", {"model_max_length": 16}, _stored_settings),
@@ -114,10 +122,13 @@ READERS: list[tuple[str, Any, Callable[[Path], object]]] = [
 def write_model(folder: Path) -> None:
     """A folder of sentence-transformers, as far as its JSON goes, without weights."""
     (folder / "1_Pooling").mkdir()
+    (folder / "2_Dense").mkdir()
     (folder / "work").mkdir()
     for name, content in (
         ("modules.json", MODULES),
         ("1_Pooling/config.json", POOLING),
+        ("2_Dense/config.json", DENSE),
+        ("2_Dense/model.safetensors", "0" * 64),
         ("sentence_bert_config.json", {}),
         ("trainer_state.json", STATE),
     ):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from aoe_train._backbones.architecture import join_embeddings, model_class, network
 from aoe_train._backbones.packaged import PACKAGED
 from aoe_train._backbones.quiet import quietly
 from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
@@ -113,7 +114,7 @@ def load_backbone(
     _check_model(folder)
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoTokenizer
 
     import aoe_train._backbones.ran  # noqa: F401 - makes transformers know RAN
 
@@ -128,7 +129,7 @@ def load_backbone(
     try:
         with quietly():
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-            backbone, report = AutoModel.from_pretrained(
+            backbone, report = model_class(base).from_pretrained(
                 base,
                 dtype=dtype or torch.float32,
                 use_safetensors=True,
@@ -143,6 +144,7 @@ def load_backbone(
         raise _explained(folder, error) from error
     for part, found in reports.items():
         _check_weights(part, backbone, found)
+    join_embeddings(backbone)
     return Loaded(backbone, cast("Any", tokenizer), folder)
 
 
@@ -173,13 +175,13 @@ def check_size(folder: Path) -> None:
         DataError: Sizes that can't be, or out of proportion.
     """
     import torch
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoConfig
 
     stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with quietly(), torch.device("meta"):
-            model = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+            model = network(config)
     except Exception as error:  # whatever odd values make transformers and torch raise
         raise _explained(folder, error) from error
     described = sum(part.numel() for parts in (model.parameters(), model.buffers()) for part in parts)

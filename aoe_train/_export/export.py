@@ -126,7 +126,7 @@ def _write(
     if form == "onnx":
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
-            write_onnx(folder, Path(model), encoder.settings, encoder.dim)
+            write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
         return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)

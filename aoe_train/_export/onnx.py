@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from aoe_train._backbones.architecture import model_class
 from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder import SETTINGS_FILE
+from aoe_train._heads import own_places, read_heads
 from aoe_train._interchange import is_ran, write_sentence_transformers
 from aoe_train._prompts import read_prompt
 from pairkit.errors import ConfigError
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
 
+    from aoe_train._heads import Heads
     from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings, Pooling
 
@@ -40,11 +43,20 @@ _INPUTS = ("input_ids", "attention_mask")
 
 
 class PaddedEncoder(nn.Module):
-    """Backbone, pooling and normalisation over texts that are padded on the right."""
+    """Backbone, pooling, dense layers, normalisation and cut, over texts that are padded on the right."""
 
-    def __init__(self, backbone: PreTrainedModel, pooling: str, *, normalize: bool) -> None:
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        pooling: str,
+        *,
+        normalize: bool,
+        heads: Heads | None = None,
+        dim: int | None = None,
+    ) -> None:
         super().__init__()
         self.backbone, self.pooling, self.normalize = backbone, pooling, normalize
+        self.heads, self.dim = heads, dim
 
     def forward(
         self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
@@ -58,7 +70,10 @@ class PaddedEncoder(nn.Module):
             (output.hidden_states[1] + output.hidden_states[-1]) / 2 if layers else output.last_hidden_state
         )
         vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
-        return tokens, nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
+        if self.heads is not None:
+            vectors = self.heads(vectors)
+        vectors = nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
+        return tokens, vectors if self.dim is None else vectors[:, : self.dim]
 
 
 def pool_padded(
@@ -89,28 +104,35 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
         folder: Where to.
         model: A model folder without adapters.
         settings: That model's, resolved.
-        dim: Numbers in its vectors.
+        dim: Numbers in a token's vector.
 
     Raises:
         ConfigError: a package is missing, or the model can't be a graph.
     """
-    from transformers import AutoModel
-
     require_onnx()
     _refuse_loops(model, settings)
     # Read afresh: an encoder's backbone may have been changed to run without padding.
+    kind = model_class(model)
     with quietly():
-        backbone = AutoModel.from_pretrained(
+        backbone = kind.from_pretrained(
             model,
             dtype=torch.float32,
-            attn_implementation="sdpa",
+            # What torch makes of a T5's position bias in its own attention can't be traced.
+            attn_implementation="sdpa" if kind.__name__ == "AutoModel" else "eager",
             use_safetensors=True,
             trust_remote_code=False,
         )
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
-    _trace(PaddedEncoder(backbone, settings.pooling, normalize=settings.normalize).eval(), folder / GRAPH)
+    places = own_places(len(settings.dense))
+    heads = read_heads([model / place for place in places], settings.dense, dim) if places else None
+    padded = PaddedEncoder(
+        backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
+    )
+    _trace(padded.eval(), folder / GRAPH)
+    for place in places:
+        shutil.copytree(model / place, folder / place)
     for file in model.iterdir():
         if file.is_file() and file.suffix != ".safetensors" and file.name != SETTINGS_FILE:
             shutil.copyfile(file, folder / file.name)

@@ -114,7 +114,7 @@ def encode(
     from aoe_train._encode import encode_file, read_ranges
     from aoe_train._face.loading import loaded
     from aoe_train._face.notes import notes
-    from aoe_train._small import calibrated, checked_dim, named_quantize
+    from aoe_train._small import calibrated, named_quantize
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
 
@@ -131,7 +131,7 @@ def encode(
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
         words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)
-        size, how = checked_dim(dim, encoder.dim), named_quantize(quantize)
+        size, how = encoder.size(dim), named_quantize(quantize)
         if calibration is not None and how != "int8":
             raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
         ranges = None
@@ -139,7 +139,7 @@ def encode(
             ranges = read_ranges(Path(calibration), size)
         elif calibration is not None:
             ranges = calibrated(calibration, size)
-        make = partial(encoder.encode, prompt=words, normalize=normalize, dim=size, batch_tokens=batch_tokens)
+        make = partial(encoder.encode, prompt=words, normalize=normalize, dim=dim, batch_tokens=batch_tokens)
         if out is None:
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return make(given, quantize=how, calibration=ranges, progress=show)

@@ -125,7 +125,9 @@ class Pooling(Foreign):
         return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
 
 
-class _Dense(Foreign):
+class Dense(Foreign):
+    """config.json of a dense layer."""
+
     in_features: Size
     out_features: Size
     bias: bool = True
@@ -179,7 +181,7 @@ class Model(Foreign):
 _SETTINGS: dict[str, type[Foreign]] = {
     "Transformer": Transformer,
     "Pooling": Pooling,
-    "Dense": _Dense,
+    "Dense": Dense,
     "Normalize": _Normalize,
     "LayerNorm": _LayerNorm,
     "Dropout": _Dropout,
@@ -215,6 +217,11 @@ def read_pooling(folder: Path) -> Pooling:
     return decode(Pooling, read_object(folder / "config.json"), folder / "config.json")
 
 
+def read_dense(folder: Path) -> Dense:
+    """The settings of a dense layer's folder."""
+    return decode(Dense, read_object(folder / "config.json"), folder / "config.json")
+
+
 def read_model(folder: Path) -> Model:
     """The settings of a whole model of sentence-transformers."""
     return decode(Model, read_object(folder / MODEL_FILE), folder / MODEL_FILE)
@@ -241,12 +248,12 @@ def check_modules(folder: Path) -> list[Listed]:
         elif module.path:
             path = folder / module.path / "config.json"
             settings = decode(_SETTINGS[kind], read_object(path), path)
-            if isinstance(settings, _Dense):
+            if isinstance(settings, Dense):
                 _check_dense(settings, path)
     return modules
 
 
-def _check_dense(settings: _Dense, path: Path) -> None:
+def _check_dense(settings: Dense, path: Path) -> None:
     """Refuse a layer larger than its weights: it is made before they are read."""
     weights = path.with_name("model.safetensors")
     size = weights.stat().st_size if weights.is_file() else 0

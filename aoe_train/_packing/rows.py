@@ -69,7 +69,8 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
     """
     embedding = backbone.get_input_embeddings()
     output = backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
-    tied = output is not None and output.weight is embedding.weight
+    others = [module for module in backbone.modules() if module is not embedding]
+    tied = any(getattr(module, "weight", None) is embedding.weight for module in [*others, output])
     if (
         type(embedding) is not nn.Embedding
         or tied

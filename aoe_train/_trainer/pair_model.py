@@ -34,18 +34,25 @@ class PairModel(nn.Module):
             only the vectors are kept: the backward pass embeds each chunk again, with the same dropout, and
             feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
             activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
+        dim: Numbers of a vector that learn, the first ones; None for all.
     """
 
     # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
     is_distributed_loading_by_transformers: bool
 
     def __init__(
-        self, text_model: TextModel, objective: OneSize | Sizes, *, chunk: int | None = None
+        self,
+        text_model: TextModel,
+        objective: OneSize | Sizes,
+        *,
+        chunk: int | None = None,
+        dim: int | None = None,
     ) -> None:
         super().__init__()
         self.text_model = text_model
         self.objective = objective
         self.chunk = chunk
+        self.dim = dim
 
     @only_callees_compiled
     def forward(
@@ -61,7 +68,7 @@ class PairModel(nn.Module):
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
         left_out = () if prompt_lengths is None else (prompt_lengths,)
-        vectors = self.embed(input_ids, lengths, pieces, *left_out)
+        vectors = self.embed(input_ids, lengths, pieces, *left_out)[:, : self.dim]
         return self._loss(vectors[rows], labels, numbers)
 
     @uncompiled  # little work, which differs with the batch and between processes

@@ -175,8 +175,9 @@ def modules(
 @pytest.mark.parametrize(
     ("kinds", "named"),
     [
-        (["Transformer", "Pooling", "Dense"], "models.Dense"),
-        (["Transformer", "Pooling", "Dense", "Normalize"], "models.Dense"),
+        (["Transformer", "Pooling", "LayerNorm"], "models.LayerNorm"),
+        (["Transformer", "Pooling", "Normalize", "Dense"], "Normalize, Dense"),
+        (["Transformer", "Dense", "Pooling"], "Dense, Pooling"),
         (["StaticEmbedding", "Normalize"], "models.StaticEmbedding"),
         (["Transformer"], "are Transformer;"),
         (["Transformer", "Normalize"], "Transformer, Normalize"),

@@ -193,7 +193,7 @@ def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path) -> None
     ("more", "error", "told"),
     [
         ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' holds {text}, which sentence-transformers"),
-        ({"truncate_dim": 8}, ConfigError, "cuts vectors to 8 numbers"),
+        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 numbers"),
         ({"default_prompt_name": "q"}, ConfigError, "no prompt 'q'; this model has 'query', 'document'"),
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5EncoderModel,
+    T5Model,
+)
 
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
@@ -92,6 +103,49 @@ def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -
         eos_token_id=1,
     )
     LlamaModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
+    """The encoder of a T5, or with `decoder` all of it, with a tokenizer."""
+    tokenizer = wordpiece()
+    torch.manual_seed(seed)
+    config = T5Config(
+        vocab_size=len(tokenizer),
+        d_model=dim,
+        d_kv=dim // 4,
+        d_ff=2 * dim,
+        num_layers=layers,
+        num_heads=4,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=16,
+        feed_forward_proj="gated-gelu",
+    )
+    (T5Model if decoder else T5EncoderModel)(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
+    """A Gemma 3 that reads in both directions, with a window, as EmbeddingGemma does."""
+    tokenizer = wordpiece()
+    torch.manual_seed(seed)
+    config = Gemma3TextConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=dim,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=dim // 4,
+        intermediate_size=2 * dim,
+        max_position_embeddings=64,
+        sliding_window=4,
+        layer_types=["sliding_attention"] * (layers - 1) + ["full_attention"],
+        use_bidirectional_attention=True,
+        pad_token_id=0,
+    )
+    Gemma3TextModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

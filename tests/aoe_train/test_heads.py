@@ -1,0 +1,319 @@
+"""Dense layers behind the pooling, and T5: from folders that sentence-transformers made, and back to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer.modules import LayerNorm, Normalize, Pooling
+from torch import nn
+
+import aoe_train
+from aoe_train import Encoder
+from aoe_train._export.verify import difference, probes
+from aoe_train._heads import fresh_heads
+from aoe_train._settings import DenseSettings, EncoderSettings, TrainSettings
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
+
+TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
+ROWS = [
+    {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
+    for one, two, score in [
+        ("large", "large", 1.0),
+        ("small", "large", 0.2),
+        ("red", "red", 0.9),
+        ("blue", "red", 0.4),
+        ("old", "new", 0.0),
+        ("slow", "slow", 0.8),
+        ("fast", "slow", 0.3),
+        ("new", "new", 0.7),
+    ]
+]
+QUICK = {
+    "epochs": 2,
+    "batch_size": 4,
+    "lr": 1e-3,
+    "preset": "cosent",
+    "progress": False,
+    "settings": {"log.checkpoint_steps": 1},
+}
+
+
+def labse(folder: Path) -> list[Any]:
+    """As LaBSE: the first token through a tanh."""
+    return [Transformer(str(save_bert(folder))), Pooling(32, "cls"), Dense(32, 32), Normalize()]
+
+
+def sentence_t5(folder: Path) -> list[Any]:
+    """As sentence-T5: the mean through a matrix alone."""
+    dense = Dense(32, 24, bias=False, activation_function=nn.Identity())
+    return [Transformer(str(save_t5(folder))), Pooling(32, "mean"), dense, Normalize()]
+
+
+def embedding_gemma(folder: Path) -> list[Any]:
+    """As EmbeddingGemma: the mean through a wide layer and back."""
+    options: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
+    heads = [Dense(32, 128, **options), Dense(128, 32, **options)]
+    return [Transformer(str(save_gemma(folder))), Pooling(32, "mean"), *heads, Normalize()]
+
+
+def residual(folder: Path) -> list[Any]:
+    """Two layers that add what came in, one of them through a matrix; no Normalize."""
+    heads = [
+        Dense(32, 32, use_residual=True, activation_function=nn.GELU()),
+        Dense(32, 12, use_residual=True),
+    ]
+    transformer = Transformer(str(save_llama(folder)))
+    transformer.tokenizer.pad_token = "</s>"
+    return [transformer, Pooling(32, "weightedmean"), *heads]
+
+
+MAKERS = [labse, sentence_t5, embedding_gemma, residual]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Path]:
+    """A folder of each kind, as sentence-transformers saves it; made when it is first asked for."""
+    made: dict[str, Path] = {}
+
+    def folder(make: Any) -> Path:
+        name = make.__name__
+        if name not in made:
+            place = tmp_path_factory.mktemp(name)
+            modules = make(place / "backbone")
+            modules[0].max_seq_length = 40
+            torch.manual_seed(1)
+            for module in modules:
+                if isinstance(module, Dense):
+                    module.linear.reset_parameters()
+            SentenceTransformer(modules=modules, device="cpu").save(str(place / "theirs"))
+            made[name] = place / "theirs"
+        return made[name]
+
+    return folder
+
+
+def theirs(folder: Path) -> np.ndarray:
+    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=3)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_loaded_from_them_and_saved_for_them(
+    make: Any, folders: Callable[[Any], Path], tmp_path: Path
+) -> None:
+    folder = folders(make)
+    expected = theirs(folder)
+    ours = Encoder.load(folder, device="cpu")
+    assert ours.model.packed is (make is not sentence_t5)
+    assert difference(ours.encode(TEXTS), expected) < 1e-6
+    assert ours.dim == expected.shape[1]
+    ours.save(tmp_path / "m")
+    assert difference(theirs(tmp_path / "m"), expected) < 1e-6
+    again = Encoder.load(tmp_path / "m", device="cpu", inference_only=True)
+    assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or make is labse
+    assert difference(again.encode(TEXTS), expected) < 1e-6
+    assert again.settings == ours.settings
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_they_learn_and_keep_their_shape(make: Any, folders: Callable[[Any], Path], tmp_path: Path) -> None:
+    folder = folders(make)
+    before = Encoder.load(folder, device="cpu")
+    run = aoe_train.train(ROWS, backbone=folder, out=tmp_path / "m", **QUICK)
+    trained = run.encoder
+    assert trained.settings.dense == before.settings.dense
+    assert before.model.heads is not None
+    assert trained.model.heads is not None
+    learnt = dict(trained.model.heads.named_parameters())
+    assert all((learnt[name] != weight).any() for name, weight in before.model.heads.named_parameters())
+    embedding = [model.model.backbone.get_input_embeddings().weight for model in (before, trained)]
+    used = (embedding[0] != embedding[1]).any(dim=1)
+    assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
+    assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
+
+
+def test_a_killed_run_goes_on_to_the_same_layers(
+    folders: Callable[[Any], Path], tmp_path: Path, kill_at: Any
+) -> None:
+    folder = folders(embedding_gemma)
+    aoe_train.train(ROWS, backbone=folder, out=tmp_path / "whole", **QUICK)
+    kill_at(3)
+    with pytest.raises(Killed):
+        aoe_train.train(ROWS, backbone=folder, out=tmp_path / "killed", **QUICK)
+    aoe_train.train(ROWS, backbone=folder, out=tmp_path / "killed", **QUICK)
+    for part in ("dense_1", "dense_2", "."):
+        one, other = (load_file(tmp_path / name / part / "model.safetensors") for name in ("whole", "killed"))
+        assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_beside_adapters_they_learn_whole(folders: Callable[[Any], Path], tmp_path: Path) -> None:
+    """Also in a folder that sentence-transformers reads adapters from."""
+    folder = folders(residual)
+    before = Encoder.load(folder, device="cpu")
+    run = aoe_train.train(ROWS, backbone=folder, out=tmp_path / "m", lora=True, **QUICK)
+    assert not (tmp_path / "m/model.safetensors").exists()
+    assert before.model.heads is not None
+    found = load_file(tmp_path / "m/dense_1/model.safetensors")
+    assert (found["linear.weight"] != before.model.heads[0].linear.weight).any()
+    assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
+
+
+@pytest.mark.parametrize("make", [labse, sentence_t5])
+def test_as_a_graph(make: Any, folders: Callable[[Any], Path], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    from aoe_train._export.onnx import onnx_encoder
+
+    folder = folders(make)
+    done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)
+    assert done.dim == Encoder.load(folder, device="cpu").dim
+    assert difference(onnx_encoder(tmp_path / "graph")(TEXTS), theirs(folder)) < 1e-5
+    listed = json.loads((tmp_path / "graph/modules.json").read_text())
+    assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
+
+
+def test_all_of_a_t5_is_read_as_its_encoder(tmp_path: Path) -> None:
+    from transformers import T5EncoderModel
+
+    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
+    theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
+    ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
+    expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()
+    assert difference(encoder.encode(["a cat is playing"]), expected[None]) < 1e-6
+    encoder.save(tmp_path / "m")
+    assert "decoder" not in "".join(load_file(tmp_path / "m/model.safetensors"))
+
+
+def test_long_texts_go_through_them_too(bert: Path, tmp_path: Path) -> None:
+    """Where our own module runs the model, with a layer that has learnt nothing."""
+    settings: dict[str, Any] = {"pooling": "avg", "max_length": 16, "long_text": "chunks", "dense": [8]}
+    ours = Encoder.load(bert, device="cpu", normalize=True, dim=6, **settings)
+    ours.save(tmp_path / "m")
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
+    assert difference(model.encode(TEXTS), ours.encode(TEXTS)) < 1e-5
+    assert ours.encode(TEXTS).shape == (len(TEXTS), 6)
+    assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(TEXTS), ours.encode(TEXTS)) < 1e-6
+
+
+def test_a_new_layer_is_trained_and_known_again(bert: Path, tmp_path: Path) -> None:
+    settings = {**QUICK["settings"], "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}]}
+    options = {**QUICK, "settings": settings}
+    run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
+    assert run.encoder.dim == 8
+    assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
+    config = json.loads((tmp_path / "m/dense_1/config.json").read_text())
+    assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
+    told = []
+    options["progress"] = lambda at: told.append(at.stage)
+    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
+    assert "train" not in told  # the same run: finished already
+
+
+def test_by_hand() -> None:
+    heads = fresh_heads([DenseSettings(size=2, activation="relu", residual=True)], 3)
+    with torch.no_grad():
+        heads[0].linear.weight.copy_(torch.tensor([[1.0, 0, -1], [0, 2, 0]]))
+        heads[0].linear.bias.copy_(torch.tensor([0.5, -1]))
+        heads[0].residual.weight.copy_(torch.tensor([[0.0, 0, 1], [1, 0, 0]]))
+    # W x + b = (1 - 3 + 0.5, 4 - 1); what is below 0 is cut off; (3, 1) is added.
+    assert heads(torch.tensor([[1.0, 2, 3]])).tolist() == [[3, 4]]
+
+
+def test_fresh_layers_keep_lengths_as_well_as_they_can() -> None:
+    heads = fresh_heads([DenseSettings(size=4)], 8)
+    product = heads[0].linear.weight @ heads[0].linear.weight.T
+    assert torch.allclose(product, torch.eye(4), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes"),
+    [("256", [256]), ("512,256", [512, 256]), ("[256]", [256]), ('[{size = 9, activation = "elu"}]', [9])],
+)
+def test_a_command_line_names_sizes(given: str, sizes: list[int]) -> None:
+    settings = load_settings(TrainSettings, assignments=[f"encoder.dense={given}"])
+    assert [layer.size for layer in settings.encoder.dense] == sizes
+
+
+@pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
+def test_layers_that_cannot_be(given: Any) -> None:
+    with pytest.raises(ConfigError):
+        load_settings(EncoderSettings, flags={"dense": given})
+
+
+def test_what_is_refused(folders: Callable[[Any], Path], tmp_path: Path) -> None:
+    source = folders(labse)
+    with pytest.raises(ConfigError, match=r"has dense layers of its own; leave encoder\.dense out"):
+        Encoder.load(source, device="cpu", dense=[8])
+
+    def broken(name: str) -> Path:
+        return Path(shutil.copytree(source, tmp_path / name))
+
+    folder = broken("pickled")
+    (folder / "2_Dense/model.safetensors").rename(folder / "2_Dense/pytorch_model.bin")
+    with pytest.raises(ConfigError, match=r"only as pytorch_model.bin, a pickle"):
+        Encoder.load(folder, device="cpu")
+    folder = broken("absent")
+    (folder / "2_Dense/model.safetensors").unlink()
+    with pytest.raises(DataError, match=r"2_Dense.model\.safetensors: not readable"):
+        Encoder.load(folder, device="cpu")
+    folder = broken("shape")
+    config = json.loads((folder / "2_Dense/config.json").read_text())
+    (folder / "2_Dense/config.json").write_text(json.dumps({**config, "out_features": 8}))
+    with pytest.raises(DataError, match="weights of another shape"):
+        Encoder.load(folder, device="cpu")
+    (folder / "2_Dense/config.json").write_text(
+        json.dumps({**config, "module_input_name": "token_embeddings"})
+    )
+    with pytest.raises(ConfigError, match="a Dense layer of token_embeddings"):
+        Encoder.load(folder, device="cpu")
+
+
+def test_other_modules_are_refused_by_name(tmp_path: Path) -> None:
+    modules = [Transformer(str(save_bert(tmp_path / "b"))), Pooling(32, "mean"), LayerNorm(32)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "m"))
+    with pytest.raises(ConfigError, match=r"which has .*LayerNorm"):
+        Encoder.load(tmp_path / "m", device="cpu")
+
+
+@pytest.mark.parametrize("normalizes", [True, False])
+def test_a_cut_of_theirs_is_kept(bert: Path, tmp_path: Path, *, normalizes: bool) -> None:
+    """They cut what Normalize has scaled, and so do we; what is asked for is cut first, here and there."""
+    modules = [Transformer(str(bert), max_seq_length=40), Pooling(32, "mean"), *[Normalize()] * normalizes]
+    model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
+    model.save(str(tmp_path / "theirs"))
+    ours = Encoder.load(tmp_path / "theirs", device="cpu")
+    assert ours.settings.dim == ours.dim == 12
+    ours.save(tmp_path / "m")
+    for encoder in (ours, Encoder.load(tmp_path / "m", device="cpu")):
+        assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
+        asked = {"normalize_embeddings": True, "truncate_dim": 20}
+        assert difference(encoder.encode(TEXTS, dim=20, normalize=True), model.encode(TEXTS, **asked)) < 1e-6
+        scaled = model.encode(TEXTS, normalize_embeddings=True)
+        assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
+    assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
+    found = aoe_train.encode(TEXTS, model=ours, progress=False)
+    assert (found == ours.encode(TEXTS)).all()
+    with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 numbers"):
+        Encoder.load(bert, device="cpu", dim=33)
+
+
+def test_only_what_is_kept_learns(bert: Path, tmp_path: Path) -> None:
+    """The same run as with whole vectors of a backbone whose other numbers no loss sees."""
+    settings = {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}
+    run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **{**QUICK, "settings": settings})
+    assert run.encoder.dim == 8
+    with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
+        aoe_train.train(
+            ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **{**QUICK, "settings": settings}
+        )
