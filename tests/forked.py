@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import runpy
+import socket
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,38 @@ def begin(
     )
     process.start()
     return process
+
+
+def begin_ranks(
+    module: str, *arguments: str, cwd: Path, err: Path, environ: Mapping[str, str] | None = None
+) -> list[ForkServerProcess]:
+    """Begin two processes of one group, as torchrun would, each to be waited for or killed by itself.
+
+    Args:
+        module: Such as `aoe_train`.
+        arguments: What stands behind it.
+        cwd: Where they run.
+        err: A folder for their messages, in files `0` and `1`.
+        environ: Their environment; None for this process's.
+    """
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    return [
+        begin(
+            module,
+            *arguments,
+            cwd=cwd,
+            environ={**(environ or os.environ), **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            err=str(err / str(rank)),
+        )
+        for rank in range(2)
+    ]
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,33 +16,12 @@ from tests import forked
 ROOT = Path(__file__).parents[2]
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def test_two_ranks_are_one_with_the_doubled_batch(tmp_path: Path) -> None:
-    environ = {
-        **os.environ,
-        "KEEP": str(tmp_path),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "WORLD_SIZE": "2",
-    }
-    errors = [tmp_path / f"errors-{rank}" for rank in range(2)]
-    ranks = [
-        forked.begin(
-            "tests.aoe_train.two_ranks",
-            cwd=ROOT,
-            environ={**environ, "RANK": str(rank)},
-            err=str(errors[rank]),
-        )
-        for rank in range(2)
-    ]
-    for rank, said in zip(ranks, errors, strict=True):
+    environ = {**os.environ, "KEEP": str(tmp_path)}
+    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
+    for number, rank in enumerate(ranks):
         rank.join(100)
-        assert rank.exitcode == 0, said.read_text()
+        assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
 
 
 def test_alone_nothing_changes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from aoe_train import Encoder
 from tests import forked
 from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.test_trainer_gather import free_port
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import ROOT, Done
 
@@ -158,26 +159,25 @@ def test_killed_again_and_again(place: Path, trained: Done) -> None:
     assert difference(place, "often", "model") == 0
 
 
-def start_ranks(place: Path, *arguments: str, out: str) -> list[subprocess.Popen[str]]:
-    """Two processes that train together, each to be killed by itself, as torchrun's are not."""
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    return [
-        subprocess.Popen(
-            [sys.executable, "-m", *command(*arguments, out=out)],
-            env={**environ(), **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            cwd=place,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-
-
 def run_ranks(place: Path, *arguments: str, out: str) -> None:
-    ranks = start_ranks(place, *arguments, out=out)
-    errors = [rank.communicate(timeout=200)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    ranks = forked.begin_ranks(*command(*arguments, out=out), cwd=place, err=place, environ=environ())
+    for rank in ranks:
+        rank.join(200)
+    assert [rank.exitcode for rank in ranks] == [0, 0], (place / "0").read_text()
+
+
+def test_two_processes_that_diverge_both_end(place: Path, tmp_path: Path) -> None:
+    flags = (*DEV, "--lr", "0.1", "--epochs", "6", "--set", "optim.warmup=0.5")
+    ranks = forked.begin_ranks(*command(*flags, out="far"), cwd=place, err=tmp_path, environ=environ())
+    for rank in ranks:
+        rank.join(200)
+    assert [rank.exitcode for rank in ranks] == [2, 2]
+    errors = [Done(2, "", (tmp_path / str(rank)).read_text()).error for rank in range(2)]
+    assert re.search(r"diverged at step \d+: .*lower --lr \(now 0.1\)", errors[0]), errors
+    assert errors[0].endswith("are in far.work/before-divergence")
+    assert errors[1] == errors[0]
+    assert not (place / "far").exists()
+    assert Encoder.load(place / "far.work" / "before-divergence").encode("the man").shape == (32,)
 
 
 @pytest.mark.slow
@@ -189,13 +189,14 @@ def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Pa
     assert difference(place, "copies", "shares") < 1e-5
     assert difference(place, "shares", "bert") > 1e-4
 
-    ranks = start_ranks(place, *flags, *shard, out="cut")
+    words = command(*flags, *shard, out="cut")
+    ranks = forked.begin_ranks(*words, cwd=place, err=place, environ=environ())
     deadline = time.monotonic() + 100
     while not list(place.glob("cut.work/step-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     for rank in ranks:
         rank.kill()
-        rank.communicate()
+        rank.join()
     assert list(place.glob("cut.work/step-*"))
     run_ranks(place, *flags, *shard, out="cut")
     assert difference(place, "shares", "cut") == 0
