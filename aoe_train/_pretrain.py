@@ -27,6 +27,7 @@ from aoe_train._model_folder.files import read_json
 from aoe_train._precision import training_note
 from aoe_train._trainer.arguments import one_gpu, set_precision
 from aoe_train._trainer.callbacks import ProgressCallback
+from aoe_train._trainer.divergence import Diverged, gradient_sign, loss_sign
 from aoe_train._trainer.resume import check_states
 from pairkit import __version__
 from pairkit.errors import ConfigError, DataError
@@ -57,7 +58,7 @@ def pretrain(
         `loss_first` (of the first step) and `loss_last` (mean of the last log interval).
 
     Raises:
-        ConfigError: Something stands at `out`, unusable settings, or a loss that is no number.
+        ConfigError: Something stands at `out`, unusable settings, or training diverged.
         DataError: Unusable texts or vocabulary.
     """
     work = settings.out.with_name(f"{settings.out.name}.work")
@@ -212,7 +213,7 @@ def _trainer(
             corpus, vocabulary, settings.mask, seed=settings.seed, examples=examples
         ),
         data_collator=pad_examples,
-        callbacks=[_FiniteLoss()],
+        callbacks=[_Watch()],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
@@ -261,19 +262,28 @@ class _Trainer(Trainer):
         Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
-class _FiniteLoss(TrainerCallback):
+class _Watch(TrainerCallback):
     """Ends a run that diverged; what it would train from there on is worth nothing."""
 
     def on_log(
         self,
-        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
+        args: TrainingArguments,
         state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002 - named as transformers does
         logs: dict[str, float] | None = None,
         **_: Any,
     ) -> None:
-        loss = (logs or {}).get("loss", 0.0)
-        if not math.isfinite(loss):
-            raise ConfigError(
-                f"the loss is {loss} at step {state.global_step}; use a lower lr or a longer warmup"
-            )
+        entries = [entry for entry in state.log_history if "loss" in entry]
+        # Where fp16 scales its losses, a gradient beyond its range is skipped and says nothing.
+        norms = [] if args.fp16 else [float(entry["grad_norm"]) for entry in entries if "grad_norm" in entry]
+        sign = loss_sign([entry["loss"] for entry in entries]) or gradient_sign(norms)
+        if sign is None and logs and "train_loss" in logs:  # at the end: of steps after the last entry too
+            sign = loss_sign([logs["train_loss"]])
+        if sign is not None:
+            raise _diverged(sign, args, state)
+
+
+def _diverged(sign: str, args: TrainingArguments, state: TrainerState) -> ConfigError:
+    diverged = Diverged(sign, step=state.global_step, lr=args.learning_rate)
+    before = _newest_checkpoint(Path(str(args.output_dir)))
+    return diverged if before is None else ConfigError(f"{diverged}; its newest checkpoint is {before}")

@@ -74,7 +74,7 @@ def pretrain(
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
-        ConfigError: Something stands at `out`, unusable settings, or a loss that is no number.
+        ConfigError: Something stands at `out`, unusable settings, or training diverged.
         DataError: Unusable texts or vocabulary.
     """
     from aoe_train._flags import PRETRAIN
