@@ -20,8 +20,8 @@ from statistics import median
 
 import numpy as np
 import torch
+from machine import processor
 from peers_aoe.environments import ROOT, add_flags, minilm, pythons
-from similar import processor
 
 TEXT = "A man plays the guitar."
 _OURS = ("-m", "aoe_train", "encode", "text.txt", "--model", str(minilm()), "--out")

@@ -16,7 +16,8 @@ and for us and angle-emb writing the model.
 
 Share of peak: matrix products of the real tokens, padding not counted, forward and backward (three times
 forward), over the time, over the best matrix product that torch makes on this machine at that precision in
-the same run.
+the same run. Where other work shares the machine, wall time tells of that too: pairs by CPU second, of all
+threads, do so much less.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.flops import describe, forward_flops, token_lengths
 from peers_aoe.texts import long_rows, short_rows, write
@@ -92,27 +94,35 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
     peak = max(answer[work.precision] for answer in peaks)
     print(
         f"\n{texts}, {work.precision}, batches of {work.batch_size}, {rounds} rounds, "
-        f"{peaks[0]['threads']} threads, peak {peak:.0f} GFLOP/s\n"
+        f"{peaks[0]['threads']} threads, peak {peak:.0f} GFLOP/s; {processor()}, {instruction_sets()}\n"
     )
     titles = (
-        *("who", "pairs/s, median", "of each round", "share of peak"),
-        *("ours is faster by", "whole process s", "peak RSS MB"),
+        *("who", "pairs/s, median", "of each round", "share of peak", "ours is faster by"),
+        *("pairs/CPU s", "by CPU", "whole process s", "peak RSS MB"),
     )
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
-    speed = {who: [work.rows / answer["seconds"] for answer in given] for who, given in answers.items()}
+    speed, cpu_speed = (
+        {who: [work.rows / answer[clock] for answer in given] for who, given in answers.items()}
+        for clock in ("seconds", "cpu_s")
+    )
     for who, given in answers.items():
-        # The ratio is of the same round: the machine's pace changes over minutes.
-        ratio = median(ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True))
         cells = (
             who,
             f"{median(speed[who]):.1f}",
             " ".join(f"{value:.1f}" for value in speed[who]),
             f"{100 * work.flops * median(speed[who]) / work.rows / (1e9 * peak):.0f} %",
-            f"{ratio:.2f}",
+            f"{ratio(speed, who):.2f}",
+            f"{median(cpu_speed[who]):.1f}",
+            f"{ratio(cpu_speed, who):.2f}",
             f"{median(answer['wall_s'] for answer in given):.0f}",
             f"{max(answer['peak_rss_mb'] for answer in given):,}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def ratio(speed: dict[str, list[float]], who: str) -> float:
+    """How much faster ours is; of the same round, as the machine's pace changes over minutes."""
+    return median(ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True))
 
 
 def job(who: str, work: Work) -> dict:

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from machine import processor
 
 SIZES = {
     "mixed": (50_000, 100_000, 200_000, 400_000),
@@ -108,14 +109,6 @@ def measure(kind: str, count: int) -> dict[str, float]:
 def _peak() -> float:
     scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
-
-
-def processor() -> str:
-    """The processor's name, where Linux tells it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
-    named = [line.partition(":")[2].strip() for line in names if line.startswith("model name")]
-    return named[0] if named else platform.processor()
 
 
 def main() -> None:

@@ -123,16 +123,16 @@ class _Attention(torch.autograd.Function):
         seed = draw_seed() if dropout else 0
         normalisers = []
         for number, bucket in enumerate(packed.buckets):
-            q, k, v = (_heads(bucket, part) for part in (query, key, value))
+            q, k, v = (bucket.heads(part) for part in (query, key, value))
             scores = _scores(bucket, q.mul(scaling), k, causal=causal, window=window)
             weights, total, normaliser = _exponentials(scores)
             normalisers.append(normaliser)
             if dropout:
                 keep, share = keep_mask(weights.shape, dropout, seed + number)
-                weights.mul_(keep)
+                weights.mul_(keep.to(weights.dtype))
                 total.mul_(share)
             # Divided afterwards, as there are fewer results than weights.
-            bucket.put(_grid(bucket, torch.bmm(weights, v).div_(total)), out)
+            bucket.put_heads(torch.bmm(weights, v).div_(total), out)
         ctx.save_for_backward(query, key, value, out, *normalisers)
         ctx.meta = packed, scaling, dropout, causal, window, seed
         return out
@@ -147,19 +147,22 @@ class _Attention(torch.autograd.Function):
             torch.empty_like(part, memory_format=torch.contiguous_format) for part in (query, key, value)
         )
         for number, (bucket, normaliser) in enumerate(zip(packed.buckets, normalisers, strict=True)):
-            q, k, v, g, delta = (_heads(bucket, part) for part in (query, key, value, gradient, deltas))
+            q, k, v = (bucket.heads(part) for part in (query, key, value))
+            # What padding says of the others' gradients has to be nothing.
+            g, delta = (bucket.heads(part, zeros=True) for part in (gradient, deltas))
             q = q.mul(scaling)
             weights = _scores(bucket, q, k, causal=causal, window=window).sub_(normaliser).exp_()
             from_value = torch.bmm(g, v.transpose(1, 2))
             kept = weights
             if dropout:
-                keep, share = keep_mask(weights.shape, dropout, seed + number)
+                drawn, share = keep_mask(weights.shape, dropout, seed + number)
+                keep = drawn.to(weights.dtype)
                 kept = (weights * keep).mul_(1 / share)
                 from_value.mul_(keep).mul_(1 / share)
-            bucket.put(_grid(bucket, torch.bmm(kept.transpose(1, 2), g)), to_value)
+            bucket.put_heads(torch.bmm(kept.transpose(1, 2), g), to_value)
             from_scores = from_value.sub_(delta).mul_(weights)
-            bucket.put(_grid(bucket, torch.bmm(from_scores, k).mul_(scaling)), to_query)
-            bucket.put(_grid(bucket, torch.bmm(from_scores.transpose(1, 2), q)), to_key)
+            bucket.put_heads(torch.bmm(from_scores, k).mul_(scaling), to_query)
+            bucket.put_heads(torch.bmm(from_scores.transpose(1, 2), q), to_key)
         return to_query, to_key, to_value, None, None, None, None, None
 
 
@@ -192,16 +195,6 @@ def _scores(bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window:
     if bias is not None:
         scores.view(bucket.size, -1, *scores.shape[1:]).add_(bias)
     return scores
-
-
-def _heads(
-    bucket: Bucket, packed: Float[Tensor, "token head dim"]
-) -> Float[Tensor, "sequence_head position dim"]:
-    return bucket.grid(packed).transpose(1, 2).reshape(-1, bucket.length, packed.shape[-1])
-
-
-def _grid(bucket: Bucket, heads: Tensor) -> Float[Tensor, "sequence position head dim"]:
-    return heads.view(bucket.size, -1, *heads.shape[1:]).transpose(1, 2)
 
 
 def register() -> None:

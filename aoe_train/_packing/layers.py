@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -26,7 +28,17 @@ def _onednn_dtypes() -> list[torch.dtype]:
     return [torch.float32, torch.bfloat16] if has_bf16() else [torch.float32]
 
 
+def _is_intel() -> bool:
+    """Whether Intel made the processor: MKL uses its widest instructions there, and nowhere else."""
+    names = Path("/proc/cpuinfo")
+    told = names.read_text("utf-8", "replace") if names.exists() else platform.processor()
+    return "GenuineIntel" in told
+
+
 _DTYPES = _onednn_dtypes()
+# What torch multiplies better than a layer of oneDNN does where a matrix is transposed. The processor's name
+# decides on float32: by measured speed a run that is continued would now and then come to other weights.
+_BY_TORCH = [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -35,6 +47,11 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Straight from oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
     """
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+
+
+def _backward_product(one: Tensor, other: Tensor) -> Tensor:
+    """The product of two matrices, of which one may be transposed: oneDNN's layers would copy it first."""
+    return torch.mm(one, other) if one.dtype in _BY_TORCH else _product(one, other.t())
 
 
 class _Linear(torch.autograd.Function):
@@ -53,8 +70,8 @@ class _Linear(torch.autograd.Function):
         shape, dtype, own = ctx.meta
         need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
         gradient = gradients[0].reshape(-1, weight.shape[0]).to(rows.dtype)
-        to_x = _product(gradient, weight.t()).view(shape).to(dtype) if need_x else None
-        to_weight = _product(gradient.t(), rows.t()).to(own) if need_weight else None
+        to_x = _backward_product(gradient, weight).view(shape).to(dtype) if need_x else None
+        to_weight = _backward_product(gradient.t(), rows).to(own) if need_weight else None
         to_bias = gradient.sum(0, dtype=torch.float32).to(own) if need_bias else None
         return to_x, to_weight, to_bias, None
 
@@ -84,12 +101,12 @@ class _Dropout(torch.autograd.Function):
         keep, share = keep_mask(x.shape, p, draw_seed())
         ctx.save_for_backward(keep)
         ctx.share = share
-        return torch.mul(x, keep).mul_(1 / share)
+        return (x * keep.to(x.dtype)).mul_(1 / share)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         (keep,) = ctx.saved_tensors
-        return (gradients[0] * keep).mul_(1 / ctx.share), None
+        return (gradients[0] * keep.to(gradients[0].dtype)).mul_(1 / ctx.share), None
 
 
 class FastDropout(nn.Dropout):

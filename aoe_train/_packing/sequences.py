@@ -27,6 +27,22 @@ _ACCELERATOR_COST, _ACCELERATOR_LIMIT = 4_000_000, 1 << 26
 
 
 @dataclass(frozen=True)
+class _HeadPlaces:
+    """Where a bucket's rows stand, each the numbers of one head of one token.
+
+    Attributes:
+        tokens: For each row of the padded (sequence, head, position) grid its row among the tokens (token,
+            head); that of the sequence's last token for padding.
+        padding: The rows of the grid that are padding.
+        grid: For each row among the tokens its row of the grid.
+    """
+
+    tokens: Int[Tensor, " row"]
+    padding: Int[Tensor, " row"]
+    grid: Int[Tensor, " row"]
+
+
+@dataclass(frozen=True)
 class Bucket:
     """Neighbouring sequences that attention pads to one length.
 
@@ -44,6 +60,7 @@ class Bucket:
     _biases: dict[tuple[bool, int | None, torch.dtype], Tensor | None] = field(
         default_factory=dict, repr=False
     )
+    _places: dict[int, _HeadPlaces] = field(default_factory=dict, repr=False)
 
     @property
     def device(self) -> torch.device:
@@ -81,15 +98,52 @@ class Bucket:
         padded = own.new_zeros(self.size * self.length, *packed.shape[1:])
         return padded.index_copy_(0, self.slots, own).view(shape)
 
-    def put(
-        self, grid: Float[Tensor, "sequence position head dim"], packed: Float[Tensor, "token head dim"]
+    def heads(
+        self, packed: Float[Tensor, "token head dim"], *, zeros: bool = False
+    ) -> Float[Tensor, "sequence_head position dim"]:
+        """The same head by head, in one pass; the padding repeats a token, or is zeros."""
+        _, count, dim = packed.shape
+        if self.even:
+            return self.grid(packed).transpose(1, 2).reshape(-1, self.length, dim)
+        own = packed[self.first : self.first + self.tokens].reshape(-1, dim)
+        places = self._head_places(count)
+        rows = own.index_select(0, places.tokens)
+        if zeros:
+            rows.index_fill_(0, places.padding, 0)
+        return rows.view(-1, self.length, dim)
+
+    def put_heads(
+        self, heads: Float[Tensor, "sequence_head position dim"], packed: Float[Tensor, "token head dim"]
     ) -> None:
         """Write what stands in the grid to this bucket's tokens."""
         own = packed[self.first : self.first + self.tokens]
+        count, dim = own.shape[1:]
         if self.even:
+            grid = heads.view(self.size, count, self.length, dim).transpose(1, 2)
             own.view(grid.shape).copy_(grid)
         else:
-            torch.index_select(grid.reshape(-1, *grid.shape[2:]), 0, self.slots, out=own)
+            places = self._head_places(count).grid
+            torch.index_select(heads.view(-1, dim), 0, places, out=own.view(-1, dim))
+
+    def _head_places(self, count: int) -> _HeadPlaces:
+        if count not in self._places:
+            self._places[count] = self._find_head_places(count)
+        return self._places[count]
+
+    def _find_head_places(self, count: int) -> _HeadPlaces:
+        head = torch.arange(count)
+        at = torch.arange(self.length)
+        sizes = self.sizes
+        starts = torch.cumsum(sizes, 0) - sizes
+        tokens = starts[:, None] + torch.minimum(at[None, :], sizes[:, None] - 1)
+        padded = (at[None, None, :] >= sizes[:, None, None]).expand(-1, count, -1)
+        sequence, position = self.slots // self.length, self.slots % self.length
+        grid = (sequence[:, None] * count + head) * self.length + position[:, None]
+        return _HeadPlaces(
+            tokens=(tokens[:, None, :] * count + head[:, None]).flatten(),
+            padding=padded.flatten().nonzero().squeeze(1),
+            grid=grid.flatten(),
+        )
 
     def bias(
         self, *, causal: bool, window: int | None, dtype: torch.dtype

@@ -23,9 +23,15 @@ def gflops(rows: int, inner: int, columns: int, dtype: torch.dtype, times: int =
     """The quickest of some products, through torch's default kernel or oneDNN's, whichever is faster."""
     x, w = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
     kernels = [lambda: torch.nn.functional.linear(x, w)]
-    if torch.backends.mkldnn.is_available():  # fp32 goes to MKL by default, even where oneDNN is faster
+    # float32 goes to MKL by default, even where oneDNN is faster; bfloat16 is not for every processor.
+    if torch.backends.mkldnn.is_available() and (dtype == torch.float32 or has_bf16()):
         kernels.append(lambda: torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], ""))
     return max(2e-9 * rows * inner * columns / quickest(kernel, times) for kernel in kernels)
+
+
+def has_bf16() -> bool:
+    """Whether oneDNN multiplies bfloat16 here."""
+    return getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)()
 
 
 def quickest(kernel, times: int) -> float:

@@ -39,24 +39,25 @@ class Stopwatch:
     def __init__(self) -> None:
         from transformers.trainer_callback import DefaultFlowCallback
 
-        self.epochs: list[float] = []
-        self.steps: list[float] = []
+        self.epochs: list[tuple[float, float]] = []  # wall, and CPU time of all threads
+        self.steps: list[tuple[float, float]] = []
         end = DefaultFlowCallback.on_step_end
 
         def on_epoch_begin(_callback, _args, _state, control, **_kwargs):
-            self.epochs.append(time.perf_counter())
+            self.epochs.append((time.perf_counter(), time.process_time()))
             return control
 
         def on_step_end(callback, args, state, control, **kwargs):
-            self.steps.append(time.perf_counter())
+            self.steps.append((time.perf_counter(), time.process_time()))
             return end(callback, args, state, control, **kwargs)
 
         DefaultFlowCallback.on_epoch_begin = on_epoch_begin
         DefaultFlowCallback.on_step_end = on_step_end
 
-    def last_epoch_s(self) -> float:
-        """From the beginning of the last epoch, before it fetches a batch, to the end of its last step."""
-        return self.steps[-1] - self.epochs[-1]
+    def last_epoch(self) -> dict[str, float]:
+        """Seconds from the beginning of the last epoch, before it fetches a batch, to its last step's end."""
+        wall, cpu = (end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True))
+        return {"seconds": wall, "cpu_s": cpu}
 
 
 def time_encoding(encode, work: dict) -> dict:

@@ -47,7 +47,7 @@ def main() -> None:
         # Read back from disk: a model trained under autocast would else go on encoding under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
         scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders]
-    answer(seconds=watch.last_epoch_s(), steps=len(watch.steps), epochs=scores)
+    answer(**watch.last_epoch(), steps=len(watch.steps), epochs=scores)
 
 
 def load(model: str, max_length: int) -> AnglE:

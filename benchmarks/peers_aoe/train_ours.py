@@ -20,7 +20,7 @@ def main() -> None:
         scores = []
         if sets:
             scores = [score(aoe_train.Encoder.load(run.out, precision="fp32").encode, sets)]
-    answer(seconds=watch.last_epoch_s(), steps=len(watch.steps), epochs=scores, report=run.to_dict())
+    answer(**watch.last_epoch(), steps=len(watch.steps), epochs=scores, report=run.to_dict())
 
 
 if __name__ == "__main__":

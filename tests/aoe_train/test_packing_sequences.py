@@ -55,12 +55,27 @@ def test_long_runs_are_cut_at_the_limit() -> None:
 
 
 @given(LENGTHS)
-def test_grid_and_put_are_inverse(lengths: list[int]) -> None:
+def test_heads_and_put_heads_are_inverse(lengths: list[int]) -> None:
     packed = torch.randn(sum(lengths), 2, 3)
     copy = torch.zeros_like(packed)
     for bucket in Sequences(lengths, torch.device("cpu")).buckets:
-        bucket.put(bucket.grid(packed), copy)
+        bucket.put_heads(bucket.heads(packed), copy)
     assert torch.equal(copy, packed)
+
+
+@given(LENGTHS)
+def test_heads_are_the_grid_with_its_heads_apart(lengths: list[int]) -> None:
+    packed = torch.randn(sum(lengths), 2, 3)
+    for bucket in Sequences(lengths, torch.device("cpu")).buckets:
+        heads = bucket.heads(packed, zeros=True).view(bucket.size, 2, bucket.length, 3)
+        assert torch.equal(heads.transpose(1, 2), bucket.grid(packed))
+
+
+def test_padding_repeats_a_sequences_last_token_where_it_does_not_matter() -> None:
+    packed = torch.arange(1.0, 6.0).view(5, 1, 1)
+    (bucket,) = Sequences([1, 2, 2], torch.device("cpu")).buckets
+    assert bucket.heads(packed).flatten().tolist() == [1, 1, 2, 3, 4, 5]
+    assert bucket.heads(packed, zeros=True).flatten().tolist() == [1, 0, 2, 3, 4, 5]
 
 
 def test_positions_begin_anew_in_each_sequence() -> None:
