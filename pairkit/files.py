@@ -52,6 +52,8 @@ def write_errors(path: Path) -> Iterator[None]:
 def _refusal(path: Path, number: int | None, words: str) -> ConfigError:
     if number in _DISK_FULL:
         return ConfigError(f"{path}: {_FULL}")
+    if number == errno.EFBIG:
+        return ConfigError(f"{path}: larger than a file may be there; raise its limit, or use another path")
     return ConfigError(f"{path}: can't be written ({words}); use another path or fix its permissions")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import runpy
 import socket
 import subprocess
@@ -33,6 +34,7 @@ def begin(
     environ: Mapping[str, str] | None = None,
     out: str = os.devnull,
     err: str = os.devnull,
+    file_bytes: int | None = None,
 ) -> ForkServerProcess:
     """Begin a module.
 
@@ -43,11 +45,12 @@ def begin(
         environ: Its environment; None for this process's.
         out: The file that gets its standard output.
         err: The file that gets its messages.
+        file_bytes: The longest file that it can write.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload(_LIBRARIES)
     process = context.Process(
-        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
+        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err, file_bytes)
     )
     process.start()
     return process
@@ -86,12 +89,18 @@ def free_port() -> int:
 
 
 def run(
-    module: str, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None, timeout_s: float = 300
+    module: str,
+    *arguments: str,
+    cwd: Path,
+    environ: Mapping[str, str] | None = None,
+    timeout_s: float = 300,
+    file_bytes: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a module to its end; see `begin`. What it writes that is no UTF-8 is replaced."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        process = begin(module, *arguments, cwd=cwd, environ=environ, out=str(out), err=str(err))
+        streams = {"out": str(out), "err": str(err)}
+        process = begin(module, *arguments, cwd=cwd, environ=environ, file_bytes=file_bytes, **streams)
         process.join(timeout_s)
         if process.exitcode is None:
             process.kill()
@@ -101,13 +110,21 @@ def run(
 
 
 def _run(
-    module: str, arguments: tuple[str, ...], cwd: Path, environ: dict[str, str], out: str, err: str
+    module: str,
+    arguments: tuple[str, ...],
+    cwd: Path,
+    environ: dict[str, str],
+    out: str,
+    err: str,
+    file_bytes: int | None,
 ) -> None:
     gc.freeze()  # what came with the fork is no work for this process's garbage collection
     for number, path in ((1, out), (2, err)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
         os.close(file)
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)

@@ -45,7 +45,7 @@ def test_full_disk_says_so() -> None:
             "Error while serializing: I/O error: No space left on device (os error 28)",
             "a: no space left on the device; free some and run",
         ),
-        ("File too large (os error 27)", "a: can't be written (File too large); use another path"),
+        ("File too large (os error 27)", "a: larger than a file may be there; raise its limit"),
         (
             "[enforce fail at inline_container.cc:672] . unexpected pos 109760 vs 109652",
             "a: can't be written to its end; most likely no space left on the device; free some",
