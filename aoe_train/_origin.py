@@ -78,8 +78,13 @@ def hash_weights(model: nn.Module) -> str:
 
 
 def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """SHA-256 of all that says how a text becomes tokens."""
-    return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+    """SHA-256 of all that says how a text becomes tokens.
+
+    How long texts are cut and padded is left out: it is set anew by each that tokenises.
+    """
+    parts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+    lasting = {key: value for key, value in parts.items() if key not in ("truncation", "padding")}
+    return hashlib.sha256(json.dumps(lasting).encode()).hexdigest()
 
 
 def hash_config(config: PretrainedConfig) -> str:

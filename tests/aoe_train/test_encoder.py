@@ -32,6 +32,18 @@ def test_order_batches_and_repeats_do_not_matter(bert: Path) -> None:
     assert encoder.encode([]).shape == (0, 32)
 
 
+def test_encoding_changes_nothing_of_what_it_is(bert: Path) -> None:
+    encoder = Encoder.load(bert)
+    other = encoder.tokenizer.backend_tokenizer
+    other.enable_truncation(8)  # as many a saved tokenizer has it
+    other.enable_padding(length=8)
+    before = encoder.identity()
+    encoder.encode(TEXTS)
+    assert encoder.identity() == before
+    other.normalizer = None
+    assert encoder.identity() != before
+
+
 def test_batches_keep_the_budget() -> None:
     lengths = np.array([3, 50, 4, 4, 5, 5])
     found = [part.tolist() for part in batches(lengths, 10)]
