@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
 from aoe_train._memory import keep_freed_memory
+from aoe_train._packing import layers
 from aoe_train._packing.layers import FastDropout, FastLinear
 from aoe_train._packing.randomness import keep_mask
 from aoe_train._packing.run import use_fast_layers
@@ -33,6 +36,29 @@ def test_linear_and_its_gradients(bias: bool, shape: tuple[int, ...]) -> None:
     b.square().sum().backward()
     for one, other in [(x, y), *zip(plain.parameters(), fast.parameters(), strict=True)]:
         assert torch.allclose(one.grad, other.grad, atol=1e-4)
+
+
+@pytest.mark.parametrize("by_torch", [[], [torch.float32]])
+def test_gradients_are_the_same_by_onednn_and_by_torch(
+    by_torch: list[torch.dtype], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers, "_BY_TORCH", by_torch)
+    plain, fast = _both(bias=True)
+    x = torch.randn(7, 24, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    plain(x).square().sum().backward()
+    fast(y).square().sum().backward()
+    assert torch.allclose(x.grad, y.grad, atol=1e-4)
+    assert torch.allclose(plain.weight.grad, fast.weight.grad, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("told", "intel"), [("vendor_id : GenuineIntel", True), ("vendor_id : AuthenticAMD", False)]
+)
+def test_who_made_the_processor_decides(told: str, intel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "read_text", lambda *_: told)
+    assert layers._is_intel() is intel
 
 
 def test_linear_under_autocast_is_as_torchs() -> None:
