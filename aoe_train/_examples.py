@@ -58,8 +58,7 @@ def read_examples(
     if not frame.height:
         told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
-    kind = _kind(frame)
-    examples = _distinct(frame.head(limit) if limit else frame, kind)
+    examples = distinct(frame.head(limit) if limit else frame)
     examples = replace(examples, reading=Reading(found.labels))
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
@@ -111,7 +110,9 @@ def _kind(frame: pl.DataFrame) -> Kind:
     return "triplet" if NEGATIVES in frame.columns else "positive"
 
 
-def _distinct(frame: pl.DataFrame, kind: Kind) -> Examples:
+def distinct(frame: pl.DataFrame) -> Examples:
+    """Rows as `pairkit.reader` gives them, without columns of other kinds, each distinct text once."""
+    kind = _kind(frame)
     columns = [frame[name].to_list() for name in frame.columns if name not in ("label", NEGATIVES)]
     if kind == "triplet":
         negatives = frame[NEGATIVES].list

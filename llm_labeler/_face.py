@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from llm_labeler._score import ScoreReport
     from llm_labeler._show import Shown
     from pairkit.in_memory import Source
+    from pairkit.labels import Meaning
     from pairkit.progress import Listener
 
 _Settings: TypeAlias = Mapping[str, Any] | list[str]
@@ -251,30 +252,48 @@ def report(work: str | Path) -> Report:
     return count(argument("work", work, Path))
 
 
-def score(gold: Source, *, work: str | Path, threshold: float | None = None) -> ScoreReport:
+def score(
+    gold: Source,
+    *,
+    work: str | Path,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    threshold: float | None = None,
+) -> ScoreReport:
     """Compare labels with people's: precision, recall and kappa by LLM, polarity and strategy.
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label: a file, a DataFrame, a list of dicts.
         work: The folder of the answers.
+        columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
+        labels: What labels of `gold` count as where that is not certain: a number, or "skip" to leave their
+            rows out, such as `{"entailment": 1, "neutral": "skip", "contradiction": 0}`.
+        label_range: The lowest and the highest score, such as `(0, 100)`; they become 0 and 1.
         threshold: The gold label from which on a pair means the same; by default half of the labels' range.
 
     Raises:
         ConfigError: Not a working folder, or no such file.
         DataError: Gold pairs without text or label, or a damaged folder.
     """
+    from dataclasses import replace
+
     import polars as pl
 
     from llm_labeler._score import score as compare
     from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
     from pairkit.config import argument
+    from pairkit.labels import label_rules
     from pairkit.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
+    rules = label_rules(labels, label_range)
     record, _ = recall(place)
-    people = pl.concat(read_pairs(gold).splits.values(), how="diagonal_relaxed")
+    known = read_pairs(gold, columns=columns, rules=rules)
+    people = pl.concat(known.splits.values(), how="diagonal_relaxed")
     candidates = read_private(place / CANDIDATES_FILE)
-    return compare(people, candidates, record.settings.ensemble, threshold)
+    found = compare(people, candidates, record.settings.ensemble, threshold)
+    return replace(found, labels=known.labels)
 
 
 def llms(*, config: str | Path | None = None, settings: _Settings | None = None) -> Llms:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.application import mapping
 from pairkit.errors import ConfigError
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
@@ -48,6 +49,7 @@ def evaluate(
     data: Annotated[
         str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a Hub id.", "DATA")
     ] = None,
+    columns: o.Columns = None,
     labels: o.Labels = None,
     label_range: o.LabelRange = None,
     split: Annotated[str | None, o.INPUT("--split", "test or dev. [default: test]", "NAME")] = None,
@@ -119,6 +121,7 @@ def evaluate(
         data_dir=data_dir,
         tasks=task or (),
         data=data,
+        columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
         split=split,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.application import mapping
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -30,6 +31,7 @@ def figures(
     data: Annotated[
         str | None, o.INPUT("--data -d", "Pairs with scores or labels: a folder, a file or a Hub id.", "DATA")
     ] = None,
+    columns: o.Columns = None,
     labels: o.Labels = None,
     label_range: o.LabelRange = None,
     split: Annotated[
@@ -64,6 +66,7 @@ def figures(
         model,
         out=out,
         data=data,
+        columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
         split=split,

@@ -16,7 +16,7 @@ from pairkit.in_memory import Source
 from pairkit.labels import AS_FOUND, LabelRules
 
 ALL = "all"
-_Read = Callable[[Source, Split | None, LabelRules, Say], Task]
+_Read = Callable[[Source, Split | None, LabelRules, Say, Mapping[str, str] | None], Task]
 _READERS: Mapping[str, _Read] = {"sts": read_pair_task, "gis": read_gis_task}
 """The suites that judge any dataset of pairs."""
 
@@ -35,7 +35,12 @@ class Chosen:
 
 
 def choose_pairs(
-    suite: str, data: Source, split: Split | None, rules: LabelRules = AS_FOUND, say: Say = silent
+    suite: str,
+    data: Source,
+    split: Split | None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
 ) -> Chosen:
     """A dataset of one's own, judged as a suite judges pairs.
 
@@ -45,6 +50,7 @@ def choose_pairs(
         split: Which of them; see `aoe_train._evaluate.pairs.read_one_split`.
         rules: What labels count as.
         say: Told what was made of the labels.
+        columns: Roles to names of columns.
 
     Raises:
         ConfigError: A suite that judges no pairs, or no such dataset.
@@ -55,7 +61,7 @@ def choose_pairs(
         raise ConfigError(
             f"--data: pairs of your own are judged as --suite {' or '.join(_READERS)}, not {suite}"
         )
-    return Chosen({suite: [_READERS[suite](data, split, rules, say)]})
+    return Chosen({suite: [_READERS[suite](data, split, rules, say, columns)]})
 
 
 def choose_tasks(suite: str, data_dir: Path, names: Sequence[str], split: Split) -> Chosen:

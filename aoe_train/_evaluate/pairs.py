@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from aoe_train._conflicts import Say, silent
+from aoe_train._conflicts import Say, settle, silent
 from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.tasks import Split, Verdict
 from aoe_train._evaluate.vectors import Vectors, pair_similarities
+from aoe_train._examples import distinct
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules, worth_telling
@@ -87,14 +89,22 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
 
 
 def read_pair_task(
-    source: Source, split: Split | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+    source: Source,
+    split: Split | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
 ) -> PairTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
-    return pair_task(shown_name(source), read_one_split(source, split, rules, say))
+    return pair_task(shown_name(source), read_one_split(source, split, rules, say, columns))
 
 
 def read_one_split(
-    source: Source, split: str | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+    source: Source,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """The pairs to judge by.
 
@@ -102,7 +112,8 @@ def read_one_split(
         source: A dataset's folder, a file, a Hub id, or rows in memory.
         split: The part of a dataset to take, `test` (unless told) or `dev`; one file or table is taken whole.
         rules: What labels count as.
-        say: Told what was made of the labels, where they are not 0 and 1.
+        say: Told what was made of the labels, where they are not 0 and 1, and of contradictory rows.
+        columns: Roles to the source's names of columns; by default recognised.
 
     Raises:
         ConfigError: No such source, or a split of a single file or table.
@@ -111,19 +122,29 @@ def read_one_split(
     """
     if not is_whole(source):
         wanted = SPLIT_NAMES[split or "test"]
-        return told_pairs(read_pairs(source, split=wanted, rules=rules), say).splits[wanted]
+        return told_pairs(read_pairs(source, split=wanted, rules=rules, columns=columns), say).splits[wanted]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
         raise ConfigError(f"{source_name(source)}: all rows of a {kind} are used; leave --split {split} out")
-    (frame,) = told_pairs(read_pairs(source, rules=rules), say).splits.values()
+    (frame,) = told_pairs(read_pairs(source, rules=rules, columns=columns), say).splits.values()
     return frame
 
 
 def told_pairs(pairs: PairDataset, say: Say) -> PairDataset:
-    """The same pairs, after it was told what was made of their labels, where they are not 0 and 1."""
+    """The same pairs, after it was told what was made of their labels, and which contradict each other."""
     if told := worth_telling(pairs.labels):
         say(f"{pairs.source}: {told}")
+    for name, frame in pairs.splits.items():
+        if frame.height:
+            examples = distinct(frame.select("text1", "text2", "label"))
+            settle(
+                examples, "keep", place=partial(_row, name), say=lambda words: say(f"{pairs.source}: {words}")
+            )
     return pairs
+
+
+def _row(split: str, number: int) -> str:
+    return f"row {number + 1:,} of {split}"
 
 
 def shown_name(source: Source) -> str:

@@ -145,6 +145,7 @@ def evaluate(
     data_dir: str | Path | None = None,
     tasks: Sequence[str] = (),
     data: Source | None = None,
+    columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
     split: str | None = None,
@@ -173,6 +174,7 @@ def evaluate(
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
         data: Pairs of your own instead of a suite's: a path, a Hub id, or rows in memory.
+        columns: Which of its columns is which; see `train`.
         labels: What labels of `data` count as; see `train`.
         label_range: The scale of its scores; see `train`.
         split: test or dev.
@@ -227,7 +229,9 @@ def evaluate(
     rules = label_rules(labels, label_range)
     dims, hows = _sizes(dim, quantize)
     is_sized = dim is not None or quantize is not None
-    _check_data(data, data_dir, tasks, {"--labels": labels, "--label-range": label_range})
+    _check_data(
+        data, data_dir, tasks, {"--columns": columns, "--labels": labels, "--label-range": label_range}
+    )
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     here, there = (
@@ -259,7 +263,7 @@ def evaluate(
         chosen = (
             _choose(names, data_dir, tasks, split)
             if data is None
-            else choose_pairs(names[0], data, _part(split), rules, say)
+            else choose_pairs(names[0], data, _part(split), rules, say, columns)
         )
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
@@ -362,7 +366,7 @@ def _check_data(
         raise ConfigError("--data stands instead of a suite's data; leave --data-dir and --task out")
     given = [flag for flag, value in labels.items() if value is not None]
     if data is None and given:
-        raise ConfigError(f"{given[0]} is for --data, pairs of your own; a suite's labels are known")
+        raise ConfigError(f"{given[0]} is for --data, pairs of your own; a suite is read as it is known")
 
 
 def _part(split: str | None) -> Split | None:

@@ -75,6 +75,7 @@ def figures(
     *,
     out: str | Path,
     data: Source | None = None,
+    columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
     split: str | None = None,
@@ -98,6 +99,7 @@ def figures(
         model: Folders, Hub ids, `minilm` or `smollm2`; one or several.
         out: A folder of its own; figures that lie there are replaced.
         data: Pairs with gold scores or labels; only curves do without.
+        columns: Which of its columns is which; see `train`.
         labels: What labels of `data` count as; see `train`.
         label_range: The scale of its scores; see `train`.
         split: test or dev, of a dataset.
@@ -126,6 +128,7 @@ def figures(
         [str(model)] if isinstance(model, str | Path) else [str(one) for one in model],
         str(data) if isinstance(data, Path) else data,
         split=split,
+        columns=columns,
         rules=label_rules(labels, label_range),
         kind=kind,
         saturation=saturation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,7 @@ class Request:
         models: Folders, Hub ids, `minilm` or `smollm2`.
         data: Pairs with gold scores; only curves do without.
         split: See `read_gold`.
+        columns: Roles to names of its columns.
         rules: What labels of `data` count as.
         kind: One of `KINDS`, or `all`: then what can't be drawn is left out.
         saturation: |cosine| above which the densities call a pair saturated.
@@ -51,6 +52,7 @@ class Request:
     models: Sequence[str]
     data: Source | None
     split: str | None = None
+    columns: Mapping[str, str] | None = None
     rules: LabelRules = AS_FOUND
     kind: str = "all"
     saturation: float = 0.95
@@ -113,7 +115,7 @@ def make_figures(
         curves = _curves(request, left_out)
         gold = data = None
         if request.data is not None and request.kind != "curves":
-            gold = read_gold(request.data, request.split, request.rules, say)
+            gold = read_gold(request.data, request.split, request.rules, say, request.columns)
             data = {"source": source_name(request.data), "pairs": len(gold)}
         record: dict[str, Any] = {
             "made_by": f"aoe {__version__}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,11 @@ class Scored:
 
 
 def read_gold(
-    source: Source, split: str | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+    source: Source,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
 ) -> Gold:
     """Labelled pairs; see `aoe_train._evaluate.pairs.read_one_split`.
 
@@ -59,7 +64,7 @@ def read_gold(
         ConfigError, RemoteError: See there.
         DataError: See there; or labels that don't differ.
     """
-    frame = read_one_split(source, split, rules, say)
+    frame = read_one_split(source, split, rules, say, columns)
     labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
     if len(np.unique(labels)) < 2:
         said = f"every label is {labels[0]:g}" if len(labels) else "there are no pairs"

@@ -11,7 +11,7 @@ import typer
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.application import examples
+from pairkit.application import examples, mapping
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -20,6 +20,7 @@ from pairkit.terminal import out as stdout
     epilog=examples(
         "label score --work pairs.work --gold checked.csv",
         "label score --work pairs.work --gold checked.tsv --threshold 3 --json",
+        "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
     )
 )
 def score(
@@ -31,6 +32,28 @@ def score(
         ),
     ],
     *,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="A=B,…",
+            help="Which column of them is which, such as text1=title,label=same.",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", metavar="LABEL=N,…", help="What their labels count as, such as 0=1,1=skip,2=0."
+        ),
+    ] = None,
+    label_range: Annotated[
+        str | None,
+        typer.Option(
+            "--label-range",
+            metavar="LOW,HIGH",
+            help="The scale of their scores, such as 0,100; it becomes 0 to 1.",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -44,7 +67,14 @@ def score(
     """Compare labels with those of people: precision, recall and kappa by LLM and strategy."""
     import llm_labeler
 
-    found = llm_labeler.score(gold, work=work, threshold=threshold)
+    found = llm_labeler.score(
+        gold,
+        work=work,
+        columns=mapping("--columns", columns),
+        labels=labels,
+        label_range=label_range,
+        threshold=threshold,
+    )
     if json:
         print_json(found.to_dict())
         return

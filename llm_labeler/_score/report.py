@@ -9,6 +9,7 @@ from typing import Any, Literal
 from llm_labeler._ensemble import Judges
 from llm_labeler._records import Polarity
 from llm_labeler._score.gold import Finding
+from pairkit.labels import LabelsRead, worth_telling
 from pairkit.result_table import ResultTable
 
 _HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spearman")
@@ -72,6 +73,7 @@ class ScoreReport:
         threshold: The least of them that counts as the same.
         skipped: Strategies that could not be computed, each with why.
         judges: What was estimated of the judges; None: there are no votes.
+        labels: What was made of people's labels, and how many rows were left out by which.
     """
 
     rows: tuple[ScoreRow, ...]
@@ -84,6 +86,7 @@ class ScoreReport:
     threshold: float
     skipped: Mapping[str, str]
     judges: Judges | None
+    labels: LabelsRead | None = None
 
     def table(self) -> ResultTable:
         """The rows, LLMs before strategies; `-` stands for an undefined figure."""
@@ -101,6 +104,7 @@ class ScoreReport:
         return [
             f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
             " the same",
+            *filter(None, [worth_telling(self.labels)]),
             *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
             *(
                 f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"

@@ -76,10 +76,10 @@ letters = st.sampled_from("abcde")
 
 @given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
 def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]]) -> None:
-    from aoe_train._examples import _distinct
+    from aoe_train._examples import distinct
 
     frame = pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
-    examples = _distinct(frame, "triplet")
+    examples = distinct(frame)
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
     assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,27 @@ def test_a_precision_that_is_slow_here_is_told(
         pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
         aoe_train.mine(pairs, model=bert, **how)
     assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suite", ["sts", "gis"])
+def test_pairs_to_judge_by_are_read_as_those_to_train_on(
+    suite: str, train_file: Path, bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = rows(train_file)
+    pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
+    if suite == "gis":
+        pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
+    named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
+    how: dict[str, Any] = {"suites": suite, "draws": 0, "cache": False}
+    expected = aoe_train.evaluate(bert, data=pairs, **how).to_dict()
+    told = capsys.readouterr().err
+    assert re.search(
+        r"1 pairs have different labels, .* row 4 of \w+, .* row 49 of \w+\); they are kept", told
+    )
+    columns = {"text1": "a", "text2": "b", "label": "says"}
+    assert aoe_train.evaluate(bert, data=named, columns=columns, **how).to_dict() == expected
+    with pytest.raises(ConfigError, match="--columns is for --data"):
+        aoe_train.evaluate(bert, data_dir=".", columns=columns)
 
 
 def test_a_plan_tells_and_writes_nothing(

@@ -144,6 +144,23 @@ def test_what_comes_back(tmp_path: Path) -> None:
     assert "union" in repr(score)
     assert "positive" in score._repr_html_()
 
+    words = gold.select(
+        first="text1",
+        second="text2",
+        says=pl.when(pl.col("label") == 1).then(pl.lit("same")).otherwise(pl.lit("not")),
+    )
+    unsure = pl.DataFrame({"first": ["a"], "second": ["b"], "says": ["unsure"]})
+    again = llm_labeler.score(
+        pl.concat([words, unsure]),
+        work=made.work,
+        columns={"text1": "first", "text2": "second", "label": "says"},
+        labels={"same": 1, "not": 0, "unsure": "skip"},
+    )
+    assert again.rows == score.rows
+    assert "rows left out: 1 unsure" in repr(again)
+    percent = gold.with_columns(label=pl.col("label") * 60 + 20)
+    assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
+
 
 def test_a_plan_asks_nobody_and_is_a_table(tmp_path: Path) -> None:
     plan = llm_labeler.plan(TEXTS, llms={"mine": counting([])}, out=tmp_path / "out")

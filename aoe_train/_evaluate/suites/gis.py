@@ -6,7 +6,7 @@ Source: Spearman as ACL 2024, Table 2 reports it; their Figure 9 is why figures 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,13 +129,17 @@ class Gis:
 
 
 def read_gis_task(
-    source: Source, split: Split | None = None, rules: LabelRules = AS_FOUND, say: Say = silent
+    source: Source,
+    split: Split | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
 ) -> GisTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
     name = shown_name(source)
     if is_whole(source):
-        return _task(name, {"test": read_one_split(source, split, rules, say)})
-    splits = told_pairs(read_pairs(source, rules=rules), say).splits
+        return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
+    splits = told_pairs(read_pairs(source, rules=rules, columns=columns), say).splits
     wanted = _SPLITS[split or "test"]
     if wanted[0] not in splits:
         raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
