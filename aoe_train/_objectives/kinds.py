@@ -6,6 +6,9 @@
 | ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and all negatives of all rows | every row is positive | the other view of the text |
 | contrastive | as ibn; without `hard_negatives` only second texts of positive rows are candidates | the same | as ibn; without `hard_negatives` negatives are left out | as ibn | as ibn: unsupervised SimCSE |
 | sbert | softmax over two classes | cosine regressed on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
+| embed_distill | the vector of each text, as near as can be to its teacher's | the same | the same | the same | the same |
+| score_distill | scores of each row's first text with the second texts of all rows; where the rows bring scores, these | the same | the same, with positives and negatives | as binary | of each text with all others of the batch |
+| margin_mse | – | – | by how much a row's positive is above each of its negatives | – | – |
 
 `–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
@@ -13,13 +16,14 @@ labels only; where ibn or contrastive meet graded labels, it defaults to POSITIV
 label range (4 of 0 to 5: "mostly equivalent" in STS-B). With `ibn_form = "angle-emb"` anchors are both texts
 of a positive row and candidates all other texts of the batch, equal ones too; so it is not for triplets,
 whose anchors stand in two pairs. `margin` is a difference of cosines over the whole
-label range (0 to 1 for labels that are not graded); the part cosine alone has it. Nothing here imports torch,
+label range (0 to 1 for labels that are not graded); the part cosine alone has it. The last three need a
+teacher. Nothing here imports torch,
 so a command can refuse before it loads a model.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
 
-from aoe_train._objectives.parts import IN_BATCH, RANKED
+from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT, Advisers
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 from pairkit.errors import ConfigError
@@ -66,6 +70,16 @@ def check_objective(
             "ibn_form angle-emb: found triplets, where it would make each anchor a negative of itself; leave"
             " it out, or give labelled pairs (angle-emb itself takes another loss for triplets)"
         )
+    if "margin_mse" in wanted and kind != "triplet":
+        raise ConfigError(
+            f"objective margin_mse: found {kind} data, expected triplets, whose positives are above their"
+            " negatives by a margin; take score_distill, or mine negatives with `aoe mine`"
+        )
+    if (settings.contrast_anchors or settings.contrast_positives) and not _has_candidates(settings):
+        raise ConfigError(
+            "contrast_anchors and contrast_positives are for ibn (in the form paper) and contrastive; give"
+            " one of them a weight, or leave them out"
+        )
     if settings.margin and "cosine" not in wanted:
         raise ConfigError(
             f"margin = {settings.margin:g}: only the part cosine has one; give it a weight, or leave it out"
@@ -74,6 +88,58 @@ def check_objective(
         _bounds(label_range, "margin")
     if IN_BATCH & wanted.keys():
         positive_threshold(settings, kind, label_range)
+
+
+def check_advisers(settings: ObjectiveSettings, *, dim: int, kind: Kind, advisers: Advisers) -> None:
+    """Refuse advisers that no part listens to, and parts that have none to listen to.
+
+    Args:
+        settings: The parts wanted.
+        dim: Size of the embeddings.
+        kind: What a row of the data means.
+        advisers: Those there are.
+
+    Raises:
+        ConfigError: says what is missing, and what to do instead.
+    """
+    wanted = settings.weights.wanted
+    taught = [part for part in wanted if part in TAUGHT]
+    teacher = advisers.teacher_dim is not None
+    if taught and not (teacher or advisers.scores):
+        raise ConfigError(f"objective {', '.join(taught)}: learns from a teacher; give one by --teacher")
+    if (teacher or advisers.scores) and not taught:
+        raise ConfigError(
+            f"a teacher is given, and no part of the objective ({', '.join(wanted)}) learns from one; add"
+            " one, such as --set objective.weights.embed_distill=1, or leave the teacher out"
+        )
+    if "embed_distill" in wanted and not teacher:
+        raise ConfigError(
+            "objective embed_distill: the rows bring a teacher's scores, and no vectors; give a --teacher"
+            " too, or take score_distill"
+        )
+    if advisers.teacher_dim is not None and settings.projection == "principal" and dim > advisers.teacher_dim:
+        raise ConfigError(
+            f"objective.projection principal: the teacher's vectors have {advisers.teacher_dim} numbers,"
+            f" fewer than the {dim} of this backbone's; take learned"
+        )
+    if not advisers.guide:
+        return
+    if not _has_candidates(settings):
+        raise ConfigError(
+            f"a guide is given, and no part of the objective ({', '.join(wanted)}) has candidates that it"
+            " could leave out; add contrastive, or ibn in the form paper, or leave the guide out"
+        )
+    if kind == "single" and settings.guide_margin <= 0:
+        raise ConfigError(
+            "a guide for single texts: nothing is nearer to a text than itself; say how much farther a"
+            " negative has to be, such as --set objective.guide_margin=0.3"
+        )
+
+
+def _has_candidates(settings: ObjectiveSettings) -> bool:
+    """Whether a part compares an anchor with candidates that may be left out or added."""
+    wanted = settings.weights.wanted
+    return "contrastive" in wanted or ("ibn" in wanted and settings.ibn_form == "paper")
 
 
 def check_dims(settings: ObjectiveSettings, dim: int, *, own: bool = False) -> None:

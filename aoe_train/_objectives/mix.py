@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from aoe_train._objectives.kinds import LabelRange, check_objective, positive_threshold
-from aoe_train._objectives.pairs import as_pairs
-from aoe_train._objectives.parts import IN_BATCH, PARTS, Given
+from aoe_train._objectives.kinds import LabelRange, check_advisers, check_objective, positive_threshold
+from aoe_train._objectives.pairs import NO_ADVICE, Advice, as_pairs
+from aoe_train._objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers, Given
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 
@@ -30,6 +30,7 @@ class Objective(nn.Module):
         dim: int,
         kind: Kind,
         label_range: LabelRange | None = None,
+        advisers: Advisers = NO_ADVISERS,
     ) -> None:
         """Prepare for data of one kind.
 
@@ -38,12 +39,14 @@ class Objective(nn.Module):
             dim: Size of the embeddings.
             kind: What a row of the data means.
             label_range: The lowest and highest label of the data's scale; only graded labels need it.
+            advisers: What is known of the run's guide and teacher.
 
         Raises:
-            ConfigError: The parts, the kind and the size do not go together.
+            ConfigError: The parts, the kind, the size and the advisers do not go together.
         """
         super().__init__()
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
+        check_advisers(settings, dim=dim, kind=kind, advisers=advisers)
         self.settings = settings
         wanted = settings.weights.wanted
         low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
@@ -55,6 +58,7 @@ class Objective(nn.Module):
             scale,
             margin=settings.margin and settings.margin / (high - low),
             positive_from=positive_threshold(settings, kind, label_range) if in_batch else 0.0,
+            advisers=advisers,
         )
         self.parts = {part: PARTS[part].make(self.given) for part in wanted}
         for part, loss in self.parts.items():
@@ -66,6 +70,7 @@ class Objective(nn.Module):
         vectors: Float[Tensor, "row column dim"],
         labels: Float[Tensor, " row"] | None,
         texts: Int[Tensor, "row column"],
+        advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
         """The loss to minimise as "loss", and each part by its name, unweighted and detached.
 
@@ -75,10 +80,12 @@ class Objective(nn.Module):
             labels: As in the data; None for kinds without labels.
             texts: Numbers of the texts; equal numbers are equal texts. `ABSENT` stands for a negative that a
                 row lacks, whose vector then does not matter.
+            advice: What the advisers say of the same rows.
         """
         with torch.autocast(vectors.device.type, enabled=False):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-            pairs = as_pairs(wide, labels, texts)
+            told = Advice(*(None if each is None else each.to(wide.dtype) for each in advice))
+            pairs = as_pairs(wide, labels, texts, told)
             weights = self.settings.weights.wanted
             parts = {part: loss(pairs) for part, loss in self.parts.items()}
             loss = torch.stack([weights[part] * value for part, value in parts.items()]).sum()

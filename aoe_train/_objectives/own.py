@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from aoe_train._objectives.pairs import NO_ADVICE, Advice
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
@@ -40,12 +41,14 @@ class Own(nn.Module):
         vectors: Float[Tensor, "row column dim"],
         labels: Float[Tensor, " row"] | None,
         texts: Int[Tensor, "row column"],
+        advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
-        """The loss to minimise as "loss".
+        """The loss to minimise as "loss"; functions of one's own are given no advice.
 
         Raises:
             ConfigError: The function gives no scalar that depends on the vectors.
         """
+        del advice
         with torch.autocast(vectors.device.type, enabled=False):
             wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
             wide = wide.masked_fill((texts == ABSENT)[..., None], 0)

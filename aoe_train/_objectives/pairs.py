@@ -11,12 +11,39 @@ from torch import Tensor
 from aoe_train._records import ABSENT
 
 
+class Advice(NamedTuple):
+    """What advisers say of a batch; their vectors have sizes of their own.
+
+    Attributes:
+        guide: A guide's vectors of the rows' texts.
+        teacher: A teacher's.
+        scores: A teacher's score of each row's first text with each of the others; NaN where there is none.
+    """
+
+    guide: Float[Tensor, "row column guide"] | None = None
+    teacher: Float[Tensor, "row column teacher"] | None = None
+    scores: Float[Tensor, "row other"] | None = None
+
+
+NO_ADVICE = Advice()
+
+
+class Sides(NamedTuple):
+    """An adviser's vectors of first and second texts, in the order of `Pairs`."""
+
+    first: Float[Tensor, "pair adviser"]
+    second: Float[Tensor, "pair adviser"]
+
+
 class Pairs(NamedTuple):
     """Vectors of first and second texts, with the pairs' labels and the texts' numbers.
 
     Attributes:
         anchors: So many pairs, the first ones, may be positives; the others are the negatives of rows that
             have their own: the positives' first texts once more, each with a negative.
+        guide: The same texts by a guide; None where there is none.
+        teacher: By a teacher.
+        scores: A teacher's score of each pair; NaN for those without.
     """
 
     first: Float[Tensor, "pair dim"]
@@ -24,6 +51,9 @@ class Pairs(NamedTuple):
     labels: Float[Tensor, " pair"]
     texts: Int[Tensor, "pair 2"]
     anchors: int
+    guide: Sides | None = None
+    teacher: Sides | None = None
+    scores: Float[Tensor, " pair"] | None = None
 
     @property
     def present(self) -> Bool[Tensor, " pair"]:
@@ -38,6 +68,7 @@ def as_pairs(
     vectors: Float[Tensor, "row column dim"],
     labels: Float[Tensor, " row"] | None,
     texts: Int[Tensor, "row column"],
+    advice: Advice = NO_ADVICE,
 ) -> Pairs:
     """Cut (anchor, positive, negatives) into (anchor, positive) labelled 1 and (anchor, negative) labelled 0.
 
@@ -46,8 +77,14 @@ def as_pairs(
     """
     rows, columns, _ = vectors.shape
     pairs = rows * (columns - 1)
-    first, second = vectors[:, 0].repeat(columns - 1, 1), vectors[:, 1:].transpose(0, 1).flatten(0, 1)
     numbers = torch.stack([texts[:, 0].repeat(columns - 1), texts[:, 1:].T.flatten()], dim=1)
     if labels is None:
         labels = (torch.arange(pairs, device=vectors.device) < rows).to(vectors.dtype)
-    return Pairs(first, second, labels, numbers, rows)
+    guide, teacher = (None if told is None else _sides(told) for told in (advice.guide, advice.teacher))
+    scores = None if advice.scores is None else advice.scores.T.flatten()
+    return Pairs(*_sides(vectors), labels, numbers, rows, guide, teacher, scores)
+
+
+def _sides(vectors: Float[Tensor, "row column dim"]) -> Sides:
+    others = vectors.shape[1] - 1
+    return Sides(vectors[:, 0].repeat(others, 1), vectors[:, 1:].transpose(0, 1).flatten(0, 1))

@@ -9,14 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from torch import Tensor
 
     from aoe_train._objectives.pairs import Pairs
     from aoe_train._objectives.settings import ObjectiveSettings
     from aoe_train._records import Kind
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some texts' vectors by the model as it is before training, and by its teacher, to begin maps with."""
+
+    own: Float[Tensor, "text dim"]
+    teacher: Float[Tensor, "text teacher"]
+
+
+@dataclass(frozen=True)
+class Advisers:
+    """What is known of a run's advisers before the first batch.
+
+    Attributes:
+        guide: Whether there is one.
+        teacher_dim: Size of a teacher's vectors; None without a teacher that gives vectors.
+        scores: Whether rows bring a teacher's scores.
+        dot: Whether the model and its teacher compare vectors by dot products; else by cosines.
+        sample: Some texts' vectors, where the teacher gives any.
+    """
+
+    guide: bool = False
+    teacher_dim: int | None = None
+    scores: bool = False
+    dot: bool = False
+    sample: Sample | None = None
+
+
+NO_ADVISERS = Advisers()
 
 
 @dataclass(frozen=True)
@@ -30,6 +61,7 @@ class Given:
         label_range: The lowest and highest label of the scale; (0, 1) where labels are not graded.
         margin: By how much scores shall differ for each unit of the labels.
         positive_from: The lowest label whose pair counts as positive.
+        advisers: What they are.
     """
 
     settings: ObjectiveSettings
@@ -38,6 +70,7 @@ class Given:
     label_range: tuple[float, float]
     margin: float
     positive_from: float
+    advisers: Advisers = NO_ADVISERS
 
     def tau(self, part: str) -> float:
         """A part's temperature."""
@@ -49,19 +82,22 @@ Make = Callable[[Given], Loss]
 """Gives the loss of labelled pairs, a scalar; an `nn.Module` where it has weights of its own."""
 
 
+LearnsFrom = Literal["ranking", "batch", "teacher"]
+
+
 class Part(NamedTuple):
     """A line of the table.
 
     Attributes:
         made_by: Module and function in this room.
-        ranks: Whether it learns from one pair being more alike than another; else it tells a text's partner
-            from the other texts of the batch.
+        learns_from: `ranking`, one pair being more alike than another; `batch`, a text's partner among the
+            other texts of the batch; or `teacher`.
         tau: Its temperature unless set; None if it has none.
         about: What it does, in a few words for the settings.
     """
 
     made_by: str
-    ranks: bool
+    learns_from: LearnsFrom
     tau: float | None
     about: str
 
@@ -73,12 +109,29 @@ class Part(NamedTuple):
 
 
 PARTS: Mapping[str, Part] = {
-    "cosine": Part("ranking.cosine_part", ranks=True, tau=0.05, about="the cosine ranking (CoSENT)"),
-    "ibn": Part("contrastive.ibn_part", ranks=False, tau=0.05, about="in-batch negatives"),
+    "cosine": Part("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
+    "ibn": Part("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
     # The reference library has a temperature of 0.05 since 2024.
-    "angle": Part("ranking.angle_part", ranks=True, tau=1.0, about="the angle ranking"),
-    "contrastive": Part("contrastive.contrastive_part", ranks=False, tau=0.05, about="the contrastive loss"),
-    "sbert": Part("sbert.sbert_part", ranks=True, tau=None, about="SBERT's softmax or regression"),
+    "angle": Part("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
+    "contrastive": Part("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "sbert": Part("sbert.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "embed_distill": Part(
+        "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"
+    ),
+    "score_distill": Part(
+        "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
+    ),
+    "margin_mse": Part(
+        "distillation.margin_mse_part",
+        "teacher",
+        None,
+        "the teacher's margins between positive and negatives",
+    ),
 }
-RANKED = frozenset(name for name, part in PARTS.items() if part.ranks)
-IN_BATCH = PARTS.keys() - RANKED
+
+
+def _that_learn_from(what: LearnsFrom) -> frozenset[str]:
+    return frozenset(name for name, part in PARTS.items() if part.learns_from == what)
+
+
+RANKED, IN_BATCH, TAUGHT = (_that_learn_from(what) for what in ("ranking", "batch", "teacher"))

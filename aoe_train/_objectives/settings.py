@@ -73,6 +73,21 @@ class ObjectiveSettings(Settings):
     positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive
     hard_negatives: bool = True  # contrastive: put negative texts among the candidates
     symmetric: bool = False  # contrastive: also compare the second text with the first ones
+    # ibn, contrastive: the other rows' first texts are candidates too, and are to differ from the first text
+    contrast_anchors: bool = False
+    # ibn, contrastive: the other positives are also to differ from the positive itself
+    contrast_positives: bool = False
+    # how far below its similarity of a positive a guide has to put a candidate that counts as a negative
+    guide_margin: float = Field(default=0.0, ge=-2, le=2)
+    # whether this is a difference (absolute) or a share of the positive's similarity (relative)
+    guide_margin_strategy: Literal["absolute", "relative"] = "absolute"
+    # embed_distill: 1 - cosine with the teacher's vector, or the mean square of their differences
+    embed_form: Literal["cosine", "mse"] = "cosine"
+    # embed_distill, where sizes differ: a linear map to the teacher's vectors that learns, too; or the
+    # teacher's vectors on their principal axes (fixed), so that they are compared without one
+    projection: Literal["learned", "principal"] = "learned"
+    # score_distill: the mean square of the differences, or a ranking as by graded labels
+    score_form: Literal["mse", "ranking"] = "mse"
     # sizes that vectors may be cut to, the whole one among them: the same losses of the first so many numbers
     # are added up (Matryoshka); unset: the whole vectors alone
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from aoe_train._objectives.kinds import LabelRange, check_dims
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.own import Own, OwnObjective
+from aoe_train._objectives.pairs import NO_ADVICE, Advice
+from aoe_train._objectives.parts import NO_ADVISERS, Advisers
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 
@@ -26,8 +28,8 @@ OneSize = Objective | Own
 class Sizes(nn.Module):
     """The weighted sum of an objective over sizes; see `Objective` for what it takes and gives.
 
-    Parts that learn (the softmax of sbert) have weights of their own for each size; a module of a user's own
-    is one for all sizes.
+    Parts that learn (the softmax of sbert, the map to a teacher's vectors) have weights of their own for each
+    size; a module of a user's own is one for all sizes.
     """
 
     def __init__(self, objectives: Mapping[int, OneSize], weights: Mapping[int, float]) -> None:
@@ -48,10 +50,11 @@ class Sizes(nn.Module):
         vectors: Float[Tensor, "row column dim"],
         labels: Float[Tensor, " row"] | None,
         texts: Int[Tensor, "row column"],
+        advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
         """The loss to minimise as "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         found = {
-            size: objective(vectors[..., :size], labels, texts)
+            size: objective(vectors[..., :size], labels, texts, advice)
             for size, objective in self._objectives.items()
         }
         names = dict.fromkeys(name for parts in found.values() for name in parts)
@@ -69,6 +72,7 @@ def make_objective(
     kind: Kind,
     label_range: LabelRange | None = None,
     own: OwnObjective | None = None,
+    advisers: Advisers = NO_ADVISERS,
 ) -> OneSize | Sizes:
     """The objective of a run.
 
@@ -79,12 +83,13 @@ def make_objective(
         label_range: The lowest and highest label of the data's scale; only graded labels need it.
         own: A loss of one's own in place of the parts; at each size it is given the first numbers as they
             are.
+        advisers: What is known of the run's guide and teacher.
 
     Raises:
-        ConfigError: Parts, sizes, kind and embeddings do not go together.
+        ConfigError: Parts, sizes, kind, embeddings and advisers do not go together.
     """
     check_dims(settings, dim, own=own is not None)
-    make = _make(settings, kind, label_range, own)
+    make = _make(settings, kind, label_range, own, advisers)
     if not settings.dims:
         return make(dim)
     weights = settings.dim_weights or (1.0,) * len(settings.dims)
@@ -92,9 +97,13 @@ def make_objective(
 
 
 def _make(
-    settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None, own: OwnObjective | None
+    settings: ObjectiveSettings,
+    kind: Kind,
+    label_range: LabelRange | None,
+    own: OwnObjective | None,
+    advisers: Advisers,
 ) -> Callable[[int], OneSize]:
     if own is not None:
         once = Own(own)
         return lambda _: once
-    return lambda size: Objective(settings, dim=size, kind=kind, label_range=label_range)
+    return lambda size: Objective(settings, dim=size, kind=kind, label_range=label_range, advisers=advisers)

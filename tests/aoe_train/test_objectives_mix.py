@@ -343,7 +343,7 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
         )
 
     monkeypatch.setattr(ranking, "halved", halved, raising=False)
-    line = parts.Part("ranking.halved", ranks=True, tau=0.5, about="half of it")
+    line = parts.Part("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
     monkeypatch.setattr(mix, "PARTS", {**parts.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)

@@ -1,0 +1,261 @@
+"""What is learnt from a teacher: by hand, against sentence-transformers, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from aoe_train._objectives.distillation import least_squares, principal_axes
+from aoe_train._objectives.kinds import check_advisers, check_objective
+from aoe_train._objectives.mix import Objective
+from aoe_train._objectives.pairs import Advice
+from aoe_train._objectives.parts import Advisers, Sample
+from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train._objectives.sizes import make_objective
+from aoe_train._records import ABSENT
+from pairkit.errors import ConfigError
+
+theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+util = pytest.importorskip("sentence_transformers.util")
+
+quick = settings(max_examples=25, deadline=None)
+TEACHER = Advisers(teacher_dim=3)
+
+
+def only(part: str, **others: Any) -> ObjectiveSettings:
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
+
+def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    """Vectors of the model, the teacher's of size 3, and the numbers of distinct texts."""
+    generator = torch.Generator().manual_seed(seed)
+    own = torch.randn(rows, columns, dim, generator=generator, dtype=torch.float64).requires_grad_()
+    teacher = torch.randn(rows, columns, 3, generator=generator, dtype=torch.float64)
+    return own, teacher, torch.arange(rows * columns).view(rows, columns)
+
+
+def loss_of(part: str, kind: Any, own: Tensor, texts: Tensor, advice: Advice, **more: Any) -> Tensor:
+    advisers = more.pop("advisers", TEACHER)
+    objective = Objective(
+        only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), advisers=advisers
+    ).double()
+    labels = torch.linspace(0, 1, len(own)) if kind in ("graded",) else None
+    found: Tensor = objective(own, labels, texts, advice)["loss"]
+    return found
+
+
+def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (ours,), (peers,) = (torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected))
+    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+
+
+def test_margins_by_hand() -> None:
+    """Own cosines 1, 0 and 0.6; the teacher's 0.5, 0.3 and 0.5. Margins 1 and 0.4, to be 0.2 and 0."""
+    own = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0.6, 0.8]]])
+    scores = torch.tensor([[0.5, 0.3, 0.5]])
+    found = loss_of("margin_mse", "triplet", own, torch.tensor([[0, 1, 2, 3]]), Advice(scores=scores),
+                    advisers=Advisers(scores=True))  # fmt: skip
+    assert float(found) == pytest.approx((0.8**2 + 0.4**2) / 2, abs=1e-6)
+
+
+def test_scores_of_all_pairs_by_hand() -> None:
+    """Two rows: own cosines [[1, 0], [0, 1]], the teacher's [[0.6, 0.8], [1, 0]] of the same pairs."""
+    own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
+    teacher = torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0.6, 0.8], [0.8, 0.6]]])
+    texts = torch.tensor([[0, 1], [2, 3]])
+    expected = (0.4**2 + 0.8**2 + 1.0**2 + (1 - 0.96) ** 2) / 4
+    found = loss_of("score_distill", "positive", own, texts, Advice(teacher=teacher),
+                    advisers=Advisers(teacher_dim=2))  # fmt: skip
+    assert float(found) == pytest.approx(expected, abs=1e-6)
+    same = torch.tensor([[0, 1], [1, 3]])  # now the second row's first text is the first row's second
+    expected = (0.4**2 + 0.8**2 + (1 - 0.96) ** 2) / 3
+    found = loss_of("score_distill", "positive", own, same, Advice(teacher=teacher),
+                    advisers=Advisers(teacher_dim=2))  # fmt: skip
+    assert float(found) == pytest.approx(expected, abs=1e-6)
+
+
+def test_vectors_by_hand() -> None:
+    own = torch.tensor([[[1.0, 0]], [[3, 4]]]).repeat(1, 2, 1)  # two single texts
+    teacher = torch.tensor([[[0.0, 2]], [[3, 4]]]).repeat(1, 2, 1)
+    texts = torch.tensor([[0, 0], [1, 1]])
+    advisers = Advisers(teacher_dim=2)
+    found = loss_of("embed_distill", "single", own, texts, Advice(teacher=teacher), advisers=advisers)
+    assert float(found) == pytest.approx(0.5, abs=1e-6)  # cosines 0 and 1
+    found = loss_of("embed_distill", "single", own, texts, Advice(teacher=teacher), advisers=advisers,
+                    embed_form="mse")  # fmt: skip
+    assert float(found) == pytest.approx((1 + 4) / 2 / 2, abs=1e-6)
+
+
+@quick
+@given(seed=st.integers(0, 10**6), negatives=st.integers(1, 3), dot=st.booleans())
+def test_margins_are_those_of_sentence_transformers(seed: int, negatives: int, dot: bool) -> None:
+    own, teacher, texts = drawn(seed, 2 + negatives)
+    score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
+    labels = torch.stack([score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1)
+    peer = theirs.MarginMSELoss(None, similarity_fct=score)
+    expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
+    advisers = Advisers(teacher_dim=3, dot=dot)
+    found = loss_of("margin_mse", "triplet", own, texts, Advice(teacher=teacher), advisers=advisers)
+    equal_with_gradient(found, expected, own)
+    brought = Advisers(scores=True, dot=dot)
+    found = loss_of("margin_mse", "triplet", own, texts, Advice(scores=labels), advisers=brought)
+    equal_with_gradient(found, expected, own)
+
+
+@quick
+@given(seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"]))
+def test_vectors_are_those_of_sentence_transformers(seed: int, columns: int, form: str) -> None:
+    own, teacher, texts = drawn(seed, columns)
+    peer = theirs.EmbedDistillLoss(None, distance_metric=form)
+    expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
+    found = loss_of("embed_distill", "triplet", own, texts, Advice(teacher=teacher), embed_form=form)
+    equal_with_gradient(found, expected, own)
+
+
+def test_a_learnt_map_is_that_of_sentence_transformers_and_learns() -> None:
+    own, teacher, texts = drawn(1, 2, dim=5)
+    objective = Objective(only("embed_distill"), dim=5, kind="positive", advisers=TEACHER).double()
+    (weight,) = objective.parameters()
+    peer = theirs.EmbedDistillLoss(None)
+    peer.projection = torch.nn.Linear(5, 3, bias=False).double()
+    peer.projection.weight.data.copy_(weight)
+    expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
+    found = objective(own, None, texts, Advice(teacher=teacher))["loss"]
+    equal_with_gradient(found, expected, own)
+    objective(own, None, texts, Advice(teacher=teacher))["loss"].backward()
+    assert weight.grad is not None
+    assert weight.grad.abs().sum() > 0
+
+
+def test_a_learnt_map_begins_where_squares_are_least() -> None:
+    generator = torch.Generator().manual_seed(0)
+    own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
+    found = least_squares(Sample(own, own @ there.T), 6)
+    torch.testing.assert_close(found, there, rtol=0, atol=0.01)
+    objective = Objective(
+        only("embed_distill"),
+        dim=4,
+        kind="positive",
+        advisers=Advisers(teacher_dim=3, sample=Sample(own, own[:, :4] @ there[:, :4].T)),
+    )
+    (weight,) = objective.parameters()
+    torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
+
+
+def test_principal_axes_hold_what_so_few_numbers_can() -> None:
+    generator = torch.Generator().manual_seed(0)
+    flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
+    axes = principal_axes(flat)
+    torch.testing.assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
+    turned = flat @ axes[:, :2]  # two numbers hold all dot products of what lies in a plane
+    torch.testing.assert_close(turned @ turned.T, flat @ flat.T, rtol=0, atol=1e-4)
+    assert (turned.square().sum(0).diff() < 0).all()
+    torch.testing.assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
+
+
+def test_principal_axes_compare_without_a_map() -> None:
+    _, teacher, texts = drawn(2, 2)
+    sample = Sample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
+    advisers = Advisers(teacher_dim=3, sample=sample)
+    objective = Objective(
+        only("embed_distill", projection="principal"), dim=2, kind="positive", advisers=advisers
+    )
+    assert not list(objective.parameters())
+    own = teacher @ principal_axes(sample.teacher).double()[:, :2]
+    assert objective(own, None, texts, Advice(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
+
+
+def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole() -> None:
+    own, teacher, texts = drawn(3, 2, dim=3)
+    settings = only("embed_distill", dims=(3, 2))
+    objective = make_objective(settings, dim=3, kind="positive", advisers=TEACHER).double()
+    assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]  # none at the full size
+    found = objective(own, None, texts, Advice(teacher=teacher))
+    torch.testing.assert_close(found["loss"], found["loss_3"] + found["loss_2"])
+
+
+@quick
+@given(seed=st.integers(0, 10**6), form=st.sampled_from(["mse", "ranking"]))
+def test_what_a_row_lacks_counts_nowhere(seed: int, form: str) -> None:
+    """In the place of a negative that a row lacks stands any number."""
+    own, teacher, texts = drawn(seed, 4)
+    texts[0, 3] = ABSENT
+    spoilt = own.detach().clone(), teacher.clone()
+    for vectors in spoilt:
+        vectors[0, 3] = math.nan
+    for part in ("margin_mse", "embed_distill", "score_distill"):
+        more = {"score_form": form}
+        plain = loss_of(part, "triplet", own, texts, Advice(teacher=teacher), **more)
+        broken = loss_of(part, "triplet", spoilt[0], texts, Advice(teacher=spoilt[1]), **more)
+        assert plain.isfinite()
+        if part != "score_distill" or form == "mse":  # NaN among scores has no rank
+            torch.testing.assert_close(broken, plain)
+
+
+def test_scores_of_rows_may_be_missing() -> None:
+    own, _, texts = drawn(4, 3)
+    scores = torch.rand(5, 2, dtype=torch.float64)
+    advisers = Advisers(scores=True)
+    without = loss_of(
+        "margin_mse", "triplet", own[1:], texts[1:], Advice(scores=scores[1:]), advisers=advisers
+    )
+    scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
+    found = loss_of("margin_mse", "triplet", own, texts, Advice(scores=scores), advisers=advisers)
+    torch.testing.assert_close(found, without)
+
+
+def test_a_ranking_by_the_teacher_is_that_of_graded_labels() -> None:
+    own, _, texts = drawn(5, 2)
+    scores = torch.rand(5, 1, dtype=torch.float64)
+    found = loss_of("score_distill", "positive", own, texts, Advice(scores=scores), score_form="ranking",
+                    tau=Taus(score_distill=0.1), advisers=Advisers(scores=True))  # fmt: skip
+    graded = Objective(only("cosine", tau=Taus(cosine=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
+    torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
+
+
+def test_parts_of_teachers_mix_with_the_others() -> None:
+    own, teacher, texts = drawn(6, 3)
+    weights = Weights(contrastive=2, embed_distill=0.5, margin_mse=3)
+    objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", advisers=TEACHER)
+    found = objective(own, None, texts, Advice(teacher=teacher))
+    whole = 2 * found["contrastive"] + 0.5 * found["embed_distill"] + 3 * found["margin_mse"]
+    torch.testing.assert_close(found["loss"].detach(), whole)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "advisers", "message"),
+    [
+        (
+            only("margin_mse"),
+            "triplet",
+            Advisers(),
+            "margin_mse: learns from a teacher; give one by --teacher",
+        ),
+        (only("cosine"), "binary", TEACHER, r"no part of the objective \(cosine\) learns from one"),
+        (only("embed_distill"), "positive", Advisers(scores=True), "scores, and no vectors"),
+        (
+            only("embed_distill", projection="principal"),
+            "positive",
+            TEACHER,
+            "the teacher's vectors have 3 numbers, fewer than the 8",
+        ),
+    ],
+)
+def test_a_part_and_its_teacher_belong_together(
+    wanted: ObjectiveSettings, kind: Any, advisers: Advisers, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_advisers(wanted, dim=8, kind=kind, advisers=advisers)
+
+
+@pytest.mark.parametrize("kind", ["binary", "graded", "positive", "single"])
+def test_margins_are_of_triplets(kind: Any) -> None:
+    with pytest.raises(ConfigError, match=f"objective margin_mse: found {kind} data, expected triplets"):
+        check_objective(only("margin_mse"), dim=8, kind=kind, label_range=(0.0, 1.0))
