@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import torch
 
+from aoe_train._advice import NO_ADVICE, AdviceStore
 from aoe_train._records import ABSENT, Batch, Examples
 from aoe_train._tokens import TokenStore
 
@@ -18,10 +20,26 @@ class Collate:
     (kind `single`) both columns hold it and it is encoded twice, as only dropout tells the two apart.
     """
 
-    def __init__(self, examples: Examples, store: TokenStore, *, dedup: bool = True) -> None:
-        """Collate rows of `examples`, whose texts are those of `store` in the same order."""
-        self._examples, self._store = examples, store
-        self._dedup = dedup and examples.kind != "single"
+    def __init__(
+        self,
+        examples: Examples,
+        store: TokenStore,
+        *,
+        dedup: bool = True,
+        views: bool = True,
+        advice: AdviceStore = NO_ADVICE,
+    ) -> None:
+        """Collate rows of `examples`, whose texts are those of `store` in the same order.
+
+        Args:
+            examples: The rows.
+            store: The tokens of their texts.
+            dedup: Encode a text that a batch has several times once.
+            views: Whether anything compares two views of a text that is its own positive.
+            advice: What advisers say of the rows.
+        """
+        self._examples, self._store, self._advice = examples, store, advice
+        self._dedup = not views if examples.kind == "single" else dedup
 
     def __call__(self, rows: Sequence[int]) -> Batch:
         """The batch of these rows, in their order."""
@@ -52,4 +70,4 @@ class Collate:
             batch["prompt_lengths"] = tokens["prompt_lengths"]
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
-        return batch
+        return cast("Batch", {**batch, **self._advice.batch(chosen)})

@@ -48,8 +48,8 @@ class ColumnPrompts:
     others: str
     kept: EncoderSettings
 
-    def applied(self, examples: Examples) -> Examples:
-        """The rows with the prompt of each text; one that has two prompts is two texts.
+    def by_column(self, examples: Examples) -> list[str]:
+        """The words for each column of rows.
 
         Raises:
             ConfigError: None of the columns has a prompt, though others have.
@@ -60,7 +60,15 @@ class ColumnPrompts:
                 f"prompts are for {', '.join(self.given)}, but there are rows of {', '.join(columns)}: give"
                 f" these prompts too, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
             )
-        words = [self._words(column, columns) for column in columns]
+        return [self._words(column, columns) for column in columns]
+
+    def applied(self, examples: Examples) -> Examples:
+        """The rows with the prompt of each text; one that has two prompts is two texts.
+
+        Raises:
+            ConfigError: See `by_column`.
+        """
+        words = self.by_column(examples)
         distinct = list(dict.fromkeys(words))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])

@@ -18,6 +18,8 @@ TRAIN: Mapping[str, str] = {
     "pooling": "encoder.pooling",
     "prompts": "prompts",
     "precision": "run.precision",
+    "guide": "guide.model",
+    "teacher": "teacher.model",
 }
 """Of `train` and `plan`; keys of `TrainSettings`."""
 

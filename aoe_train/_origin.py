@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,16 +38,20 @@ def origin(
     precision: str,
     processes: int,
     objective: str | None = None,
+    advisers: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The settings but for those that only tell or keep, and hashes of everything that goes in.
 
     `prompts` are those that the backbone's folder knows, with what was given for the encoder.
-    `objective` is the name of a loss of one's own, where there is one.
+    `objective` is the name of a loss of one's own, where there is one. `advisers` are the identities of a
+    guide and a teacher, by which they are known instead of their names.
     """
     own = {} if objective is None else {"objective": objective}
+    named = {"guide": {"model", "revision"}, "teacher": {"model", "revision"}}
     return {
         **own,
-        "settings": settings.model_dump(mode="json", exclude={"log", "card"}),
+        **(advisers or {}),
+        "settings": settings.model_dump(mode="json", exclude={"log": True, "card": True, **named}),
         "data": hash_examples(examples),
         "dev_data": None if dev is None else hash_examples(dev),
         "backbone": backbone,

@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from transformers import set_seed
 
+from aoe_train._advisers import advisers_of, check, imagine
 from aoe_train._batch_plan import describe, distinct_texts
+from aoe_train._cache_dir import cache_dir
 from aoe_train._defaults import epochs
 from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
@@ -72,7 +74,10 @@ def plan(
         encoder = load_encoder(sources, settings, args.device)
         settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
-        prepared = prepare(encoder, data, settings, args, objective=objective, progress=show)
+        advisers = advisers_of(settings)
+        check(advisers, settings.objective, encoder, data.train, own=objective is not None)
+        imagined = imagine(advisers, data.train, cache_dir("vectors"), show)
+        prepared = prepare(encoder, data, settings, args, objective=objective, advice=imagined, progress=show)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
     planned = describe(prepared.batches, prepared.store)
@@ -88,6 +93,7 @@ def plan(
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
         "precision": choose_precision(settings.run.precision, args.device),
         "precision_note": training_note(settings.run.precision, args.device),
+        "advisers": {adviser.role: adviser.name for adviser in advisers},
         "dev_rows": 0 if data.dev is None else len(data.dev),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),

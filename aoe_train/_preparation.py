@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
@@ -25,12 +27,13 @@ from aoe_train._examples import check_labels, negative_counts, negatives_in_word
 from aoe_train._memory import keep_freed_memory
 from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
-from aoe_train._objectives.parts import RANKED
+from aoe_train._objectives.parts import RANKED, TAUGHT, Advisers, Sample
 from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision
+from aoe_train._records import ABSENT
 from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
     from aoe_train._tokens import TokenStore
+
+_SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found
 
 
 @dataclass(frozen=True)
@@ -251,6 +256,7 @@ def prepare(
     args: TrainingArguments,
     *,
     objective: OwnObjective | None = None,
+    advice: AdviceStore = NO_ADVICE,
     progress: Listener | None = None,
 ) -> Prepared:
     """Tokenise, plan batches, and put backbone and objective together.
@@ -261,6 +267,7 @@ def prepare(
         settings: The run's.
         args: Says which of how many processes this is.
         objective: A loss of one's own, in place of the settings' parts.
+        advice: What guide and teacher say of the rows to train on.
         progress: Told how many texts are tokenised.
 
     Raises:
@@ -283,7 +290,8 @@ def prepare(
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
     examples = data.train
-    if examples.kind == "single" and not _has_dropout(backbone):
+    views = objective is not None or not settings.objective.weights.wanted.keys() <= TAUGHT
+    if examples.kind == "single" and views and not _has_dropout(backbone):
         raise ConfigError(
             "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
@@ -302,6 +310,7 @@ def prepare(
         kind=examples.kind,
         label_range=_label_range(examples),
         own=objective,
+        advisers=_advisers(settings, encoder, advice, examples),
     ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(
@@ -311,12 +320,46 @@ def prepare(
         batches,
         PlannedLoader(
             batches,
-            Collate(examples, store, dedup=settings.batches.dedup),
+            Collate(examples, store, dedup=settings.batches.dedup, views=views, advice=advice),
             len(examples),
             pin_memory=args.device.type == "cuda",
         ),
         PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim),
     )
+
+
+def _advisers(settings: TrainSettings, encoder: Encoder, advice: AdviceStore, examples: Examples) -> Advisers:
+    """What is known of them before the first batch."""
+    teacher, objective = advice.teacher, settings.objective
+    sample = None
+    if teacher is not None and "embed_distill" in objective.weights.wanted:
+        sizes = {encoder.dim, *objective.dims}
+        if sizes != {teacher.dim} or objective.projection == "principal":
+            sample = _sample(encoder, teacher, examples)
+    return Advisers(
+        guide="guide" in advice.vectors,
+        teacher_dim=None if teacher is None else teacher.dim,
+        scores=advice.scores is not None,
+        dot=encoder.settings.similarity_fn_name == "dot" and not encoder.settings.normalize,
+        sample=sample,
+    )
+
+
+def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> Sample:
+    """Vectors of some texts, evenly from all rows, by both models."""
+    columns = examples.rows.shape[1]
+    count = min(len(examples), -(-_SAMPLE // columns))
+    rows = np.unique(np.linspace(0, len(examples) - 1, count).astype(np.int64))
+    there = examples.rows[rows] != ABSENT
+    numbers = examples.rows[rows][there].tolist()
+    prompts = examples.prompts
+    own = encoder.encode(
+        [examples.texts[number] for number in numbers],
+        prompt=prompts if isinstance(prompts, str) else [prompts[number] for number in numbers],
+        normalize=False,
+    )
+    told = teacher.of_rows(rows)[:, :columns]
+    return Sample(torch.from_numpy(own), told[torch.from_numpy(there)])
 
 
 def _has_dropout(backbone: PreTrainedModel) -> bool:

@@ -108,8 +108,14 @@ class Batch(TokenBatch):
         rows: Indices into the batch's texts, or `ABSENT`.
         texts: The texts' numbers in `Examples`: equal numbers are equal texts, on any rank.
         labels: Absent for kinds without labels.
+        guide: A guide's vectors of the rows' texts; absent without one.
+        teacher: A teacher's.
+        scores: A teacher's score of each row's first text with each of its others, where rows bring them.
     """
 
     rows: Int[Tensor, "row column"]
     texts: Int[Tensor, " text"]
     labels: NotRequired[Float[Tensor, " row"]]
+    guide: NotRequired[Float[Tensor, "row column guide"]]
+    teacher: NotRequired[Float[Tensor, "row column teacher"]]
+    scores: NotRequired[Float[Tensor, "row other"]]

@@ -195,6 +195,19 @@ class LogSettings(Settings):
     training_texts: bool = True
 
 
+class AdviserSettings(Settings):
+    """A model beside the one that is trained; its vectors of the texts are made once, before training.
+
+    A guide leaves in-batch candidates out that may belong to the anchor; a teacher is learnt from.
+    """
+
+    # a folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`
+    model: str | None = None
+    revision: str | None = None  # its commit on the Hub
+    # as `prompts`, of its own; unset: its prompts query and document for rows of anchors, else its default
+    prompts: str | dict[str, str] | None = None
+
+
 class CardSettings(Settings):
     """What the model's card says that nobody can know from the run."""
 
@@ -230,6 +243,8 @@ class TrainSettings(Settings):
     batches: BatchSettings = BatchSettings()
     optim: OptimSettings = OptimSettings()
     lora: LoraSettings | None = None
+    guide: AdviserSettings = AdviserSettings()
+    teacher: AdviserSettings = AdviserSettings()
     run: RunSettings = RunSettings()
     log: LogSettings = LogSettings()
     card: CardSettings = CardSettings()

@@ -15,8 +15,10 @@ import torch
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
+from aoe_train._advisers import Adviser, advisers_of, check, consult
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._batch_plan import describe
+from aoe_train._cache_dir import cache_dir
 from aoe_train._card import model_card
 from aoe_train._conflicts import Say, silent
 from aoe_train._defaults import told
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train._batches import Batches
+    from aoe_train._encoder import Encoder
+    from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
 
 SOUND = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
@@ -138,6 +142,7 @@ class _Run:
         self.objective, self.say, self.show = objective, say, show
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
+        self.advised: dict[str, Any] = {}  # by role, for the record
 
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, args = self.sources, self.args
@@ -148,6 +153,7 @@ class _Run:
             encoder = load_encoder(sources, self.settings, args.device)
         self.settings = settings = choose(self.settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
+        advisers = self._advisers(data.train, encoder)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,
@@ -159,6 +165,7 @@ class _Run:
                 precision=args.mixed_precision,
                 processes=args.world_size,
                 objective=self.objective and qualified_name(self.objective),
+                advisers={adviser.role: adviser.identity for adviser in advisers},
             )
         )
         finished: dict[str, Any] | None = self._on_main(
@@ -172,14 +179,35 @@ class _Run:
             if not settings.preset.endswith(PAPERS):
                 parts = trained_by(settings.objective, self.objective)
                 self.say(told(settings, data.train.kind, rows=len(data.train), parts=parts))
-            with args.main_process_first(local=False):  # the others find its tokens in the cache
+            with args.main_process_first(local=False):  # the others find tokens and vectors in the cache
+                advice = consult(advisers, data.train, cache_dir("vectors"), self.show)
                 prepared = prepare(
-                    encoder, data, settings, args, objective=self.objective, progress=self.show
+                    encoder,
+                    data,
+                    settings,
+                    args,
+                    objective=self.objective,
+                    advice=advice,
+                    progress=self.show,
                 )
+            self.advised = {
+                adviser.role: adviser.record(data.train, advice.vectors[adviser.role].dim)
+                for adviser in advisers
+            }
             finished = self._train(prepared)
         if self.main:
             clear(self.work)
         return finished
+
+    def _advisers(self, examples: Examples, encoder: Encoder) -> list[Adviser]:
+        """Those of the run; rank 0 alone loads them, to find out who they are."""
+        found = advisers_of(self.settings)
+        with stage("load advisers", self.show) if found else nullcontext():
+            known = self._on_main(lambda: [adviser.identity for adviser in found])
+        for adviser, identity in zip(found, known, strict=True):
+            adviser.know(identity)
+        check(found, self.settings.objective, encoder, examples, own=self.objective is not None)
+        return found
 
     def _on_main(self, action: Callable[[], Any]) -> Any:
         """What `action` returns on rank 0, on every rank."""
@@ -295,6 +323,7 @@ class _Run:
             "sources": sources.names(),
             "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
+            **({"advisers": self.advised} if self.advised else {}),
             "rows": {
                 "train": len(prepared.data.train),
                 "kind": prepared.data.train.kind,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
         " --prompts 'Summarize sentence {text} in one word:'",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
+        "aoe train -d questions.csv -b minilm -o model --guide minilm",
+        "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
@@ -72,6 +74,14 @@ def train(
         str | None,
         o.TRAINING("--dims", "Sizes that vectors may be cut to, such as 384,128,32. [default: none]", "N,…"),
     ] = None,
+    guide: Annotated[
+        str | None,
+        o.TRAINING("--guide", "A model that tells which in-batch negatives may be none.", "MODEL"),
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        o.TRAINING("--teacher", "A model, or a file of its vectors, to come near to.", "MODEL"),
+    ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,
     lr: o.Lr = None,
@@ -108,6 +118,8 @@ def train(
         prompts=o.prompts(prompts),
         lora=lora,
         precision=precision,
+        guide=guide,
+        teacher=teacher,
         seed=seed,
         revision=revision,
         trust_remote_code=trust_remote_code,

@@ -4,6 +4,7 @@
 source (over lines)  ─texts─►  shards  ─vectors─►  partial  ─  codes  ─►  OUT.npy
    └──────────────────────columns─────────────────────┴────────  table  ─►  OUT.parquet
 calibration          ─ranges of int8─►  codes
+listed               a list of texts ─►  vectors in a folder, by what they are made of
 ```
 """
 

@@ -37,6 +37,8 @@ class TrainOptions(TypedDict, total=False):
     prompts: str | Mapping[str, str] | None
     lora: bool
     precision: str | None
+    guide: str | Path | None
+    teacher: str | Path | None
     seed: int | None
     revision: str | None
     trust_remote_code: bool
@@ -179,6 +181,8 @@ def train(
     prompts: str | Mapping[str, str] | None = None,
     lora: bool = False,
     precision: str | None = None,
+    guide: str | Path | None = None,
+    teacher: str | Path | None = None,
     seed: int | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -219,6 +223,11 @@ def train(
             for all is its default, those of columns are `query`, `document` and so on.
         lora: Train low-rank adapters only; see the settings `lora.*`.
         precision: fp32, bf16, fp16 or auto.
+        guide: A model that tells which in-batch negatives may be none, which are left out (GISTEmbed); see
+            the settings `guide.*` and `objective.guide_margin`.
+        teacher: A model to come near to (distillation): a folder, a Hub id, `minilm`, `smollm2`, or a file of
+            texts and vectors as `aoe encode` writes it. What is learnt of it are the parts `embed_distill`,
+            `score_distill` and `margin_mse`.
         seed: Decides every random choice.
         revision: A commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
@@ -262,6 +271,8 @@ def train(
         prompts=prompts,
         lora=lora,
         precision=precision,
+        guide=guide,
+        teacher=teacher,
         seed=seed,
         revision=revision,
         trust_remote_code=trust_remote_code,

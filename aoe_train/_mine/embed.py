@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from aoe_train._encode import encode_file
+from aoe_train._encode.listed import TextVectors
 from aoe_train._mine.known import Places
-from pairkit.files import sha256
-from pairkit.parquet import write_parquet
-from pairkit.progress import Listener, Progress
+from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,19 +85,6 @@ def _table(
     work: Path,
     show: Listener,
 ) -> Table:
-    made_of: dict[str, Any] = {"model": identity, "prompt": prompt, "normalize": True}
-    listed = work / "texts.parquet"
-    write_parquet(listed, pl.DataFrame({"text": [texts[place] for place in places.tolist()]}))
-    told = json.dumps([sha256(listed), made_of], sort_keys=True)
-    out = work / f"vectors-{hashlib.sha256(told.encode()).hexdigest()[:16]}.npy"
-    stage = "encode"
-    encode_file(
-        listed,
-        out,
-        partial(encoder.encode, prompt=prompt, normalize=True),
-        encoder.dim,
-        made_of,
-        advance=lambda done, total: show(Progress(stage, done, total)),
-    )
-    show(Progress(stage, ended=True))
-    return Table(np.load(out, mmap_mode="r"), places)
+    own = [texts[place] for place in places.tolist()]
+    made = TextVectors(own, identity, prompt, normalize=True, folder=work)
+    return Table(made.load_or_make(lambda: encoder, show), places)

@@ -103,7 +103,7 @@ class EmbedDistillation(nn.Module):
 def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
     """Orthogonal axes, those first along which the vectors are longest."""
     wide = vectors.double()
-    axes = torch.linalg.eigh(wide.T @ wide).eigenvectors.flip(-1)
+    axes: Tensor = torch.linalg.eigh(wide.T @ wide).eigenvectors.flip(-1)
     # Either direction of an axis would do: the largest number decides, as algorithms choose at will.
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
     return (axes * signs).float()
@@ -115,7 +115,8 @@ def least_squares(sample: Sample, dim: int) -> Float[Tensor, "teacher dim"]:
     square = own.T @ own
     ridge = _RIDGE * square.diagonal().mean().clamp_min(1e-12)
     square.diagonal().add_(ridge)
-    return torch.linalg.solve(square, own.T @ teacher).T.float()
+    there: Tensor = torch.linalg.solve(square, own.T @ teacher)
+    return there.T.float()
 
 
 def score_distill_part(given: Given) -> Loss:

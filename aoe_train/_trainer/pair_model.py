@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from aoe_train._objectives.pairs import Advice
 from aoe_train._packing.compiling import only_callees_compiled, uncompiled
 from aoe_train._records import ABSENT
 from aoe_train._trainer.gather import gather_rows
@@ -64,17 +65,25 @@ class PairModel(nn.Module):
         texts: Int[Tensor, " text"],
         labels: Float[Tensor, " row"] | None = None,
         prompt_lengths: Int[np.ndarray, " piece"] | None = None,
+        guide: Float[Tensor, "row column guide"] | None = None,
+        teacher: Float[Tensor, "row column teacher"] | None = None,
+        scores: Float[Tensor, "row other"] | None = None,
     ) -> dict[str, Tensor]:
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
         left_out = () if prompt_lengths is None else (prompt_lengths,)
         vectors = self.embed(input_ids, lengths, pieces, *left_out)[:, : self.dim]
-        return self._loss(vectors[rows], labels, numbers)
+        return self._loss(vectors[rows], labels, numbers, Advice(guide, teacher, scores))
 
     @uncompiled  # little work, which differs with the batch and between processes
-    def _loss(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
+    def _loss(
+        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, advice: Advice
+    ) -> dict[str, Tensor]:
         return self.objective(  # type: ignore[no-any-return]
-            gather_rows(vectors), None if labels is None else gather_rows(labels), gather_rows(texts)
+            gather_rows(vectors),
+            None if labels is None else gather_rows(labels),
+            gather_rows(texts),
+            Advice(*(None if told is None else gather_rows(told) for told in advice)),
         )
 
     def embed(

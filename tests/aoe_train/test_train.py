@@ -303,7 +303,7 @@ def test_a_loss_that_is_no_number_names_its_rows(
 
     original = Objective.forward
 
-    def forward(self: Objective, vectors: Any, labels: torch.Tensor, texts: Any) -> Any:
+    def forward(self: Objective, vectors: Any, labels: torch.Tensor, texts: Any, *_: object) -> Any:
         parts = original(self, vectors, labels, texts)
         return {**parts, "loss": parts["loss"] * (float("nan") if len(labels) < 16 else 1)}
 

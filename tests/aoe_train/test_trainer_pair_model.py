@@ -100,7 +100,9 @@ def test_saved_bytes_counts_what_backward_needs() -> None:
             self.weight = nn.Linear(1, 4)
 
     class Sum(nn.Module):
-        def forward(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
+        def forward(
+            self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object
+        ) -> dict[str, Tensor]:
             return {"loss": vectors.sum()}
 
     ids = torch.arange(1000) % WORDS

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from aoe_train._objectives.parts import Advisers
 from aoe_train._objectives.settings import ObjectiveSettings, Weights
 from aoe_train._objectives.sizes import make_objective
 from aoe_train._records import ABSENT
@@ -32,7 +33,7 @@ from aoe_train._trainer.sharding import (
 )
 from pairkit.errors import DataError
 
-ROWS, DIM, WORDS = 8, 6, 40
+ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 
 
 class Bag(nn.Module):
@@ -58,7 +59,7 @@ class AllPairs(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
-    def forward(self, vectors: Tensor, labels: Tensor | None, texts: Tensor) -> dict[str, Tensor]:
+    def forward(self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object) -> dict[str, Tensor]:
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
         ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
         apart = torch.exp(ranks).mean() + (vectors.flatten(0, 1) @ vectors.flatten(0, 1).T).square().mean()
@@ -117,16 +118,26 @@ def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
         pieces=np.ones(len(mine), dtype=np.int64),
         rows=rows,
         texts=torch.tensor(mine),
+        **advice(rank, world),
     )["loss"]
     loss.backward()
     return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
 
+def advice(rank: int, world: int) -> dict[str, Tensor]:
+    """What a guide and a teacher say of a rank's rows."""
+    random = torch.Generator().manual_seed(6)
+    share = ROWS // world
+    whole = {role: torch.rand(ROWS, 5, TAUGHT, generator=random) for role in ("guide", "teacher")}
+    return {role: vectors[rank * share : (rank + 1) * share] for role, vectors in whole.items()}
+
+
 def triplet_model() -> PairModel:
     torch.manual_seed(1)
-    weights = Weights(cosine=1, ibn=1, angle=1, contrastive=1)
+    weights = Weights(cosine=1, ibn=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1)
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
-    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet")).double()
+    advisers = Advisers(guide=True, teacher_dim=TAUGHT)
+    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", advisers=advisers)).double()
 
 
 def flat(weights: dict[str, Tensor]) -> Tensor:

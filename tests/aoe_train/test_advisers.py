@@ -1,0 +1,303 @@
+"""Guides and teachers from a run's settings to its model: made once, resumed, refused, and of use."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from aoe_train import Encoder
+from aoe_train._advisers import advisers_of, consult
+from aoe_train._collate import Collate
+from aoe_train._encoder import Encoder as Loaded
+from aoe_train._examples import read_examples
+from aoe_train._plan import plan
+from aoe_train._preparation import Sources
+from aoe_train._settings import TrainSettings
+from aoe_train._train import train
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.tiny import WORDS, save_bert
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of another size, with prompts for queries and documents."""
+    folder = tmp_path_factory.mktemp("teacher")
+    save_bert(folder / "bert", dim=16, layers=1, seed=7)
+    prompts = {"query": "the ", "document": "a "}
+    Encoder.load(folder / "bert", pooling="avg", prompts=prompts, device="cpu").save(folder / "model")
+    return folder / "model"
+
+
+def quiet(_: object) -> None:
+    """Listens to no progress."""
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    drawn = random.Random(seed)
+    return [" ".join(drawn.sample(WORDS, drawn.randint(3, 7))) for _ in range(count)]
+
+
+def triplets(path: Path, rows: int = 24) -> Path:
+    """Rows of one or two negatives, with texts that come again in other columns."""
+    drawn, texts = random.Random(3), sentences(30)
+    found = [
+        dict(zip(("anchor", "positive", "negative_1"), drawn.sample(texts, 3), strict=True))
+        for _ in range(rows)
+    ]
+    for row in found[::2]:
+        row["negative_2"] = drawn.choice([text for text in texts if text not in row.values()])
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return path
+
+
+def settings(**flags: Any) -> TrainSettings:
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    below = {"preset": "simcse", "optim.lr": 1e-3, "optim.batch_size": 8, "optim.epochs": 1, "log.steps": 1}
+    return load_settings(TrainSettings, flags={**below, **given})
+
+
+def run(data: Path, backbone: Path, out: Path, *, fresh: bool = False, **flags: Any) -> Any:
+    sources = Sources(str(data), str(backbone), out)
+    return train(sources, settings(**flags), fresh=fresh, say=lambda _: None, progress=False)
+
+
+def test_vectors_are_those_of_encode_with_the_prompt_of_each_column(teacher: Path, tmp_path: Path) -> None:
+    examples = read_examples(triplets(tmp_path / "rows.jsonl"))
+    found = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path / "vectors", quiet)
+    rows = np.array([5, 0, 1])
+    vectors = found.batch(rows)["teacher"]
+    encoder = Encoder.load(teacher, device="cpu")
+    for row, told in zip(rows, vectors, strict=True):
+        for column, number in enumerate(examples.rows[row]):
+            if number < 0:
+                continue
+            how = encoder.encode_document if column else encoder.encode_query
+            np.testing.assert_allclose(told[column], how([examples.texts[number]])[0], atol=1e-6)
+    assert len(list((tmp_path / "vectors").glob("*.npy"))) == 2  # a file a prompt
+
+
+def test_a_text_of_several_columns_has_each_columns_prompt(teacher: Path, tmp_path: Path) -> None:
+    data = tmp_path / "rows.jsonl"
+    data.write_text(json.dumps({"anchor": "a dog", "positive": "a dog"}) + "\n")
+    examples = read_examples(data)
+    found = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, quiet)
+    one, other = found.batch(np.array([0]))["teacher"][0]
+    assert (one - other).abs().max() > 1e-3
+    given = settings(teacher__model=str(teacher), teacher__prompts={"anchor": "the ", "positive": "the "})
+    one, other = consult(advisers_of(given), examples, tmp_path, lambda _: None).batch(np.array([0]))[
+        "teacher"
+    ][0]
+    torch.testing.assert_close(one, other)
+
+
+def test_a_model_is_asked_once_and_not_again_by_the_next_run(
+    teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    original = Loaded.encode
+
+    def encode(self: Encoder, texts: Any, **options: Any) -> np.ndarray:
+        if self.dim == 16:
+            asked.append(len(texts))
+        return original(self, texts, **options)
+
+    monkeypatch.setattr(Loaded, "encode", encode)
+    examples = read_examples(triplets(tmp_path / "rows.jsonl"))
+    first = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    once = sum(asked)
+    assert once == sum(
+        len(np.unique(part[part >= 0])) for part in (examples.rows[:, :1], examples.rows[:, 1:])
+    )
+    again = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    assert sum(asked) == once
+    rows = np.arange(len(examples))
+    torch.testing.assert_close(first.batch(rows), again.batch(rows), rtol=0, atol=0)
+
+
+def test_a_batch_carries_them_and_single_texts_are_encoded_once(
+    bert: Path, teacher: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(sentences(12)) + "\n")
+    examples = read_examples(data)
+    advice = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    store = Encoder.load(bert, device="cpu").tokens(examples.texts)
+    batch = Collate(examples, store, views=False, advice=advice)([3, 1])
+    assert len(batch["pieces"]) == 2
+    assert batch["rows"].shape == (2, 2)
+    assert batch["teacher"].shape == (2, 2, 16)
+    assert len(Collate(examples, store, advice=advice)([3, 1])["pieces"]) == 4
+
+
+EVERYTHING = {
+    "objective__weights__embed_distill": 1,
+    "objective__weights__score_distill": 1,
+    "objective__weights__margin_mse": 1,
+}
+
+
+def test_a_run_with_everything_resumes_with_the_same_bytes(
+    bert: Path, teacher: Path, tmp_path: Path, kill_at: Any
+) -> None:
+    """Guide, teacher, prompts by column, chunks, two sizes; killed after its third step."""
+    data = triplets(tmp_path / "rows.jsonl")
+    flags: dict[str, Any] = {
+        **EVERYTHING,
+        "guide__model": str(teacher),
+        "teacher__model": str(teacher),
+        "objective__dims": (32, 8),
+        "prompts": {"anchor": "is ", "positive": "with "},
+        "run__chunk": 5,
+        "log__checkpoint_steps": 2,
+        "optim__epochs": 2,
+    }
+    record = run(data, bert, tmp_path / "whole", **flags)
+    assert record["result"]["steps"] == 6
+    assert {"embed_distill", "score_distill", "margin_mse", "contrastive"} <= record["history"][0].keys()
+    kill_at(3)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "killed", **flags)
+    run(data, bert, tmp_path / "killed", **flags)
+    names = "model.safetensors"
+    assert (tmp_path / "whole" / names).read_bytes() == (tmp_path / "killed" / names).read_bytes()
+    told = record["advisers"]["teacher"]
+    assert told["prompts"] == {"anchor": "the ", "positive": "a ", "negative_1": "a ", "negative_2": "a "}
+    assert told["dim"] == 16
+    assert record["origin"]["teacher"]["weights"] == told["weights"]
+    other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
+    with pytest.raises(ConfigError, match=r"which differs in .*teacher\.weights"):
+        run(data, bert, tmp_path / "whole", **{**flags, "teacher__model": str(other)})
+
+
+def test_vectors_of_a_file_are_a_teacher(bert: Path, teacher: Path, tmp_path: Path) -> None:
+    data = tmp_path / "rows.jsonl"
+    data.write_text("".join(json.dumps({"anchor": a, "positive": b}) + "\n" for a, b in
+                            zip(sentences(16), sentences(16, 1), strict=True)))  # fmt: skip
+    texts = [*sentences(16), *sentences(16, 1)]
+    vectors = Encoder.load(teacher, device="cpu").encode(texts, prompt="")
+    brought = tmp_path / "vectors.parquet"
+    pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
+    flags = {"objective__weights__embed_distill": 1, "run__packing": False}
+    one = run(data, bert, tmp_path / "file", teacher__model=str(brought), **flags)
+    assert one["advisers"]["teacher"]["file"]
+    pl.DataFrame({"text": texts[:-1], "vector": vectors[:-1]}).write_parquet(brought)
+    with pytest.raises(
+        DataError, match=r"vectors.parquet: has no vector for 1 of 32 texts of the data, such as"
+    ):
+        run(data, bert, tmp_path / "less", teacher__model=str(brought), **flags)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"sentence": ["a"], "vector": [[1.0]]}, "no column text; there are sentence, vector"),
+        ({"text": ["a"], "vector": ["b"]}, "vector holds no lists of numbers"),
+        ({"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]}, "vector has 1 numbers, in the first row 2"),
+        ({"text": ["a", "b"], "vector": [[1.0], [None]]}, "holds NaN, infinity or nothing"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(columns: dict[str, Any], message: str, tmp_path: Path) -> None:
+    from aoe_train._advisers.given import given_vectors
+
+    path = tmp_path / "vectors.parquet"
+    pl.DataFrame(columns).write_parquet(path)
+    with pytest.raises(DataError, match=message):
+        given_vectors(path, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"objective__weights__embed_distill": 1},
+            "embed_distill: learns from a teacher; give one by --teacher",
+        ),
+        ({"teacher__model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
+        ({"guide__model": "TEACHER", "preset": "cosent"}, "has candidates that it could leave out"),
+        ({"guide__model": "DOT"}, "its vectors are compared by dot, and a guide is asked for cosines"),
+        (
+            {"teacher__model": "DOT", "objective__weights__score_distill": 1},
+            "compared by dot, those of the model by cosine; score_distill needs both",
+        ),
+        ({"teacher__model": "x.npy"}, "a .npy doesn't say of which texts"),
+        ({"teacher__model": "x.parquet", **EVERYTHING}, "no such file; give a model, or a file of vectors"),
+        ({"teacher__prompts": "q: "}, "teacher: there is none; name it by --teacher"),
+        (
+            {"teacher__model": "TEACHER", "teacher__prompts": {"text": "q: "}, **EVERYTHING},
+            "teacher.prompts: no column",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_one_line_before_anything_is_encoded(
+    flags: dict[str, Any], message: str, bert: Path, teacher: Path, tmp_path: Path
+) -> None:
+    dot = tmp_path / "dot"
+    Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(dot)
+    names = {"TEACHER": str(teacher), "DOT": str(dot)}
+    given = {
+        key: names.get(value, value) if isinstance(value, str) else value for key, value in flags.items()
+    }
+    with pytest.raises(ConfigError, match=message) as raised:
+        run(triplets(tmp_path / "rows.jsonl"), bert, tmp_path / "m", **given)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "cache" / "vectors").exists()
+
+
+def test_a_loss_of_ones_own_hears_of_nobody(bert: Path, teacher: Path, tmp_path: Path) -> None:
+    sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
+    with pytest.raises(ConfigError, match="a loss of one's own hears of no guide"):
+        train(sources, settings(guide__model=str(teacher)), objective=lambda vectors, _: vectors.sum())
+
+
+def test_a_plan_asks_for_no_vectors(bert: Path, teacher: Path, tmp_path: Path) -> None:
+    sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
+    found = plan(
+        sources,
+        settings(teacher__model=str(teacher), guide__model=str(teacher), **EVERYTHING),
+        progress=False,
+    )
+    assert found["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
+    assert not (tmp_path / "cache" / "vectors").exists()
+
+
+def cut(minilm: Path, folder: Path, layers: int = 2) -> Path:
+    """all-MiniLM-L6-v2 with its first layers only."""
+    from transformers import AutoTokenizer, BertModel
+
+    model = BertModel.from_pretrained(minilm, add_pooling_layer=False)
+    model.encoder.layer = model.encoder.layer[:layers]
+    model.config.num_hidden_layers = layers
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(minilm).save_pretrained(folder)
+    return folder
+
+
+def test_a_cut_student_comes_nearer_to_its_teacher(minilm: Path, tmp_path: Path) -> None:
+    student = cut(minilm, tmp_path / "student")
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(sentences(160)) + "\n")
+    held_out = sentences(40, 9)
+    wanted = Encoder.load(minilm, device="cpu").encode(held_out, normalize=True)
+
+    def nearness(model: Path) -> float:
+        found = Encoder.load(model, pooling="avg", device="cpu").encode(held_out, normalize=True)
+        return float((found * wanted).sum(1).mean())
+
+    run(data, student, tmp_path / "m", preset="auto", teacher__model="minilm", optim__lr=3e-4,
+        encoder__pooling="avg", objective__weights={"embed_distill": 1})  # fmt: skip
+    before, after = nearness(student), nearness(tmp_path / "m")
+    assert after > before + 0.1, (before, after)
