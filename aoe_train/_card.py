@@ -52,7 +52,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
-        ("Objective", _objective(record["origin"])),
+        ("Objective", "\n\n".join([_objective(record["origin"]), *_advisers(record)])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
         ("Licence", _licence(about.license, packaged)),
@@ -216,7 +216,43 @@ def _objective(origin: Mapping[str, Any]) -> str:
         for part, what in (("angle", "the angle"), ("ibn", "the in-batch negatives"))
         if part in parts
     ]
+    forms += [
+        f"Form of {part}: `{objective[form]}`."
+        for part, form in (("embed_distill", "embed_form"), ("score_distill", "score_form"))
+        if part in parts
+    ]
     return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *_sizes(objective)])
+
+
+def _advisers(record: Mapping[str, Any]) -> list[str]:
+    """Who was asked beside the model, and what for."""
+    objective = record["origin"]["settings"]["objective"]
+    told = []
+    for role, who in (record.get("advisers") or {}).items():
+        revision = f" at {_code(who['revision'])}" if who["revision"] else ""
+        known = f"SHA-256 of its {'weights' if 'weights' in who else 'file'} `{_digest(who)}…`"
+        line = f"{role.capitalize()}: {_code(_base(who['model']))}{revision}, {who['dim']} numbers, {known}."
+        prompts = {column: words for column, words in who.get("prompts", {}).items() if words}
+        if prompts:
+            given = ", ".join(f"{column} {_code(words)}" for column, words in prompts.items())
+            line += f" Its prompts: {given}."
+        told.append(line + (_left_out(objective) if role == "guide" else _SILENT))
+    return told
+
+
+def _digest(who: Mapping[str, Any]) -> str:
+    return str(who.get("weights") or who.get("file"))[:16]
+
+
+def _left_out(objective: Mapping[str, Any]) -> str:
+    margin, strategy = objective["guide_margin"], objective["guide_margin_strategy"]
+    less = f", less a margin of {margin:g} ({strategy})" if margin else ""
+    return (
+        f" In-batch candidates that it puts nearer to the anchor than the positive{less}, are no negatives."
+    )
+
+
+_SILENT = " Its vectors were made once; the model does not need it."
 
 
 def _sizes(objective: Mapping[str, Any]) -> list[str]:
@@ -238,7 +274,8 @@ def _sizes(objective: Mapping[str, Any]) -> list[str]:
 
 
 def _tau(objective: Mapping[str, Any], part: str) -> str:
-    tau = objective["tau"].get(part)
+    ranked = part != "score_distill" or objective["score_form"] == "ranking"
+    tau = objective["tau"].get(part) if ranked else None
     return "–" if tau is None else f"{tau:g}"
 
 

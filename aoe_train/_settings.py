@@ -196,16 +196,28 @@ class LogSettings(Settings):
 
 
 class AdviserSettings(Settings):
-    """A model beside the one that is trained; its vectors of the texts are made once, before training.
-
-    A guide leaves in-batch candidates out that may belong to the anchor; a teacher is learnt from.
-    """
+    """A model beside the one that is trained."""
 
     # a folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`
     model: str | None = None
     revision: str | None = None  # its commit on the Hub
     # as `prompts`, of its own; unset: its prompts query and document for rows of anchors, else its default
     prompts: str | dict[str, str] | None = None
+
+
+class GuideSettings(AdviserSettings):
+    """A model by whose cosines in-batch candidates are left out that may belong to the anchor (GISTEmbed).
+
+    Its vectors of the texts are made once, before training; `objective.guide_margin` says how near is too
+    near.
+    """
+
+
+class TeacherSettings(AdviserSettings):
+    """A model to come near to, by the parts `embed_distill`, `score_distill` and `margin_mse`.
+
+    Its vectors of the texts are made once, before training.
+    """
 
 
 class CardSettings(Settings):
@@ -243,8 +255,8 @@ class TrainSettings(Settings):
     batches: BatchSettings = BatchSettings()
     optim: OptimSettings = OptimSettings()
     lora: LoraSettings | None = None
-    guide: AdviserSettings = AdviserSettings()
-    teacher: AdviserSettings = AdviserSettings()
+    guide: GuideSettings = GuideSettings()
+    teacher: TeacherSettings = TeacherSettings()
     run: RunSettings = RunSettings()
     log: LogSettings = LogSettings()
     card: CardSettings = CardSettings()

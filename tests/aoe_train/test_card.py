@@ -106,3 +106,40 @@ def test_a_packaged_backbone_is_known_by_its_name_on_the_hub(backbone: str, mode
 def test_without_dev_data_there_are_no_results() -> None:
     bare = record(result={"dev": None}, dev_history=[])
     assert "No held-out data was given." in model_card("model", bare, 384)
+
+
+def test_guide_and_teacher_are_named() -> None:
+    told = record(
+        advisers={
+            "guide": {
+                "model": "/home/me/secret/guide",
+                "revision": None,
+                "dim": 384,
+                "weights": "ab" * 32,
+                "prompts": {},
+            },
+            "teacher": {
+                "model": "someone/teacher",
+                "revision": "c0ffee",
+                "dim": 768,
+                "weights": "cd" * 32,
+                "prompts": {"anchor": "query: ", "positive": ""},
+            },
+        }
+    )
+    told["origin"]["settings"]["objective"]["guide_margin"] = 0.05
+    card = model_card("model", told, 384)
+    assert "Guide: `guide`, 384 numbers, SHA-256 of its weights `abababababababab…`." in card
+    assert (
+        "nearer to the anchor than the positive, less a margin of 0.05 (absolute), are no negatives" in card
+    )
+    assert "Teacher: `someone/teacher` at `c0ffee`, 768 numbers" in card
+    assert "Its prompts: anchor `query: `." in card
+    assert "secret" not in card
+
+
+def test_a_part_without_its_temperature_has_none() -> None:
+    told = record()
+    told["origin"]["settings"]["objective"]["weights"] = {"score_distill": 2.0}
+    assert "| score_distill | 2 | – |" in model_card("model", told, 384)
+    assert "Form of score_distill: `mse`." in model_card("model", told, 384)
