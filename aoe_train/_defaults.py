@@ -6,6 +6,8 @@
 | triplets | contrastive, angle | 2e-5 | the same |
 | positives | contrastive | 2e-5 | the same |
 | single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
+| single texts with a teacher | embed_distill | 3e-4 | as many as show 16,000 rows, from 1 to 8 |
+| others with a teacher | as above, and embed_distill | as above | as above |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
 
 Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
@@ -26,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from aoe_train._objectives.parts import TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
 from aoe_train._settings import AUTO, TrainSettings, Tree, merged
@@ -45,7 +48,8 @@ _LR: Mapping[Kind, float] = {
     "positive": 2e-5,
     "single": 1e-5,
 }
-_LR_WIDE, _LR_WRITTEN, _LR_ADAPTERS = 2e-5, 5e-6, 3e-4
+_TAUGHT: Tree = {"embed_distill": 1}
+_LR_WIDE, _LR_WRITTEN, _LR_ADAPTERS, _LR_TAUGHT = 2e-5, 5e-6, 3e-4, 3e-4
 _WIDE = 768  # the embedding of a BERT-base
 _BATCH, _SEEN, _MOST_EPOCHS = 16, 16_000, 8
 
@@ -62,8 +66,9 @@ def chosen(
         dim: Size of the embedding.
         written: Whether LLMs or rules wrote the pairs.
     """
-    lr = _lr(kind, dim, adapters=settings.lora is not None, written=written)
-    once = written or kind == "single"
+    taught = kind == "single" and settings.teacher.model is not None
+    lr = _lr(kind, dim, adapters=settings.lora is not None, written=written, taught=taught)
+    once = written or (kind == "single" and not taught)
     times = 1 if once else min(max(round(_SEEN / rows), 1), _MOST_EPOCHS)
     optim = {"lr": lr, "epochs": float(times), "batch_size": _BATCH}
     mean = {"average": 1.0, "scheduler": "constant_with_warmup"}
@@ -89,9 +94,11 @@ def epochs(count: float) -> str:
     return f"{count:g} epoch{'' if count == 1 else 's'}"
 
 
-def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool) -> float:
+def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool, taught: bool) -> float:
     if adapters:
         return _LR_ADAPTERS
+    if taught:  # a small model, most often, that has far to go
+        return _LR_TAUGHT
     if written:
         return _LR_WRITTEN
     return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
@@ -99,7 +106,14 @@ def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool) -> float:
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
     tau = {"tau": _TAU} if kind in ("binary", "graded") else {}
-    return tau | ({"weights": _WEIGHTS[kind]} if settings.preset == AUTO else {})
+    return tau | ({"weights": _weights(settings, kind)} if settings.preset == AUTO else {})
+
+
+def _weights(settings: TrainSettings, kind: Kind) -> Tree:
+    if settings.teacher.model is None:
+        return _WEIGHTS[kind]
+    own = {} if kind == "single" else _WEIGHTS[kind]
+    return own if TAUGHT & settings.objective.weights.model_fields_set else {**own, **_TAUGHT}
 
 
 def _over(settings: TrainSettings, below: Tree) -> TrainSettings:

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from aoe_train._objectives.kinds import POSITIVE_SHARE
 from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.parts import RANKED
+from aoe_train._objectives.pairs import Advice
+from aoe_train._objectives.parts import RANKED, Advisers
 from aoe_train._objectives.settings import ObjectiveSettings
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
@@ -47,17 +48,24 @@ class _Loss(nn.Module):
     """An objective over what a SentenceTransformer makes of a batch."""
 
     def __init__(
-        self, model: SentenceTransformer, settings: ObjectiveSettings, config: dict[str, Any]
+        self,
+        model: SentenceTransformer,
+        settings: ObjectiveSettings,
+        config: dict[str, Any],
+        guide: SentenceTransformer | None = None,
     ) -> None:
         super().__init__()
         self.model = model
+        self.guide = guide
+        self._reads_alike = guide is not None and _read_alike(model, guide)
         self.objective = Objective(
             settings,
             dim=int(model.get_embedding_dimension() or 0),
             kind="graded",  # whatever it is: labels of 0 and 1 are graded ones, too
             label_range=(0.0, 1.0),
+            advisers=Advisers(guide=guide is not None),
         )
-        self._config = config
+        self._config = config if guide is None else {**config, "guide": guide}
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """The loss of a batch.
@@ -70,13 +78,38 @@ class _Loss(nn.Module):
             ConfigError: A single column, or pairs without labels where rows are to be ranked.
         """
         features = list(sentence_features)
+        guided = None if self.guide is None else self._guide_vectors(self.guide, features)
         vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
-        return self.compute_loss_from_embeddings(vectors, labels, _numbers(features))
+        return self.compute_loss_from_embeddings(vectors, labels, _numbers(features), guided)
+
+    @torch.no_grad()
+    def _guide_vectors(self, guide: SentenceTransformer, features: list[dict[str, Tensor]]) -> Tensor:
+        """The guide's vectors (row, column, its dim); it reads the tokens where both have the same ones."""
+        if self._reads_alike:
+            columns = [dict(column) for column in features]  # into which it writes
+        else:
+            decode = self.model.tokenizer.batch_decode
+            texts = [decode(column["input_ids"], skip_special_tokens=True) for column in features]
+            columns = [
+                {name: _moved(value, guide) for name, value in guide.preprocess(own).items()} for own in texts
+            ]
+        return torch.stack([guide(column)["sentence_embedding"] for column in columns], dim=1)
 
     def compute_loss_from_embeddings(
-        self, vectors: Tensor, labels: Tensor | None, texts: Int[Tensor, "row column"] | None = None
+        self,
+        vectors: Tensor,
+        labels: Tensor | None,
+        texts: Int[Tensor, "row column"] | None = None,
+        guided: Tensor | None = None,
     ) -> Tensor:
-        """The loss of vectors (row, column, dim); equal numbers in `texts` are equal texts."""
+        """The loss of vectors (row, column, dim).
+
+        Args:
+            vectors: Of the columns' texts.
+            labels: (row,), or None.
+            texts: Equal numbers are equal texts; by default no two are.
+            guided: A guide's vectors of the same texts (row, column, its dim).
+        """
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.wanted.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
@@ -88,7 +121,7 @@ class _Loss(nn.Module):
         if texts is None:
             texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
         given = None if labels is None or columns > 2 else labels.view(-1).float()
-        loss: Tensor = self.objective(vectors, given, texts)["loss"]
+        loss: Tensor = self.objective(vectors, given, texts, Advice(guide=guided))["loss"]
         return loss
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -199,6 +232,11 @@ class ContrastiveLoss(_Loss):
         hard_negatives: bool = True,
         symmetric: bool = False,
         positive_from: float = _POSITIVE_FROM,
+        guide: SentenceTransformer | None = None,
+        guide_margin: float = 0.0,
+        guide_margin_strategy: Literal["absolute", "relative"] = "absolute",
+        contrast_anchors: bool = False,
+        contrast_positives: bool = False,
     ) -> None:
         """Say what is a negative.
 
@@ -209,16 +247,31 @@ class ContrastiveLoss(_Loss):
                 stand among the candidates.
             symmetric: Also from the second text to the first.
             positive_from: The lowest label of a pair whose texts belong together.
+            guide: A model by whose cosines candidates are left out that are nearer to the anchor than its
+                positive (GISTEmbed). It embeds each batch, as in sentence-transformers; `aoe_train.train`
+                asks it once before training.
+            guide_margin: How far below the positive's cosine a negative has to be.
+            guide_margin_strategy: `absolute`: by this difference; `relative`: by this share of the cosine.
+            contrast_anchors: Other first texts are candidates too.
+            contrast_positives: Other positives are also compared with the positive.
         """
         config = {"tau": tau, "hard_negatives": hard_negatives, "symmetric": symmetric}
+        further = {
+            "guide_margin": guide_margin,
+            "guide_margin_strategy": guide_margin_strategy,
+            "contrast_anchors": contrast_anchors,
+            "contrast_positives": contrast_positives,
+        }
         settings = _settings(
             weights={"contrastive": 1},
             tau={"contrastive": tau},
             hard_negatives=hard_negatives,
             symmetric=symmetric,
             positive_from=positive_from,
+            **further,
         )
-        super().__init__(model, settings, {**config, "positive_from": positive_from})
+        config = {**config, "positive_from": positive_from, **further}
+        super().__init__(model, settings, config, guide)
 
     @property
     def citation(self) -> str:
@@ -228,6 +281,17 @@ class ContrastiveLoss(_Loss):
 
 def _settings(**given: Any) -> ObjectiveSettings:
     return load_settings(ObjectiveSettings, flags=given)
+
+
+def _read_alike(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
+    """Whether the guide may read the model's tokens: the same words, and none cut off that it would read."""
+    if model.tokenizer.get_vocab() != guide.tokenizer.get_vocab():
+        return False
+    return bool(guide.max_seq_length == model.max_seq_length)
+
+
+def _moved(value: Any, guide: SentenceTransformer) -> Any:
+    return value.to(guide.device) if isinstance(value, Tensor) else value
 
 
 def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:

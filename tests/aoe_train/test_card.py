@@ -134,7 +134,7 @@ def test_guide_and_teacher_are_named() -> None:
         "nearer to the anchor than the positive, less a margin of 0.05 (absolute), are no negatives" in card
     )
     assert "Teacher: `someone/teacher` at `c0ffee`, 768 numbers" in card
-    assert "Its prompts: anchor `query: `." in card
+    assert "Its prompts: anchor `query:`." in card
     assert "secret" not in card
 
 

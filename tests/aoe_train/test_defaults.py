@@ -58,6 +58,17 @@ def test_a_weight_beside_those_of_the_kind() -> None:
     assert of(objective__weights__ibn=35).objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
 
 
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_teacher_is_listened_to(kind: Kind) -> None:
+    plain, taught = of(kind), of(kind, teacher__model="minilm")
+    check_objective(taught.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
+    own = {} if kind == "single" else plain.objective.weights.wanted
+    assert taught.objective.weights.wanted == {**own, "embed_distill": 1}
+    assert (taught.optim == plain.optim) == (kind != "single")
+    chosen_part = of(kind, teacher__model="minilm", objective__weights__score_distill=2)
+    assert chosen_part.objective.weights.wanted == {**own, "score_distill": 2}
+
+
 @pytest.mark.parametrize("preset", [name for name in PRESETS if name.endswith("-paper")])
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_presets_of_the_papers_leave_nothing_to_choose(preset: str, kind: Kind) -> None:

@@ -13,6 +13,7 @@ from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Weights
 from aoe_train.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
 from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import save_bert
 
 st = pytest.importorskip("sentence_transformers")
 
@@ -155,3 +156,33 @@ def test_their_trainer_trains_with_it(kind: type, model: Any, tmp_path: Path) ->
     assert any(moved)
     assert loss.get_config_dict()
     assert loss.citation.strip().startswith("@")
+
+
+@pytest.fixture(scope="module")
+def guide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another model of the same tokenizer."""
+    out = tmp_path_factory.mktemp("guide")
+    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(out / "model")
+    return out / "model"
+
+
+@pytest.mark.parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
+@pytest.mark.parametrize("columns", [2, 3])
+def test_a_guide_is_that_of_their_gist_loss(
+    columns: int, length: int | None, model: Any, guide_folder: Path
+) -> None:
+    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
+    if length is not None:
+        guide.max_seq_length = length
+    theirs = st.sentence_transformer.losses.GISTEmbedLoss(model, guide, temperature=0.05, margin=0.01)
+    ours = ContrastiveLoss(
+        model, guide=guide, guide_margin=0.01, contrast_anchors=True, contrast_positives=True
+    )
+    without = ContrastiveLoss(model, contrast_anchors=True, contrast_positives=True)
+    texts = (ANCHORS, POSITIVES, NEGATIVES[0])[:columns]
+    found, expected, plain = (
+        float(loss([model.preprocess(column) for column in texts], None)) for loss in (ours, theirs, without)
+    )
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert found < plain - 1e-3
+    assert ours.get_config_dict()["guide"] is guide
