@@ -256,7 +256,7 @@ class ContrastiveLoss(_Loss):
             contrast_positives: Other positives are also compared with the positive.
         """
         config = {"tau": tau, "hard_negatives": hard_negatives, "symmetric": symmetric}
-        further = {
+        further: dict[str, Any] = {
             "guide_margin": guide_margin,
             "guide_margin_strategy": guide_margin_strategy,
             "contrast_anchors": contrast_anchors,
