@@ -105,7 +105,7 @@ def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
 @given(
     seed=st.integers(0, 10**6),
     negatives=st.integers(0, 3),
-    margin=st.sampled_from([0.0, 0.1, -0.1, 0.5]),
+    margin=st.sampled_from([0.0, 0.1, 0.5]),  # below 0 theirs may take a positive for its own negative
     strategy=st.sampled_from(["absolute", "relative"]),
     anchors=st.booleans(),
     positives=st.booleans(),
