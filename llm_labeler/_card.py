@@ -38,7 +38,7 @@ Configuration `default`:
 | strategy | string | how proposals became labels, see below |
 
 Configuration `positive`: `anchor` (the source sentence) and `positive`. Configuration `triplet`: `anchor`,
-`positive` and `negative`, each positive with one of the same sentence's negatives, which take turns;
+`positive` and `negative`: every positive and every negative of a sentence, the fewer of which take turns;
 sentences that lack either are not in it.
 """
 _LABELS = {

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import polars as pl
 
-from llm_labeler._records import Pair, Text
+from llm_labeler._records import POLARITIES, Pair, Text
 from pairkit.keyed import keyed_hash
 from pairkit.records import SPLITS
 
@@ -80,7 +80,9 @@ class DatasetRows:
 
         The seed decides each row's place by what the row says: neither label, text nor LLM makes a run of
         rows, so batches are mixed even if nobody shuffles, and added texts leave the others' order alone.
-        In `triplet` each positive of a text stands with one of its negatives, which take turns.
+        In `triplet` each positive of a text stands with one of its negatives, and each negative with one of
+        its positives; the fewer take turns. So no text of a pair is missing, and every row is whole for those
+        who read one negative a row.
 
         Args:
             split_of: text_id to split.
@@ -124,19 +126,19 @@ class DatasetRows:
 
 
 def _triplets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Each positive with a negative of its text, in the order of the positives."""
+    """Triplets of each text: as many as it has positives or negatives, whichever are more, in their order."""
     numbered = rows.select(
         "text1", "text2", "text_id", "polarity", turn=pl.int_range(pl.len()).over("text_id", "polarity")
     )
-    positives = numbered.filter(pl.col("polarity") == "positive")
-    negatives = numbered.filter(pl.col("polarity") == "negative")
-    return (
-        positives.join(negatives.group_by("text_id").len("negatives"), on="text_id", maintain_order="left")
-        .with_columns(pl.col("turn") % pl.col("negatives").cast(pl.Int64))
-        .join(
-            negatives.select("text_id", "turn", negative="text2"),
-            on=("text_id", "turn"),
-            maintain_order="left",
-        )
-        .select(anchor="text1", positive="text2", negative="negative")
-    )
+    sides = {polarity: numbered.filter(pl.col("polarity") == polarity) for polarity in POLARITIES}
+    found = numbered
+    for polarity, own in sides.items():  # a text that lacks either has no triplet
+        counts = own.group_by("text_id").agg(pl.len().cast(pl.Int64).alias(f"{polarity}s"))
+        found = found.join(counts, on="text_id", maintain_order="left")
+    leads = pl.when(pl.col("positives") >= pl.col("negatives")).then(pl.lit("positive"))
+    found = found.filter(pl.col("polarity") == leads.otherwise(pl.lit("negative")))
+    for polarity, own in sides.items():
+        texts = own.select("text_id", pl.col("turn").alias("at"), pl.col("text2").alias(polarity))
+        found = found.with_columns(at=pl.col("turn") % pl.col(f"{polarity}s"))
+        found = found.join(texts, on=("text_id", "at"), maintain_order="left")
+    return found.select("positive", "negative", anchor="text1").select("anchor", "positive", "negative")

@@ -69,10 +69,13 @@ def find_roles(
 
     Raises:
         ConfigError: The mapping has an unknown key, too few, or some that don't go together.
-        DataError: A column is missing, or one looks like negatives and would not be used.
+        DataError: A column is missing, or one would not be used that looks like negatives, or like labels
+            beside negatives.
     """
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
+    if not found and roles.negatives and (label := _label_of(names)):
+        raise _label_not_used(label, roles, where)
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
     unused = tuple(name for name in negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
@@ -100,6 +103,24 @@ def _not_used(unused: Sequence[str], roles: Roles, where: str) -> DataError:
     )
 
 
+def _label_not_used(label: str, roles: Roles, where: str) -> DataError:
+    """Columns say what is alike in a row with negatives; what a label would add is anybody's guess."""
+    named = {f"negative_{number}": name for number, name in enumerate(roles.negatives, 1)}
+    named = {"anchor": roles.text1, "positive": roles.text2} | named
+    mapping = ",".join(f"{role}={name}" for role, name in named.items())
+    return DataError(
+        f"by its name the column {one_line(label)} holds labels, and beside negatives it would not be used;"
+        f" drop it, or leave it out by {one_line(mapping, 400)} as columns",
+        path=where,
+    )
+
+
+def _label_of(names: Sequence[str]) -> str:
+    """The column that bare positives have their labels in, if there is one."""
+    known = {name.lower(): name for name in reversed(names)}
+    return next((known[name] for name in ("label", "score") if name in known), "")
+
+
 def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     if single and len(names) == 1:
         return Roles(names[0], "")
@@ -112,8 +133,7 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     for one, other in _POSITIVE_NAMES:
         if one in known and other in known:
             negatives = negative_columns(names)
-            label = next((known[name] for name in ("label", "score") if name in known), "")
-            return Roles(known[one], known[other], "" if negatives else label, negatives)
+            return Roles(known[one], known[other], "" if negatives else _label_of(names), negatives)
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"

@@ -120,7 +120,7 @@ def test_what_was_turned_down_or_came_before_is_counted() -> None:
     assert rows.dropped == {"repeated_pair": 1, "outvoted": 2}
 
 
-def test_each_positive_meets_a_negative_and_negatives_take_turns() -> None:
+def test_each_positive_meets_a_negative_and_the_fewer_take_turns() -> None:
     texts = [text(1), text(2), text(3), text(4)]
     rows = DatasetRows("union", 7)
     kinds = [(5, 2), (1, 3), (2, 0), (0, 2)]
@@ -129,10 +129,11 @@ def test_each_positive_meets_a_negative_and_negatives_take_turns() -> None:
     frames = rows.frames(dict.fromkeys((each.text_id for each in texts), "train"), graded=False)
     triplets = frames["triplet"]["train"]
     assert triplets.columns == ["anchor", "positive", "negative"]
-    assert triplets["anchor"].value_counts().sort("anchor").rows() == [(texts[0].text, 5), (texts[1].text, 1)]
-    first = triplets.filter(anchor=texts[0].text)
+    assert triplets["anchor"].value_counts().sort("anchor").rows() == [(texts[0].text, 5), (texts[1].text, 3)]
+    first, second = (triplets.filter(anchor=each.text) for each in texts[:2])
     assert first["positive"].n_unique() == 5
     assert sorted(first["negative"].value_counts()["count"]) == [2, 3]
+    assert (second["positive"].n_unique(), second["negative"].n_unique()) == (1, 3)  # none is left out
     assert all(row[1].startswith(row[0]) and row[2].startswith(row[0]) for row in triplets.iter_rows())
     assert frames["positive"]["train"].height == 8
     assert frames["positive"]["train"].columns == ["anchor", "positive"]

@@ -216,6 +216,18 @@ def test_none_is_left_out_in_silence() -> None:
     assert without.columns == ["anchor", "positive"]
 
 
+@pytest.mark.parametrize("name", ["label", "Score"])
+def test_labels_beside_negatives_are_not_left_out_in_silence(name: str) -> None:
+    rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
+    columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
+    told = ",".join(f"{role}={own}" for role, own in columns.items())
+    for read in (read_rows, read_pairs):
+        with pytest.raises(DataError, match=rf"column {name} holds labels, .* by {told} as columns$"):
+            read(rows)
+    assert negatives(rows, columns=columns) == [["c", "d"]]
+    assert len(read_pairs(rows, columns=columns)["train"]) == 3
+
+
 def test_labelled_pairs_have_none() -> None:
     rows = [{"text1": "a", "text2": "b", "label": 1, "negative": "c"}]
     mapping = {"text1": "text1", "text2": "text2", "label": "label"}
