@@ -207,8 +207,9 @@ _DIGESTS = (
 
 def _objective(origin: Mapping[str, Any]) -> str:
     objective = origin["settings"]["objective"]
+    sizes = [*_sizes(objective), *_layers(objective)]
     if own := origin.get("objective"):
-        return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *_sizes(objective)])
+        return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
     forms = [
@@ -221,7 +222,7 @@ def _objective(origin: Mapping[str, Any]) -> str:
         for part, form in (("embed_distill", "embed_form"), ("score_distill", "score_form"))
         if part in parts
     ]
-    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *_sizes(objective)])
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *sizes])
 
 
 def _advisers(record: Mapping[str, Any]) -> list[str]:
@@ -270,6 +271,18 @@ def _sizes(objective: Mapping[str, Any]) -> list[str]:
         f"Sizes (Matryoshka): {told}. The first so many numbers of a vector are a vector of that size:"
         f" `encode(texts, dim={smallest})`, in sentence-transformers"
         f" `SentenceTransformer(folder, truncate_dim={smallest})`."
+    ]
+
+
+def _layers(objective: Mapping[str, Any]) -> list[str]:
+    """How many layers the model may be cut to; a record of an earlier version does not say it."""
+    layers = objective.get("layers") or ()
+    if not layers:
+        return []
+    told = "all of them" if layers == "all" else ", ".join(map(str, layers))
+    return [
+        f"Layers that learnt the objective besides the last one: {told}. The first so many layers are a model"
+        " of that depth: `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
     ]
 
 

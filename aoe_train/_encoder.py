@@ -21,6 +21,7 @@ from aoe_train._backbones.decoder import (
     make_bidirectional,
     name_base,
 )
+from aoe_train._backbones.depth import keep_layers
 from aoe_train._backbones.load import check_pin, find_folder, load_backbone
 from aoe_train._backbones.packed_bert import PackedBert
 from aoe_train._backbones.quiet import quietly
@@ -128,6 +129,7 @@ class Encoder:
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, place),
             quantization=quantization,
+            layers=stored.get("layers"),
             inference_only=inference_only
             and packing
             and quantization is None
@@ -170,6 +172,8 @@ class Encoder:
                 f"{type(backbone).__name__}: encoders and decoders only; this is both in one; use a model"
                 " such as BERT or LLaMA"
             )
+        if settings.layers is not None:
+            keep_layers(backbone, settings.layers)
         if settings.bidirectional:
             make_bidirectional(backbone)
         settings = _resolved(settings, backbone)

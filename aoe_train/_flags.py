@@ -7,6 +7,7 @@ from collections.abc import Mapping
 TRAIN: Mapping[str, str] = {
     "preset": "preset",
     "dims": "objective.dims",
+    "layers": "objective.layers",
     "seed": "seed",
     "labels": "data.labels",
     "label_range": "data.label_range",

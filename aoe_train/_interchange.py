@@ -67,7 +67,7 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     if settings.long_text != "truncate":
         return f"it reads long texts by {settings.long_text}"
     merged = (folder / "config.json").exists()
-    if not merged and (settings.bidirectional or settings.pooling == "first-last-avg"):
+    if not merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
         return "its folder holds adapters only"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
+from aoe_train._backbones.depth import after_layers, count_layers
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
@@ -45,6 +46,7 @@ from pairkit.reader import split_names
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
+    from aoe_train._objectives.settings import ObjectiveSettings
     from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
     from aoe_train._tokens import TokenStore
@@ -304,6 +306,7 @@ def prepare(
     keep_freed_memory()
     # RAN passes its memory on only where a text has a second window.
     args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
+    layers = _learn_layers(encoder, settings.objective)
     loss = make_objective(
         settings.objective,
         dim=encoder.dim,
@@ -311,6 +314,7 @@ def prepare(
         label_range=_label_range(examples),
         own=objective,
         advisers=_advisers(settings, encoder, advice, examples),
+        layers=layers,
     ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
     batches = _plan(examples, store, settings, args)
     return Prepared(
@@ -324,7 +328,7 @@ def prepare(
             len(examples),
             pin_memory=args.device.type == "cuda",
         ),
-        PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim),
+        PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers),
     )
 
 
@@ -360,6 +364,22 @@ def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> Sa
     )
     told = teacher.of_rows(rows)[:, :columns]
     return Sample(torch.from_numpy(own), told[torch.from_numpy(there)])
+
+
+def _learn_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:
+    """Numbers of the earlier layers that shall learn; the text model is told what comes after a layer."""
+    if not settings.layers:
+        return ()
+    backbone = encoder.model.backbone
+    whole = count_layers(backbone)
+    layers = tuple(range(1, whole)) if settings.layers == "all" else settings.layers
+    if not layers or max(layers) >= whole:
+        raise ConfigError(
+            f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {whole} layers, of"
+            " which the last learns in any case; expected earlier ones"
+        )
+    encoder.model.learn_layers(after_layers(backbone))
+    return layers
 
 
 def _has_dropout(backbone: PreTrainedModel) -> bool:

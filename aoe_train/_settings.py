@@ -91,6 +91,7 @@ class EncoderSettings(Settings):
     default_prompt_name: str | None = None  # the prompt of texts for which none is asked
     include_prompt: bool = True  # whether pooling takes in the tokens of prompts
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
+    layers: int | None = Field(default=None, ge=1)  # of the backbone, the first ones; unset: all
     # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
     dim: int | None = Field(default=None, ge=1)
     similarity_fn_name: Similarity = "cosine"  # what the vectors are compared by

@@ -40,6 +40,15 @@ class TextModel(nn.Module):
         self.pooling = pooling
         self.packed = packed
         self.heads = heads
+        self._after: tuple[nn.Module, ...] = ()
+
+    def learn_layers(self, after: nn.Module | None) -> None:
+        """Get ready to give the vectors of earlier layers too.
+
+        Args:
+            after: What the backbone does to the last layer's vectors, see `_backbones.depth`.
+        """
+        self._after = () if after is None else (after,)  # in a tuple, as its weights are the backbone's
 
     @property
     def dim(self) -> int:
@@ -58,9 +67,19 @@ class TextModel(nn.Module):
         lengths: Int[np.ndarray, " piece"],
         pieces: Int[np.ndarray, " text"],
         prompt_lengths: Int[np.ndarray, " piece"] | None = None,
-    ) -> Float[Tensor, "text dim"]:
-        """Vectors of texts, float32; see `records.TokenBatch` for the arguments."""
-        vectors = self._pooled(input_ids, lengths, pieces, prompt_lengths)
+        layers: tuple[int, ...] = (),
+    ) -> Float[Tensor, "text *layer dim"]:
+        """Vectors of texts, float32.
+
+        Args:
+            input_ids: See `records.TokenBatch`, as for the others.
+            lengths: Tokens.
+            pieces: Of each text.
+            prompt_lengths: Tokens that pooling leaves out.
+            layers: Numbers of earlier layers, from 1: gives vectors (text, layer, dim) after each of them and
+                after the last one, as models that end there would.
+        """
+        vectors = self._pooled(input_ids, lengths, pieces, prompt_lengths, layers)
         return vectors if self.heads is None else self.heads(vectors)
 
     @only_callees_compiled
@@ -70,6 +89,7 @@ class TextModel(nn.Module):
         lengths: np.ndarray,
         pieces: np.ndarray,
         prompt_lengths: np.ndarray | None,
+        layers: tuple[int, ...],
     ) -> Tensor:
         counts, skipped = _upload(pieces, input_ids.device), None
         if hasattr(self.backbone, "forward_packed"):
@@ -78,41 +98,50 @@ class TextModel(nn.Module):
                 return mean(found.cells.float(), counts)
             states: tuple[Tensor, ...] = (found.hidden,)
         else:
-            states = self._states(input_ids, lengths)
+            states = self._states(input_ids, lengths, every=self._all_layers or bool(layers))
         if prompt_lengths is not None:
             left_out = np.minimum(prompt_lengths, lengths - 1)  # something has to be left
             kept = ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out)
             place = _upload(kept, input_ids.device)
             states, lengths = tuple(state[place] for state in states), lengths - left_out
             skipped = _upload(left_out, input_ids.device)
-        return pool(states, _upload(lengths, input_ids.device), counts, self.pooling, skipped)
+        sizes = _upload(lengths, input_ids.device)
+        if not layers:
+            return pool(states, sizes, counts, self.pooling, skipped)
+        depths = [*((*states[:n], self._finished(states[n])) for n in layers), states]
+        return torch.stack([pool(depth, sizes, counts, self.pooling, skipped) for depth in depths], dim=1)
 
     @only_callees_compiled
-    def _states(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+    def _states(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
         if not self.packed:
-            return self._padded(input_ids, lengths)
+            return self._padded(input_ids, lengths, every=every)
         if (np.diff(lengths) >= 0).all():
-            return run_packed(self.backbone, input_ids, lengths.tolist(), layers=self._all_layers)
+            return run_packed(self.backbone, input_ids, lengths.tolist(), layers=every)
         ascending = np.argsort(lengths, kind="stable")
         order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
         there, back = (_upload(places, input_ids.device) for places in (order, np.argsort(order)))
-        states = self._states(input_ids[there], lengths[ascending])
+        states = self._states(input_ids[there], lengths[ascending], every=every)
         return tuple(state[back] for state in states)
+
+    def _finished(self, state: Tensor) -> Tensor:
+        for part in self._after:
+            state = part(state)
+        return state
 
     @property
     def _all_layers(self) -> bool:
         return self.pooling == "first-last-avg"
 
     @only_callees_compiled
-    def _padded(self, input_ids: Tensor, lengths: np.ndarray) -> tuple[Tensor, ...]:
+    def _padded(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
         shape = len(lengths), int(lengths.max())
         slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
         ids = input_ids.new_full(shape, self._padding)
         ids.view(-1).index_copy_(0, slots, input_ids)
         mask = input_ids.new_zeros(shape)
         mask.view(-1).index_fill_(0, slots, 1)
-        found = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=self._all_layers)
-        states = found.hidden_states if self._all_layers else (found.last_hidden_state,)
+        found = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        states = found.hidden_states if every else (found.last_hidden_state,)
         return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
 
     @property

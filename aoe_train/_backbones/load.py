@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from aoe_train._backbones.architecture import join_embeddings, model_class, network
+from aoe_train._backbones.depth import keep_layers
 from aoe_train._backbones.packaged import PACKAGED
 from aoe_train._backbones.quiet import quietly
 from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
@@ -89,6 +90,7 @@ def load_backbone(
     trust_remote_code: bool = False,
     dtype: torch.dtype | None = None,
     quantization: Any = None,
+    layers: int | None = None,
     inference_only: bool = False,
 ) -> Loaded:
     """Load model and tokenizer.
@@ -99,6 +101,7 @@ def load_backbone(
         trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
         dtype: Of the weights; None for float32, whatever they were saved in.
         quantization: A quantisation configuration of transformers.
+        layers: Of the backbone, the first ones: those that adapters in the folder were made for.
         inference_only: Take a `PackedBert` where the model is one.
 
     Raises:
@@ -138,6 +141,8 @@ def load_backbone(
                 **options,
             )
             reports = {base: report}
+            if adapted and layers is not None:
+                keep_layers(backbone, layers)
             if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
                 reports[folder] = backbone.load_adapter(str(folder)).to_dict()
     except Exception as error:  # whatever a damaged file makes transformers, tokenizers or safetensors raise

@@ -19,6 +19,7 @@ from pairkit.terminal import out as stdout
         "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
         "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
         "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
+        "aoe encode texts.txt -m M -o fast.npy --layers 4",
         "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
@@ -44,6 +45,7 @@ def encode(
     normalize: Annotated[
         bool | None, o.RUN("--normalize/--no-normalize", "Vectors of length 1. [default: as the model says]")
     ] = None,
+    layers: o.Layers = None,
     dim: Annotated[
         int | None,
         o.OUTPUT("--dim", "Keep the first N numbers of each vector. [default: all]", "N", min=1),
@@ -82,6 +84,7 @@ def encode(
         prompt_name=prompt_name,
         prompt=prompt,
         normalize=normalize,
+        layers=layers,
         dim=dim,
         quantize=quantize,
         calibration=calibration,

@@ -25,6 +25,7 @@ SIZES = o.Group("Small vectors")
         "aoe evaluate --model M --suite gis --data gis --json",
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
         "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
+        "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
         "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     )
 )
@@ -78,6 +79,10 @@ def evaluate(
     prompt_name: o.PromptName = None,
     prompt: o.Prompt = None,
     precision: o.Precision = None,
+    layers: Annotated[
+        str | None,
+        SIZES("--layers", "Judge the model with its first N layers; a row for each number.", "N,…"),
+    ] = None,
     dim: Annotated[
         str | None,
         SIZES("--dim", "Judge the first N numbers of vectors; a row for each size.", "N,…"),
@@ -102,7 +107,8 @@ def evaluate(
     Tables show figures times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object
     has them as they are: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under
     `subsets` and the other model's figures under `against`. With --suite all, each suite has such an object.
-    With --dim or --quantize it is {sizes: [{model, dim, quantize, bytes, tasks}]}; `tasks` is such an object.
+    With --layers, --dim or --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, where
+    `tasks` is such an object.
     """
     import aoe_train
     from pairkit.files import write_json, write_text
@@ -111,8 +117,10 @@ def evaluate(
         raise ConfigError(
             "--markdown does not go with --suite mteb, whose library has its own metrics; leave it out"
         )
-    if markdown is not None and (dim is not None or quantize is not None):
-        raise ConfigError("--markdown is for vectors as they are; leave it out, or --dim and --quantize")
+    if markdown is not None and (layers is not None or dim is not None or quantize is not None):
+        raise ConfigError(
+            "--markdown is for vectors as they are; leave it out, or --layers, --dim and --quantize"
+        )
     if markdown is not None and len(model) > 1:
         raise ConfigError("--markdown is for one --model; leave it out, or run each model by itself")
     found = aoe_train.evaluate(
@@ -134,6 +142,7 @@ def evaluate(
         prompt_name=prompt_name,
         prompt=prompt,
         precision=precision,
+        layers=layers,
         dim=dim,
         quantize=quantize,
         draws=draws,

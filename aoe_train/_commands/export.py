@@ -15,6 +15,7 @@ from pairkit.terminal import out as stdout
     epilog=examples(
         "aoe export --model M --out M-small --dtype bf16",
         "aoe export --model M --out M-onnx --format onnx",
+        "aoe export --model M --out M-4 --layers 4",
     )
 )
 def export(
@@ -25,13 +26,14 @@ def export(
         str, o.OUTPUT("--format", "sentence-transformers or onnx.", "NAME")
     ] = "sentence-transformers",
     dtype: Annotated[str, o.OUTPUT("--dtype", "Store weights as fp32, bf16 or fp16.", "NAME")] = "fp32",
+    layers: o.Layers = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write a model as a folder that needs no other files. LoRA is merged, and the vectors are compared."""
     import aoe_train
 
-    done = aoe_train.export(model, out=out, format=form, dtype=dtype, progress=not quiet)
+    done = aoe_train.export(model, out=out, format=form, dtype=dtype, layers=layers, progress=not quiet)
     if json:
         print_json(done.to_dict())
         return

@@ -64,6 +64,9 @@ PromptName = Annotated[
 Prompt = Annotated[
     str | None, MODEL("--prompt", "Words before each text, or around {text}, instead; '' for none.", "TEXT")
 ]
+Layers = Annotated[
+    int | None, MODEL("--layers", "Use the first N layers of the model. [default: all]", "N", min=1)
+]
 Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]

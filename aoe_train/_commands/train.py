@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
         "aoe train -d questions.csv -b minilm -o model --guide minilm",
         "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
+        "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
@@ -74,6 +75,10 @@ def train(
         str | None,
         o.TRAINING("--dims", "Sizes that vectors may be cut to, such as 384,128,32. [default: none]", "N,…"),
     ] = None,
+    layers: Annotated[
+        str | None,
+        o.TRAINING("--layers", "Earlier layers that learn too, such as 2,4, or all. [default: none]", "N,…"),
+    ] = None,
     guide: Annotated[
         str | None,
         o.TRAINING("--guide", "A model that tells which in-batch negatives may be none.", "MODEL"),
@@ -105,6 +110,7 @@ def train(
     options = TrainOptions(
         preset=preset,
         dims=dims,
+        layers=layers,
         dev_data=dev_data,
         columns=mapping("--columns", columns),
         labels=labels,

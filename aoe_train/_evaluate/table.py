@@ -102,14 +102,16 @@ def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size]
     """
     side = side_by_side(scores)
     several = len({size.model for size in sizes.values()}) > 1
+    deep = any(size.layers is not None for size in sizes.values())
     rows = []
     for key, (_, *cells) in zip(scores, side.rows, strict=True):
         size = sizes[key]
-        told = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
+        depth = [str(size.layers)] if deep else []
+        told = [*depth, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
         means = mean_figures([score.result for score in scores[key].values()])
         mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
         rows.append([*([size.model] if several else []), *told, *mean])
-    headings = ["dim", "quantize", "bytes", *side.headings[1:]]
+    headings = [*(["layers"] if deep else []), "dim", "quantize", "bytes", *side.headings[1:]]
     return Grid(
         [*(["model"] if several else []), *headings, *(["mean"] if len(side.headings) > 2 else [])], rows
     )

@@ -24,6 +24,7 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    layers: int | None = None,
     dim: int | None = None,
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
@@ -43,6 +44,7 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    layers: int | None = None,
     dim: int | None = None,
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
@@ -62,6 +64,7 @@ def encode(
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
+    layers: int | None = None,
     dim: int | None = None,
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
@@ -84,6 +87,8 @@ def encode(
         prompt_name: A prompt that the model knows, such as `query`; by default its default one.
         prompt: Words before each text, or around `{text}`, instead; empty for none.
         normalize: Vectors of length 1; by default as the model says.
+        layers: Use so many of the model's layers, the first ones, as a model trained with `layers` is made
+            for.
         dim: Keep so many numbers of each vector, the first ones, as a model trained with `dims` is made for.
         quantize: In which numbers: float32; int8, a byte each; binary or ubinary, a bit each, eight of them
             in an int8 or uint8, as sentence-transformers packs them.
@@ -127,7 +132,7 @@ def encode(
             f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
         )
     with Display(progress) as show:
-        encoder = loaded(model, precision, show, notes(progress))
+        encoder = loaded(model, precision, show, notes(progress), layers=layers)
         if prompt is not None and prompt_name is not None:
             raise ConfigError("--prompt and --prompt-name: give one of them")
         words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)

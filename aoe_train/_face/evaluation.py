@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -76,7 +77,8 @@ class Evaluation:
 
         `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets`, and the other
         model's figures under `against`; such an object for each suite with `suites="all"`, and for each of
-        several models. With sizes `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where `tasks` is that.
+        several models. With sizes `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where `tasks` is that;
+        `layers` is there too where it was asked for.
         """
         if self.mteb:
             return {name: dict(told) for name, told in self.mteb.items()}
@@ -88,7 +90,7 @@ class Evaluation:
     def to_polars(self) -> pl.DataFrame:
         """A row a figure: model, suite, task, subset, metric, value, low and high (95 %), n.
 
-        With sizes also dim, quantize and bytes.
+        With sizes also dim, quantize and bytes, and layers where they were asked for.
         """
         import polars as pl
 
@@ -125,7 +127,8 @@ class Evaluation:
 
     def _sized(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
-        return {"model": size.model, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        depth = {} if size.layers is None else {"layers": size.layers}
+        return {"model": size.model, **depth, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         for name, told in self.mteb.items():
@@ -158,6 +161,7 @@ def evaluate(
     prompt_name: str | None = None,
     prompt: str | None = None,
     precision: str | None = None,
+    layers: int | Sequence[int] | str | None = None,
     dim: int | Sequence[int] | str | None = None,
     quantize: str | Sequence[str] | None = None,
     draws: int = 1000,
@@ -188,6 +192,8 @@ def evaluate(
             for `against`, and not for mteb, which chooses among the model's prompts itself.
         prompt: Words before each text, or around `{text}`, instead.
         precision: fp32, bf16, fp16 or auto.
+        layers: Numbers of layers to judge models with, such as `[6, 4, 2]`: the first so many, each with
+            every size and precision.
         dim: Sizes to judge vectors at, such as `[384, 128]`: the first so many numbers. A table of sizes
             then has a row for each size and precision.
         quantize: The same for what numbers become: float32, int8, binary, ubinary; see `encode`. The ranges
@@ -227,8 +233,8 @@ def evaluate(
     resamples = argument("draws", draws, int), argument("seed", seed, NonNegativeInt)
     sampled, say, numbers = Draws(*resamples), notes(progress), named_precision(precision)
     rules = label_rules(labels, label_range)
-    dims, hows = _sizes(dim, quantize)
-    is_sized = dim is not None or quantize is not None
+    depths, dims, hows = _sizes(layers, dim, quantize)
+    is_sized = layers is not None or dim is not None or quantize is not None
     _check_data(
         data, data_dir, tasks, {"--columns": columns, "--labels": labels, "--label-range": label_range}
     )
@@ -240,25 +246,33 @@ def evaluate(
     )
     with Display(progress) as show:
 
-        def opened(one: Any, at: Endpoint | None) -> Embedder:
+        def opened(one: Any, at: Endpoint | None, depth: int | None = None) -> Embedder:
             from aoe_train._evaluate.embedders.open import open_embedder
 
             named = str(one) if isinstance(one, str | Path) else one
             with stage(f"load {one}", show):
                 return open_embedder(
-                    named, endpoint=at, precision=numbers, cache=cache, progress=show, say=say
+                    named,
+                    endpoint=at,
+                    precision=numbers,
+                    layers=depth,
+                    cache=cache,
+                    progress=show,
+                    say=say,
                 )
 
         if _MTEB in names:
             given: dict[str, object] = {"--data": data, "--split": split, "--against": against}
-            given |= {"--dim": dim, "--quantize": quantize}
+            given |= {"--layers": layers, "--dim": dim, "--quantize": quantize}
             prompts = {"--prompt": prompt, "--prompt-name": prompt_name}
             _refuse_for_mteb(names, {**given, **prompts}, models, tasks)
             embedder = opened(models[0], here)
             told = _mteb(embedder, tasks, data_dir, cache=cache, progress=show)
             return Evaluation({}, mteb=told)
         if is_sized and against is not None:
-            raise ConfigError("--against is for vectors as they are; leave it out, or --dim and --quantize")
+            raise ConfigError(
+                "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize"
+            )
         _check_models(models, against=against, here=endpoint is None)
         chosen = (
             _choose(names, data_dir, tasks, split)
@@ -273,13 +287,13 @@ def evaluate(
             _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, say)
         found: dict[str, Scores] = {}
         sizes: dict[str, Size] = {}
-        for one in models:
-            embedder = opened(one, here)
+        for one, depth in product(models, depths):
+            embedder = opened(one, here, depth)
             if prompt is not None or prompt_name is not None:
                 embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
             trained = None if endpoint else _trained(one)
             name = embedder.name if len(models) == 1 else str(one)
-            made = in_sizes(embedder, name, dims, hows) if is_sized else {name: embedder}
+            made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
             scored: dict[str, dict[str, Mapping[str, Score]]] = {key: {} for key in made}
             for suite, chosen_tasks in chosen.tasks.items():
                 for key, each in made.items():  # one after the other, as they share the suite's vectors
@@ -315,21 +329,26 @@ def _named(key: str | None) -> Iterator[None]:
 
 
 def _sizes(
-    dim: int | Sequence[int] | str | None, quantize: str | Sequence[str] | None
-) -> tuple[list[int | None], list[Quantize]]:
-    """The sizes and precisions that are asked for, of which there is one each in any case."""
+    layers: int | Sequence[int] | str | None,
+    dim: int | Sequence[int] | str | None,
+    quantize: str | Sequence[str] | None,
+) -> tuple[list[int | None], list[int | None], list[Quantize]]:
+    """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
     from pydantic import PositiveInt
 
     from aoe_train._evaluate.embedders.small import check_sizes
     from aoe_train._small import named_quantize
     from pairkit.config import argument
 
-    parts = dim.split(",") if isinstance(dim, str) else [dim] if isinstance(dim, int) else dim
+    def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
+        parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
+        return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
+
     names = quantize.split(",") if isinstance(quantize, str) else quantize
-    dims = [None] if parts is None else argument("dim", [*parts], list[PositiveInt])
+    depths, dims = numbers("layers", layers), numbers("dim", dim)
     hows = [named_quantize(name.strip()) for name in names or ["float32"]]
-    check_sizes(dims, hows)
-    return dims, hows
+    check_sizes(dims, hows, depths)
+    return depths, dims, hows
 
 
 def _endpoint(url: str | None, api_key_env: str | None, *, plain_http: bool) -> Endpoint | None:

@@ -27,6 +27,7 @@ def export(
     out: str | Path,
     format: str = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: str = "fp32",
+    layers: int | None = None,
     progress: bool | Listener = True,
 ) -> Exported:
     """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
@@ -37,6 +38,8 @@ def export(
         format: sentence-transformers, or onnx: `onnx/model.onnx` beside config and tokenizer, as
             sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it.
         dtype: Store weights as fp32, bf16 or fp16; onnx is always fp32.
+        layers: Keep so many of the model's layers, the first ones; the export is then checked against the
+            model that has no more.
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
@@ -57,7 +60,7 @@ def export(
     use_case.check(Path(out), format, dtype)
     with Display(progress) as show:
         with stage(f"load {model}", show):
-            encoder = Encoder.load(model, device="cpu", precision="fp32")
+            encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder, out, source=find_folder(model), form=cast("Format", format), dtype=cast("Dtype", dtype)

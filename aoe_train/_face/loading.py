@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def loaded(
-    model: str | Path | Encoder, precision: str | None, show: Listener, say: Callable[[str], None]
+    model: str | Path | Encoder,
+    precision: str | None,
+    show: Listener,
+    say: Callable[[str], None],
+    *,
+    layers: int | None = None,
 ) -> Encoder:
     """An encoder as it is; else one that is loaded, for encoding only.
 
@@ -21,9 +26,11 @@ def loaded(
         precision: What it computes in.
         show: Told how far loading is.
         say: Told of a precision that is slow here.
+        layers: So many of its layers, the first ones; None for all.
 
     Raises:
-        ConfigError: No such model, or something else than a model's name or an `Encoder`.
+        ConfigError: No such model, or something else than a model's name or an `Encoder`; layers of an
+            `Encoder`.
         DataError: A damaged model.
         RemoteError: The Hub could not be reached.
     """
@@ -33,6 +40,8 @@ def loaded(
     from pairkit.progress import stage
 
     if isinstance(model, Encoder):
+        if layers is not None:
+            raise ConfigError("layers: this Encoder is loaded already; use Encoder.load(folder, layers=...)")
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(
@@ -40,7 +49,7 @@ def loaded(
         )
     wanted = named_precision(precision)
     with stage(f"load {model}", show):
-        encoder = Encoder.load(model, precision=wanted, inference_only=True)
+        encoder = Encoder.load(model, precision=wanted, inference_only=True, layers=layers)
     if slow := slow_precision(wanted, encoder.device):
         say(slow)
     return encoder

@@ -24,6 +24,7 @@ class TrainOptions(TypedDict, total=False):
 
     preset: str | None
     dims: Sequence[int] | str | None
+    layers: Sequence[int] | str | None
     dev_data: Source | None
     columns: Mapping[str, str] | None
     labels: Mapping[str, Meaning] | str | None
@@ -168,6 +169,7 @@ def train(
     out: str | Path,
     preset: str | None = None,
     dims: Sequence[int] | str | None = None,
+    layers: Sequence[int] | str | None = None,
     dev_data: Source | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
@@ -204,6 +206,8 @@ def train(
             `-paper` behind the name, all that the papers say of training with it.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
+        layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model
+            may then be cut to so many (2D Matryoshka, Espresso).
         dev_data: Held-out rows to choose the best weights by; by default the validation split.
         columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
         labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
@@ -258,6 +262,7 @@ def train(
     options = TrainOptions(
         preset=preset,
         dims=dims,
+        layers=layers,
         dev_data=dev_data,
         columns=columns,
         labels=labels,

@@ -60,6 +60,10 @@ def _numbers(value: object) -> object:
     return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
+def _numbers_or_word(value: object) -> object:
+    return value if isinstance(value, str) and value.isalpha() else _numbers(value)
+
+
 class ObjectiveSettings(Settings):
     """Which losses to mix, and how."""
 
@@ -93,6 +97,33 @@ class ObjectiveSettings(Settings):
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
     # what the loss of each of `dims` counts in the sum; unset: 1
     dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
+    # numbers of earlier layers, from 1, whose vectors learn by the same losses (2D Matryoshka, Espresso), so
+    # that the model may be cut to so many; all: each of them
+    layers: Annotated[
+        Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
+    ] = ()
+    # what the loss of each of `layers` counts: falling (layer n: 1 / (1 + ln n)), equal (1), or a number each
+    layer_weights: Annotated[
+        Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
+        BeforeValidator(_numbers_or_word),
+    ] = "falling"
+    align: float = Field(default=0.0, ge=0)  # what the divergence of `layers` from the last one counts
+    align_tau: float = Field(default=0.3, gt=0)  # its temperature: numbers of vectors are divided by it
+    # what it counts how far the first numbers of each of `dims` are from principal components (Espresso)
+    compress: float = Field(default=0.0, ge=0)
+    compress_tau: float = Field(default=1.0, gt=0)  # its temperature
+
+    @model_validator(mode="after")
+    def _layers(self) -> ObjectiveSettings:
+        if len(set(self.layers)) < len(self.layers) and self.layers != "all":
+            raise ValueError(f"layers: one is given twice among {', '.join(map(str, self.layers))}")
+        if self.align and not self.layers:
+            raise ValueError(
+                "align: there are no layers to draw to the last one; give layers, or leave it out"
+            )
+        if self.compress and len(self.dims) < 2:
+            raise ValueError("compress: there is no size to compress to; give dims, or leave it out")
+        return self
 
     @model_validator(mode="after")
     def _sizes(self) -> ObjectiveSettings:

@@ -8,13 +8,15 @@ off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from aoe_train._objectives.compress import Compressed
 from aoe_train._objectives.kinds import LabelRange, check_dims
+from aoe_train._objectives.layers import Layers
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.own import Own, OwnObjective
 from aoe_train._objectives.pairs import NO_ADVICE, Advice
@@ -73,7 +75,8 @@ def make_objective(
     label_range: LabelRange | None = None,
     own: OwnObjective | None = None,
     advisers: Advisers = NO_ADVISERS,
-) -> OneSize | Sizes:
+    layers: Sequence[int] = (),
+) -> OneSize | Sizes | Compressed | Layers:
     """The objective of a run.
 
     Args:
@@ -84,16 +87,21 @@ def make_objective(
         own: A loss of one's own in place of the parts; at each size it is given the first numbers as they
             are.
         advisers: What is known of the run's guide and teacher.
+        layers: Numbers of the earlier layers that learn too; the vectors then have an axis of layers.
 
     Raises:
         ConfigError: Parts, sizes, kind, embeddings and advisers do not go together.
     """
     check_dims(settings, dim, own=own is not None)
     make = _make(settings, kind, label_range, own, advisers)
-    if not settings.dims:
-        return make(dim)
-    weights = settings.dim_weights or (1.0,) * len(settings.dims)
-    return Sizes({size: make(size) for size in settings.dims}, dict(zip(settings.dims, weights, strict=True)))
+    found: OneSize | Sizes | Compressed = make(dim)
+    if settings.dims:
+        weights = settings.dim_weights or (1.0,) * len(settings.dims)
+        sizes = {size: make(size) for size in settings.dims}
+        found = Sizes(sizes, dict(zip(settings.dims, weights, strict=True)))
+    if settings.compress:
+        found = Compressed(found, settings)
+    return Layers(found, settings, layers) if layers else found
 
 
 def _make(

@@ -18,7 +18,6 @@ from aoe_train._trainer.gather import gather_rows
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from aoe_train._objectives.sizes import OneSize, Sizes
     from aoe_train._text_model import TextModel
 
 
@@ -36,6 +35,7 @@ class PairModel(nn.Module):
             feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
             activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
         dim: Numbers of a vector that learn, the first ones; None for all.
+        layers: Numbers of earlier layers whose vectors the objective wants too.
     """
 
     # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
@@ -44,16 +44,18 @@ class PairModel(nn.Module):
     def __init__(
         self,
         text_model: TextModel,
-        objective: OneSize | Sizes,
+        objective: nn.Module,
         *,
         chunk: int | None = None,
         dim: int | None = None,
+        layers: tuple[int, ...] = (),
     ) -> None:
         super().__init__()
         self.text_model = text_model
         self.objective = objective
         self.chunk = chunk
         self.dim = dim
+        self.layers = layers
 
     @only_callees_compiled
     def forward(
@@ -72,7 +74,7 @@ class PairModel(nn.Module):
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
         left_out = () if prompt_lengths is None else (prompt_lengths,)
-        vectors = self.embed(input_ids, lengths, pieces, *left_out)[:, : self.dim]
+        vectors = self.embed(input_ids, lengths, pieces, *left_out)[..., : self.dim]
         return self._loss(vectors[rows], labels, numbers, Advice(guide, teacher, scores))
 
     @uncompiled  # little work, which differs with the batch and between processes
@@ -92,13 +94,14 @@ class PairModel(nn.Module):
         lengths: Int[np.ndarray, " piece"],
         pieces: Int[np.ndarray, " text"],
         *left_out: Int[np.ndarray, " piece"],
-    ) -> Float[Tensor, "text dim"]:
-        """One vector a text, chunk by chunk where a chunk is set."""
+    ) -> Float[Tensor, "text *layer dim"]:
+        """One vector a text, or one for each layer, chunk by chunk where a chunk is set."""
+        wanted: dict[str, Any] = {"layers": self.layers} if self.layers else {}
         if self.chunk is None or len(pieces) <= self.chunk:
-            return self.text_model(input_ids, lengths, pieces, *left_out)  # type: ignore[no-any-return]
+            return self.text_model(input_ids, lengths, pieces, *left_out, **wanted)  # type: ignore[no-any-return]
         return torch.cat(
             [
-                checkpoint(self.text_model, *part, use_reentrant=False)
+                checkpoint(self.text_model, *part, use_reentrant=False, **wanted)
                 for part in split_texts(input_ids, lengths, pieces, self.chunk, *left_out)
             ]
         )

@@ -52,6 +52,19 @@ class Bag(nn.Module):
         return states
 
 
+class Deep(Bag):
+    """One that gives the vectors of an earlier layer too."""
+
+    def forward(
+        self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray, layers: tuple[int, ...] = ()
+    ) -> Tensor:
+        parts = self.embedding(input_ids).split(lengths.tolist())
+        states = [torch.stack([part.mean(0) for part in parts])]
+        for layer in self.layers:
+            states.append(torch.tanh(layer(states[-1])))
+        return torch.stack([*(states[number] for number in layers), states[-1]], dim=1)
+
+
 class AllPairs(nn.Module):
     """An objective in which every row depends on every other, with a weight of its own."""
 
@@ -140,6 +153,15 @@ def triplet_model() -> PairModel:
     return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", advisers=advisers)).double()
 
 
+def deep_model() -> PairModel:
+    torch.manual_seed(2)
+    wanted = ObjectiveSettings(
+        weights=Weights(cosine=1, contrastive=1), dims=(DIM, 3), layers=(1,), align=0.5, compress=0.3
+    )
+    objective = make_objective(wanted, dim=DIM, kind="triplet", layers=(1,))
+    return PairModel(Deep(), objective, layers=(1,)).double()
+
+
 def flat(weights: dict[str, Tensor]) -> Tensor:
     return torch.cat([weight.flatten() for weight in weights.values()])
 
@@ -215,7 +237,7 @@ def text_batch(step: int) -> dict[str, Any]:
 
 def main() -> None:
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
-    triplets = triplet_gradients(triplet_model(), 0, 1)
+    triplets = [triplet_gradients(make(), 0, 1) for make in (triplet_model, deep_model)]
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
         raise SystemExit("nothing was learned: the comparison says nothing")
     dist.init_process_group("gloo")
@@ -228,8 +250,9 @@ def main() -> None:
             dist.all_gather(everyone, weights)
             torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
             torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
-    found = triplet_gradients(DistributedDataParallel(triplet_model()), dist.get_rank(), 2)
-    torch.testing.assert_close(found, triplets, rtol=1e-10, atol=1e-12)
+    for make, expected in zip((triplet_model, deep_model), triplets, strict=True):
+        found = triplet_gradients(DistributedDataParallel(make()), dist.get_rank(), 2)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
     share_out(alone)
     leave_group()
 

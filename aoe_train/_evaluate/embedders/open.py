@@ -27,6 +27,7 @@ def open_embedder(
     *,
     endpoint: Endpoint | None = None,
     precision: Precision = "auto",
+    layers: int | None = None,
     cache: bool = True,
     progress: bool | Listener = True,
     say: Callable[[str], None] = say,
@@ -38,6 +39,7 @@ def open_embedder(
             model's name at the endpoint, or an `Encoder`.
         endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
+        layers: Of a model on this machine, the first ones; None for all.
         cache: Keep vectors on disk, and take those that are there.
         progress: Shown on stderr, or told to a function.
         say: Told what is forgotten of the kept vectors, and of a precision that is slow here.
@@ -52,26 +54,32 @@ def open_embedder(
             raise ConfigError(
                 f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
             )
+        if layers is not None:
+            raise ConfigError("layers: this Encoder is loaded already; give its folder")
         embedder: Embedder = LocalEmbedder(model, "encoder")
     elif endpoint is not None:
-        embedder = _open_endpoint(model, endpoint, precision)
+        embedder = _open_endpoint(model, endpoint, precision, layers)
     else:
-        embedder = _open_local(model, precision)
+        embedder = _open_local(model, precision, layers)
         if slow := slow_precision(precision, embedder.device):
             say(slow)
     store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 
-def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision) -> Embedder:
+def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision, layers: int | None) -> Embedder:
     from aoe_train._evaluate.embedders.endpoint import EndpointEmbedder
 
     if precision != "auto":
         raise ConfigError(f"--precision {precision}: an endpoint chooses its own; leave it out")
+    if layers is not None:
+        raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
     return EndpointEmbedder(model, endpoint)
 
 
-def _open_local(model: str, precision: Precision) -> LocalEmbedder | SentenceTransformersEmbedder:
+def _open_local(
+    model: str, precision: Precision, layers: int | None
+) -> LocalEmbedder | SentenceTransformersEmbedder:
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
@@ -79,8 +87,10 @@ def _open_local(model: str, precision: Precision) -> LocalEmbedder | SentenceTra
     folder = find_folder(model)
     refusal = _why_not_ours(folder)
     if refusal is not None:
+        if layers is not None:
+            raise ConfigError(f"--layers {layers}: sentence-transformers runs this model ({refusal})")
         return SentenceTransformersEmbedder(folder, model, precision, refusal)
-    return LocalEmbedder(Encoder.load(folder, precision=precision, inference_only=True), model)
+    return LocalEmbedder(Encoder.load(folder, precision=precision, inference_only=True, layers=layers), model)
 
 
 def _why_not_ours(folder: Path) -> ConfigError | None:

@@ -22,11 +22,13 @@ class Size:
         model: The model's name.
         dim: Numbers of a vector, the first ones.
         quantize: In which numbers; see `aoe_train._small`.
+        layers: How many of the model's layers made them; None where nobody asked for a number.
     """
 
     model: str
     dim: int
     quantize: Quantize
+    layers: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -58,20 +60,23 @@ class Small(Around):
     at once. Vectors that have length 1 have it again once they are cut.
     """
 
-    def __init__(self, embedder: Embedder, dim: int | None, quantize: Quantize) -> None:
+    def __init__(
+        self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None
+    ) -> None:
         """Wrap it.
 
         Args:
             embedder: Makes the vectors.
             dim: How many of their numbers to keep; None for all.
             quantize: In which numbers.
+            layers: How many layers the embedder has, to be told.
         """
         super().__init__(embedder)
-        self._dim, self._quantize = dim, quantize
+        self._dim, self._quantize, self._layers = dim, quantize, layers
 
     def size(self) -> Size:
         """Once something was encoded."""
-        return Size(self.name, self._dim or 0, self._quantize)
+        return Size(self.name, self._dim or 0, self._quantize, self._layers)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`.
@@ -87,7 +92,11 @@ class Small(Around):
 
 
 def in_sizes(
-    embedder: Embedder, name: str, dims: Sequence[int | None], quantize: Sequence[Quantize]
+    embedder: Embedder,
+    name: str,
+    dims: Sequence[int | None],
+    quantize: Sequence[Quantize],
+    layers: int | None = None,
 ) -> dict[str, Small]:
     """A model at all sizes and precisions, by a key for each; every text is encoded once.
 
@@ -96,22 +105,26 @@ def in_sizes(
         name: What the model is called.
         dims: How many numbers to keep; None for all.
         quantize: In which numbers.
+        layers: How many layers the embedder has, where that was asked for.
     """
+    depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
     once = Once(embedder, name)
     return {
-        ", ".join([name, *([str(dim)] if dim else []), how]): Small(once, dim, how)
+        ", ".join([name, *depth, *([str(dim)] if dim else []), how]): Small(once, dim, how, layers)
         for dim in dims
         for how in quantize
     }
 
 
-def check_sizes(dims: Sequence[int | None], quantize: Sequence[Quantize]) -> None:
+def check_sizes(
+    dims: Sequence[int | None], quantize: Sequence[Quantize], layers: Sequence[int | None] = ()
+) -> None:
     """Refuse a size that is asked for twice.
 
     Raises:
         ConfigError: It is.
     """
-    for flag, given in (("--dim", dims), ("--quantize", quantize)):
+    for flag, given in (("--dim", dims), ("--quantize", quantize), ("--layers", layers)):
         if len(set(given)) < len(given):
             raise ConfigError(f"{flag}: one is given twice among {', '.join(map(str, given))}")
 

@@ -1,0 +1,175 @@
+"""The objective at several layers, and compression: hand-worked, and beside sentence-transformers."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from aoe_train._encoder import Encoder
+from aoe_train._objectives.compress import principal
+from aoe_train._objectives.layers import Layers, divergence, layer_weights
+from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train._objectives.sizes import make_objective
+from aoe_train._records import ABSENT
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import save_bert
+
+TEXTS = [["a cat is playing", "the dog is eating"], ["a red car", "a blue car"], ["the boat", "an error"]]
+LABELS = [0.1, 0.9, 0.3]
+
+
+class Sum(nn.Module):
+    """A loss that is the sum of all numbers."""
+
+    def forward(self, vectors: Tensor, *_: Any) -> dict[str, Tensor]:
+        return {"loss": vectors.sum(), "part": vectors.sum()}
+
+
+def test_layers_by_hand() -> None:
+    """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
+    vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
+    found = Layers(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
+    assert found["loss"].item() == pytest.approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
+    told = {name: value.item() for name, value in found.items() if name != "loss"}
+    assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
+
+
+@pytest.mark.parametrize(
+    ("given", "weights"),
+    [("equal", [1, 1]), ((2.0, 0.5), [2, 0.5]), ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))])],
+)
+def test_weights(given: Any, weights: list[float]) -> None:
+    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
+
+
+def test_divergence_by_hand() -> None:
+    """Of (ln 3 t, 0) from (0, 0): halves against three quarters and one; absent texts count nothing."""
+    tau = 0.5
+    wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
+    found = divergence(torch.zeros(1, 2, 2), wanted, torch.tensor([[True, False]]), tau)
+    assert found.item() == pytest.approx(tau * (0.75 * math.log(1.5) + 0.25 * math.log(0.5)))
+
+
+def test_components_by_hand() -> None:
+    """Rows (t, 0) and (-t, 0) make X'X = (2 t^2, 0; 0, 0), so its softmax is (p, 1-p; 1/2, 1/2)."""
+    t = 1.3
+    rows = torch.tensor([[[t, 0.0], [-t, 0.0]]], dtype=torch.float64)
+    found = principal(rows, (2, 1), torch.ones(1, 2, dtype=torch.bool))
+    p = 1 / (1 + math.exp(-2 * t * t / math.sqrt(2)))
+    u, s, _ = np.linalg.svd(np.array([[p, 1 - p], [0.5, 0.5]]))
+    assert list(found) == [1]  # the whole size has nothing to compress
+    assert found[1].flatten().tolist() == pytest.approx([t * abs(u[0, 0]) * s[0], -t * abs(u[0, 0]) * s[0]])
+
+
+def test_components_are_those_of_a_singular_value_decomposition_and_point_the_way_of_the_numbers() -> None:
+    rows = torch.randn(9, 2, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    texts = torch.ones(9, 2, dtype=torch.bool)
+    found = principal(rows, (6, 4), texts)[4].reshape(-1, 4)
+    flat = rows.reshape(-1, 6)
+    u, s, _ = torch.linalg.svd((flat.T @ flat / math.sqrt(6)).softmax(-1))
+    expected = flat @ (u[:, :4] * s[:4])
+    assert torch.allclose(found.abs(), expected.abs(), atol=1e-8)
+    assert ((found * flat[:, :4]).sum(0) >= 0).all()
+
+
+def test_compression_adds_to_each_size_and_leaves_absent_negatives_out() -> None:
+    vectors = torch.randn(4, 3, 6, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    settings = ObjectiveSettings(weights=Weights(contrastive=1), dims=(6, 4, 2), compress=0.5)
+    texts = torch.arange(12).view(4, 3)
+    texts[2, 2] = ABSENT
+    with_it, without = (
+        make_objective(given, dim=6, kind="triplet")
+        for given in (settings, settings.model_copy(update={"compress": 0.0}))
+    )
+    found = with_it(vectors, None, texts)
+    assert found["compress"].item() > 0
+    expected = without(vectors, None, texts)["loss"] + 0.5 * found["compress"]
+    assert found["loss"].item() == pytest.approx(expected.item())
+    found["loss"].backward()
+    assert vectors.grad is not None
+    assert vectors.grad[2, 2].abs().sum() == 0
+    changed = vectors.detach().clone()
+    changed[2, 2] = 100
+    assert with_it(changed, None, texts)["compress"].item() == pytest.approx(found["compress"].item())
+
+
+@pytest.mark.parametrize("dims", [(), (32, 8)])
+@pytest.mark.parametrize("align", [0.0, 0.7])
+def test_values_and_gradients_are_those_of_sentence_transformers(
+    dims: tuple[int, ...], align: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one earlier layer; of several, theirs adds up the divergences and ours takes their mean."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer import losses
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    source = save_bert(tmp_path / "bert", layers=3, dropout=0)
+    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu")
+    inner = losses.CoSENTLoss(theirs, scale=20.0)
+    options: dict[str, Any] = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
+    loss = (
+        losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
+        if dims
+        else losses.AdaptiveLayerLoss(theirs, inner, **options)
+    )
+    monkeypatch.setattr(random, "sample", lambda *_: [2])  # the layer that they draw
+    columns = [theirs.preprocess([row[column] for row in TEXTS]) for column in (0, 1)]
+    expected = loss(columns, torch.tensor(LABELS))
+    expected.backward()
+
+    ours = Encoder.load(source, device="cpu", pooling="avg")
+    settings = ObjectiveSettings(
+        weights=Weights(cosine=1),
+        tau=Taus(cosine=0.05),
+        dims=dims,
+        layers=(2,),
+        layer_weights=(1 / (1 + math.log(3)),),  # they count the embeddings as a layer
+        align=align,
+    )
+    objective = make_objective(settings, dim=32, kind="graded", label_range=(0, 1), layers=(2,))
+    store = ours.tokens([text for row in TEXTS for text in row])
+    batch = store.batch(np.arange(6))
+    vectors = ours.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(2,))
+    found = objective(vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2))
+    found["loss"].backward()
+    assert found["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
+    mine, other = (
+        model.encoder.layer[0].output.dense.weight.grad
+        for model in (ours.model.backbone, theirs[0].auto_model)
+    )
+    assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"layers": (2, 2)}, "given twice among 2, 2"),
+        ({"layers": (0,)}, "greater than or equal to 1"),
+        ({"layers": "some"}, "all"),
+        ({"align": 1}, "align: there are no layers"),
+        ({"compress": 1, "dims": (32,)}, "compress: there is no size"),
+        ({"layer_weights": "rising"}, "falling"),
+    ],
+)
+def test_settings_that_mean_nothing(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_settings(ObjectiveSettings, flags=given)
+
+
+def test_a_command_line_has_commas_or_a_word() -> None:
+    for given, layers in (("all", "all"), ("2,4", (2, 4)), ("3", (3,))):
+        assert load_settings(ObjectiveSettings, assignments=[f"layers={given}"]).layers == layers
+
+
+def test_a_weight_for_each_layer() -> None:
+    with pytest.raises(ConfigError, match="found 1 for the layers 1, 2"):
+        Layers(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [1, 2])
