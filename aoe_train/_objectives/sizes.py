@@ -94,11 +94,13 @@ def make_objective(
     """
     check_dims(settings, dim, own=own is not None)
     make = _make(settings, kind, label_range, own, advisers)
-    found: OneSize | Sizes | Compressed = make(dim)
+    found: OneSize | Sizes | Compressed
     if settings.dims:
         weights = settings.dim_weights or (1.0,) * len(settings.dims)
         sizes = {size: make(size) for size in settings.dims}
         found = Sizes(sizes, dict(zip(settings.dims, weights, strict=True)))
+    else:
+        found = make(dim)
     if settings.compress:
         found = Compressed(found, settings)
     return Layers(found, settings, layers) if layers else found

@@ -242,12 +242,13 @@ def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
 
 @pytest.fixture
 def dense(bert: Path, tmp_path: Path) -> Path:
-    """A folder of sentence-transformers with a layer that only the library computes."""
+    """A folder of sentence-transformers with two layers, of which only the library computes the last."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense, Pooling, Transformer
+    from sentence_transformers.models import Dense, LayerNorm, Pooling, Transformer
 
     torch.manual_seed(0)
-    model = SentenceTransformer(modules=[Transformer(str(bert)), Pooling(32), Dense(32, 8)], device="cpu")
+    modules = [Transformer(str(bert)), Pooling(32), Dense(32, 8), LayerNorm(8)]
+    model = SentenceTransformer(modules=modules, device="cpu")
     model.save(str(tmp_path / "dense"))
     return tmp_path / "dense"
 
@@ -270,7 +271,7 @@ def test_modules_of_sentence_transformers_alone_are_run_by_it(dense: Path) -> No
 def test_without_the_library_the_refusal_says_so(dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(
-        ConfigError, match=r"which has sentence_transformers\S+Dense.*pip install sentence-trans"
+        ConfigError, match=r"which has sentence_transformers\S+LayerNorm.*pip install sentence-trans"
     ):
         open_embedder(str(dense), cache=False)
 
