@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aoe_train._objectives.parts import TAUGHT
+from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
-from aoe_train._settings import AUTO, TrainSettings, Tree, merged
+from aoe_train._settings import AUTO, EncoderSettings, TrainSettings, Tree, merged
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -86,6 +86,25 @@ def told(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]
     return (
         f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g}, {epochs(optim.epochs)},"
         f" batches of {optim.batch_size}"
+    )
+
+
+def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
+    """What to tell of a model that compares vectors by more than their directions; None for others.
+
+    The parts that learn from pairs compare directions. Those that learn from a teacher follow the model.
+    """
+    measure = encoder.similarity_fn_name
+    if encoder.normalize or measure == "cosine":
+        return None
+    parts = [part for part in settings.objective.weights.wanted if part in RANKED | IN_BATCH]
+    if kind != "graded":  # SBERT tells classes by whole vectors
+        parts = [part for part in parts if part != "sbert"]
+    if not parts:
+        return None
+    return (
+        f"this model compares vectors by {measure}, but {', '.join(parts)} train their directions alone and"
+        " leave their lengths to chance; --set encoder.similarity_fn_name=cosine compares by what is trained"
     )
 
 

@@ -21,7 +21,7 @@ from aoe_train._batch_plan import describe
 from aoe_train._cache_dir import cache_dir
 from aoe_train._card import model_card
 from aoe_train._conflicts import Say, silent
-from aoe_train._defaults import told
+from aoe_train._defaults import only_directions, told
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
@@ -175,6 +175,10 @@ class _Run:
             self.say(f"{sources.out}: is finished already; give --fresh to train anew")
         else:
             if self.main and (note := training_note(settings.run.precision, args.device)):
+                self.say(note)
+            if self.objective is None and (
+                note := only_directions(settings, data.train.kind, encoder.settings)
+            ):
                 self.say(note)
             if not settings.preset.endswith(PAPERS):
                 parts = trained_by(settings.objective, self.objective)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._defaults import chosen, chosen_objective, told
+from aoe_train._defaults import chosen, chosen_objective, only_directions, told
 from aoe_train._objectives.kinds import check_objective
 from aoe_train._records import Kind
-from aoe_train._settings import PRESETS, TrainSettings
+from aoe_train._settings import PRESETS, EncoderSettings, TrainSettings
 from pairkit.config import load_settings
 
 
@@ -88,6 +88,27 @@ def test_the_objective_is_known_before_the_backbone(preset: str, kind: Kind) -> 
 def test_choosing_twice_changes_nothing() -> None:
     once = of("triplet", rows=70)
     assert chosen(once, "triplet", rows=70, dim=384) == once
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "encoder", "parts"),
+    [
+        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosine, ibn, angle"),
+        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
+        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
+        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
+        ("positive", "simcse", {}, None),
+    ],
+)
+def test_lengths_that_are_left_to_chance_are_told(
+    kind: Kind, preset: str, encoder: dict[str, Any], parts: str | None
+) -> None:
+    found = only_directions(of(kind, preset=preset), kind, EncoderSettings(**encoder))
+    if parts is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert f"by {encoder['similarity_fn_name']}, but {parts} train their directions alone" in found
 
 
 def test_what_is_told() -> None:

@@ -193,10 +193,13 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: P
 def test_a_loss_of_ones_own_is_what_people_are_told_of(
     train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    aoe_train.train(
-        train_file, backbone=bert, out=tmp_path / "m", objective=squared, **{**HOW, "progress": True}
-    )
-    assert f"graded rows: {__name__}.squared, learning rate" in capsys.readouterr().err
+    how = {**HOW, "progress": True, "settings": ["encoder.similarity_fn_name=dot", "run.precision=fp32"]}
+    aoe_train.train(train_file, backbone=bert, out=tmp_path / "of parts", **how)
+    assert "compares vectors by dot, but cosine, ibn, angle train" in capsys.readouterr().err
+    aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **how)
+    told = capsys.readouterr().err
+    assert f"graded rows: {__name__}.squared, learning rate" in told
+    assert "directions" not in told
     plan = aoe_train.plan(train_file, backbone=bert, objective=squared, **HOW)
     assert plan.record["objective"] == {f"{__name__}.squared": 1.0}
     assert "cosine" not in str(plan)
