@@ -230,6 +230,9 @@ def _advisers(record: Mapping[str, Any]) -> list[str]:
     objective = record["origin"]["settings"]["objective"]
     told = []
     for role, who in (record.get("advisers") or {}).items():
+        if role == "teacher_scores":
+            told.append(f"Scores of a teacher: {_code(who['file'])}.")
+            continue
         revision = f" at {_code(who['revision'])}" if who["revision"] else ""
         known = f"SHA-256 of its {'weights' if 'weights' in who else 'file'} `{_digest(who)}…`"
         line = f"{role.capitalize()}: {_code(_base(who['model']))}{revision}, {who['dim']} numbers, {known}."

@@ -8,6 +8,7 @@
 | single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
 | single texts with a teacher | embed_distill | 3e-4 | as many as show 16,000 rows, from 1 to 8 |
 | others with a teacher | as above, and embed_distill | as above | as above |
+| with a teacher's scores alone | triplets: margin_mse; pairs: score_distill | as above | as above |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
 
 Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
@@ -129,10 +130,13 @@ def _objective(settings: TrainSettings, kind: Kind) -> Tree:
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
-    if settings.teacher.model is None:
+    teacher, named = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
+    if teacher.model is None and teacher.scores is None:
         return _WEIGHTS[kind]
+    if teacher.model is None:
+        return {} if named else {"margin_mse" if kind == "triplet" else "score_distill": 1}
     own = {} if kind == "single" else _WEIGHTS[kind]
-    return own if TAUGHT & settings.objective.weights.model_fields_set else {**own, **_TAUGHT}
+    return own if named else {**own, **_TAUGHT}
 
 
 def _over(settings: TrainSettings, below: Tree) -> TrainSettings:

@@ -21,6 +21,7 @@ TRAIN: Mapping[str, str] = {
     "precision": "run.precision",
     "guide": "guide.model",
     "teacher": "teacher.model",
+    "teacher_scores": "teacher.scores",
 }
 """Of `train` and `plan`; keys of `TrainSettings`."""
 

@@ -38,7 +38,7 @@ def origin(
     precision: str,
     processes: int,
     objective: str | None = None,
-    advisers: Mapping[str, Mapping[str, Any]] | None = None,
+    advisers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The settings but for those that only tell or keep, and hashes of everything that goes in.
 
@@ -47,7 +47,7 @@ def origin(
     guide and a teacher, by which they are known instead of their names.
     """
     own = {} if objective is None else {"objective": objective}
-    named = {"guide": {"model", "revision"}, "teacher": {"model", "revision"}}
+    named = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
     return {
         **own,
         **(advisers or {}),

@@ -217,8 +217,13 @@ class GuideSettings(AdviserSettings):
 class TeacherSettings(AdviserSettings):
     """A model to come near to, by the parts `embed_distill`, `score_distill` and `margin_mse`.
 
-    Its vectors of the texts are made once, before training.
+    Its vectors of the texts are made once, before training. Scores of pairs may come from elsewhere.
     """
+
+    # a table of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's
+    scores: str | None = None
+    # the lowest and the highest of these scores, which become 0 and 1, such as -10,10; unset: as they are
+    score_range: LabelRange | None = None
 
 
 class CardSettings(Settings):

@@ -15,7 +15,7 @@ import torch
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
-from aoe_train._advisers import Adviser, advisers_of, check, consult
+from aoe_train._advisers import Adviser, advisers_of, check, consult, scores_identity
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._batch_plan import describe
 from aoe_train._cache_dir import cache_dir
@@ -165,7 +165,8 @@ class _Run:
                 precision=args.mixed_precision,
                 processes=args.world_size,
                 objective=self.objective and qualified_name(self.objective),
-                advisers={adviser.role: adviser.identity for adviser in advisers},
+                advisers={adviser.role: adviser.identity for adviser in advisers}
+                | scores_identity(settings.teacher),
             )
         )
         finished: dict[str, Any] | None = self._on_main(
@@ -184,7 +185,7 @@ class _Run:
                 parts = trained_by(settings.objective, self.objective)
                 self.say(told(settings, data.train.kind, rows=len(data.train), parts=parts))
             with args.main_process_first(local=False):  # the others find tokens and vectors in the cache
-                advice = consult(advisers, data.train, cache_dir("vectors"), self.show)
+                advice = consult(advisers, data.train, settings.teacher, cache_dir("vectors"), self.show)
                 prepared = prepare(
                     encoder,
                     data,
@@ -198,6 +199,8 @@ class _Run:
                 adviser.role: adviser.record(data.train, advice.vectors[adviser.role].dim)
                 for adviser in advisers
             }
+            if settings.teacher.scores is not None:
+                self.advised["teacher_scores"] = {"file": Path(settings.teacher.scores).name}
             finished = self._train(prepared)
         if self.main:
             clear(self.work)
@@ -210,7 +213,8 @@ class _Run:
             known = self._on_main(lambda: [adviser.identity for adviser in found])
         for adviser, identity in zip(found, known, strict=True):
             adviser.know(identity)
-        check(found, self.settings.objective, encoder, examples, own=self.objective is not None)
+        settings = self.settings
+        check(found, settings.objective, encoder, examples, settings.teacher, own=self.objective is not None)
         return found
 
     def _on_main(self, action: Callable[[], Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from aoe_train._column_prompts import column_names, column_prompts
 from aoe_train._encoder import Encoder
 from aoe_train._prompts import DOCUMENTS, QUERY
-from aoe_train._settings import AdviserSettings, EncoderSettings
+from aoe_train._settings import AdviserSettings, EncoderSettings, TeacherSettings
 from pairkit.errors import ConfigError
 from pairkit.files import sha256
 
@@ -170,6 +170,22 @@ def measure_of(settings: EncoderSettings) -> str:
     """By what vectors are compared; dot products of vectors of length 1 are cosines."""
     measure = settings.similarity_fn_name
     return "cosine" if settings.normalize and measure == "dot" else measure
+
+
+def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
+    """What tells the scores that a person brings from others, for a run's origin; empty without any.
+
+    Raises:
+        ConfigError: No such file, or a scale of scores that aren't there.
+    """
+    if teacher.scores is None:
+        if teacher.score_range is not None:
+            raise ConfigError("teacher.score_range is for scores; give --teacher-scores too, or leave it out")
+        return {}
+    path = Path(teacher.scores)
+    if not path.is_file():
+        raise ConfigError(f"--teacher-scores {path}: no such file")
+    return {"teacher_scores": sha256(path)}
 
 
 def advisers_of(settings: TrainSettings) -> list[Adviser]:

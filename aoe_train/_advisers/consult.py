@@ -10,6 +10,7 @@ import numpy as np
 
 from aoe_train._advice import AdviceStore, AdviserVectors, ColumnVectors
 from aoe_train._advisers.given import given_vectors
+from aoe_train._advisers.scores import given_scores
 from aoe_train._encode.listed import TextVectors
 from aoe_train._objectives.kinds import check_advisers
 from aoe_train._objectives.parts import Advisers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
     from aoe_train._objectives.settings import ObjectiveSettings
     from aoe_train._records import Examples
+    from aoe_train._settings import TeacherSettings
     from pairkit.progress import Listener
 
 
@@ -29,6 +31,7 @@ def check(
     objective: ObjectiveSettings,
     encoder: Encoder,
     examples: Examples,
+    teacher: TeacherSettings,
     *,
     own: bool = False,
 ) -> None:
@@ -39,32 +42,42 @@ def check(
         objective: What is learnt.
         encoder: What is trained.
         examples: The rows.
+        teacher: May bring scores.
         own: A loss of one's own takes the objective's place.
 
     Raises:
         ConfigError: Says what does not go together, and what to do instead.
     """
     if own:
-        if advisers:
+        if advisers or teacher.scores:
+            role = advisers[0].role if advisers else "teacher"
             raise ConfigError(
-                f"a loss of one's own hears of no {advisers[0].role}; leave one of the two out, or let your"
+                f"a loss of one's own hears of no {role}; leave one of the two out, or let your"
                 " loss hold the other model's vectors"
             )
         return
     dims = {adviser.role: adviser.dim or encoder.dim for adviser in advisers}
-    known = Advisers(guide="guide" in dims, teacher_dim=dims.get("teacher"))
+    scores = teacher.scores is not None
+    known = Advisers(guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=scores)
     check_advisers(objective, dim=encoder.dim, kind=examples.kind, advisers=known)
     for adviser in advisers:
         adviser.check(objective, encoder.settings)
         adviser.prompts(examples)
 
 
-def consult(advisers: Iterable[Adviser], examples: Examples, cache: Path, show: Listener) -> AdviceStore:
-    """Make the advisers' vectors of all texts, or find them.
+def consult(
+    advisers: Iterable[Adviser],
+    examples: Examples,
+    teacher: TeacherSettings,
+    cache: Path,
+    show: Listener,
+) -> AdviceStore:
+    """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings.
 
     Args:
         advisers: Their models are let go of in the end.
         examples: The rows before they have prompts of ours.
+        teacher: May bring scores.
         cache: Where vectors are kept; a run that was stopped goes on with them.
         show: Told how many texts are encoded.
 
@@ -76,10 +89,22 @@ def consult(advisers: Iterable[Adviser], examples: Examples, cache: Path, show: 
     for adviser in advisers:
         vectors[adviser.role] = _vectors(adviser, examples, cache, show)
         adviser.release()
-    return AdviceStore(vectors)
+    return AdviceStore(vectors, _scores(teacher, examples))
 
 
-def imagine(advisers: Iterable[Adviser], examples: Examples, cache: Path, show: Listener) -> AdviceStore:
+def _scores(teacher: TeacherSettings, examples: Examples) -> np.ndarray | None:
+    if teacher.scores is None:
+        return None
+    return given_scores(Path(teacher.scores), examples, teacher.score_range)
+
+
+def imagine(
+    advisers: Iterable[Adviser],
+    examples: Examples,
+    teacher: TeacherSettings,
+    cache: Path,
+    show: Listener,
+) -> AdviceStore:
     """What `consult` gives in size, with zeros for what a model would have to encode."""
     vectors: dict[str, AdviserVectors] = {}
     for adviser in advisers:
@@ -90,7 +115,7 @@ def imagine(advisers: Iterable[Adviser], examples: Examples, cache: Path, show: 
         column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
         vectors[adviser.role] = AdviserVectors([column] * max(2, examples.rows.shape[1]))
         adviser.release()
-    return AdviceStore(vectors)
+    return AdviceStore(vectors, _scores(teacher, examples))
 
 
 def _vectors(adviser: Adviser, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:

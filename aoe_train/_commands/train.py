@@ -87,6 +87,10 @@ def train(
         str | None,
         o.TRAINING("--teacher", "A model, or a file of its vectors, to come near to.", "MODEL"),
     ] = None,
+    teacher_scores: Annotated[
+        str | None,
+        o.TRAINING("--teacher-scores", "A file of the rows with a teacher's scores.", "FILE"),
+    ] = None,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,
     lr: o.Lr = None,
@@ -126,6 +130,7 @@ def train(
         precision=precision,
         guide=guide,
         teacher=teacher,
+        teacher_scores=teacher_scores,
         seed=seed,
         revision=revision,
         trust_remote_code=trust_remote_code,

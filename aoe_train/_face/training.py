@@ -40,6 +40,7 @@ class TrainOptions(TypedDict, total=False):
     precision: str | None
     guide: str | Path | None
     teacher: str | Path | None
+    teacher_scores: str | Path | None
     seed: int | None
     revision: str | None
     trust_remote_code: bool
@@ -185,6 +186,7 @@ def train(
     precision: str | None = None,
     guide: str | Path | None = None,
     teacher: str | Path | None = None,
+    teacher_scores: str | Path | None = None,
     seed: int | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -232,6 +234,8 @@ def train(
         teacher: A model to come near to (distillation): a folder, a Hub id, `minilm`, `smollm2`, or a file of
             texts and vectors as `aoe encode` writes it. What is learnt of it are the parts `embed_distill`,
             `score_distill` and `margin_mse`.
+        teacher_scores: A file of the rows with a column `teacher_scores`, or of pairs with scores, from a
+            cross-encoder for instance, that `score_distill` and `margin_mse` learn.
         seed: Decides every random choice.
         revision: A commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
@@ -278,6 +282,7 @@ def train(
         precision=precision,
         guide=guide,
         teacher=teacher,
+        teacher_scores=teacher_scores,
         seed=seed,
         revision=revision,
         trust_remote_code=trust_remote_code,

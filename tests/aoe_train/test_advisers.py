@@ -14,6 +14,7 @@ import torch
 
 from aoe_train import Encoder
 from aoe_train._advisers import advisers_of, consult
+from aoe_train._advisers.scores import given_scores
 from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder as Loaded
 from aoe_train._examples import read_examples
@@ -77,7 +78,13 @@ def run(data: Path, backbone: Path, out: Path, *, fresh: bool = False, **flags: 
 
 def test_vectors_are_those_of_encode_with_the_prompt_of_each_column(teacher: Path, tmp_path: Path) -> None:
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    found = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path / "vectors", quiet)
+    found = consult(
+        advisers_of(settings(teacher__model=str(teacher))),
+        examples,
+        settings().teacher,
+        tmp_path / "vectors",
+        quiet,
+    )
     rows = np.array([5, 0, 1])
     vectors = found.batch(rows)["teacher"]
     encoder = Encoder.load(teacher, device="cpu")
@@ -94,13 +101,15 @@ def test_a_text_of_several_columns_has_each_columns_prompt(teacher: Path, tmp_pa
     data = tmp_path / "rows.jsonl"
     data.write_text(json.dumps({"anchor": "a dog", "positive": "a dog"}) + "\n")
     examples = read_examples(data)
-    found = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, quiet)
+    found = consult(
+        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
+    )
     one, other = found.batch(np.array([0]))["teacher"][0]
     assert (one - other).abs().max() > 1e-3
     given = settings(teacher__model=str(teacher), teacher__prompts={"anchor": "the ", "positive": "the "})
-    one, other = consult(advisers_of(given), examples, tmp_path, lambda _: None).batch(np.array([0]))[
-        "teacher"
-    ][0]
+    one, other = consult(advisers_of(given), examples, settings().teacher, tmp_path, quiet).batch(
+        np.array([0])
+    )["teacher"][0]
     torch.testing.assert_close(one, other)
 
 
@@ -117,12 +126,16 @@ def test_a_model_is_asked_once_and_not_again_by_the_next_run(
 
     monkeypatch.setattr(Loaded, "encode", encode)
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    first = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    first = consult(
+        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
+    )
     once = sum(asked)
     assert once == sum(
         len(np.unique(part[part >= 0])) for part in (examples.rows[:, :1], examples.rows[:, 1:])
     )
-    again = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    again = consult(
+        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
+    )
     assert sum(asked) == once
     rows = np.arange(len(examples))
     torch.testing.assert_close(first.batch(rows), again.batch(rows), rtol=0, atol=0)
@@ -134,7 +147,9 @@ def test_a_batch_carries_them_and_single_texts_are_encoded_once(
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(sentences(12)) + "\n")
     examples = read_examples(data)
-    advice = consult(advisers_of(settings(teacher__model=str(teacher))), examples, tmp_path, lambda _: None)
+    advice = consult(
+        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
+    )
     store = Encoder.load(bert, device="cpu").tokens(examples.texts)
     batch = Collate(examples, store, views=False, advice=advice)([3, 1])
     assert len(batch["pieces"]) == 2
@@ -272,6 +287,77 @@ def test_a_plan_asks_for_no_vectors(bert: Path, teacher: Path, tmp_path: Path) -
     )
     assert found["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
+
+
+def scored(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_scores_of_a_file_belong_to_the_pairs_whatever_its_order(tmp_path: Path) -> None:
+    rows = [
+        {
+            "anchor": "a",
+            "positive": "b",
+            "negative_1": "c",
+            "negative_2": "d",
+            "teacher_scores": [9.0, 1.0, 2.5],
+        },
+        {"anchor": "b", "positive": "a", "negative_1": "c", "teacher_scores": [8.0, -1.0]},
+    ]
+    data = scored(tmp_path / "rows.jsonl", rows)
+    examples = read_examples(data)
+    backwards = scored(tmp_path / "scores.jsonl", rows[::-1])
+    found = given_scores(backwards, examples, None)
+    np.testing.assert_array_equal(found, [[9, 1, 2.5], [8, -1, np.nan]])
+    np.testing.assert_allclose(given_scores(data, examples, (-1.0, 9.0))[1, :2], [0.9, 0])
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("text1\ttext2\tscore\na\tc\t1\na\tb\t9\nb\ta\t8\nb\tc\t-1\na\td\t2.5\n")
+    np.testing.assert_array_equal(given_scores(pairs, examples, None), found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"anchor": "a", "positive": "b"}], "no column teacher_scores; there are anchor, positive"),
+        ([{"anchor": "a", "positive": "x", "teacher_scores": 1}], "has no score for 1 pairs .* 'a' and 'b'"),
+        ([{"anchor": "a", "positive": "b", "teacher_scores": [1, 2]}], ":1: 2 scores for 1 pairs"),
+        (
+            [{"anchor": "a", "positive": "b", "teacher_scores": "high"}],
+            ":1: teacher_scores holds what is no number",
+        ),
+        (
+            [{"anchor": "a", "positive": "b", "teacher_scores": score} for score in (1, 2)],
+            ":2: 'a' and 'b' have the scores 1 and 2; keep one",
+        ),
+    ],
+)
+def test_scores_that_are_none_are_refused(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+    examples = read_examples(scored(tmp_path / "data.jsonl", [{"anchor": "a", "positive": "b"}]))
+    with pytest.raises(DataError, match=message):
+        given_scores(scored(tmp_path / "scores.jsonl", rows), examples, None)
+
+
+def test_scores_are_learnt_and_recorded(bert: Path, tmp_path: Path) -> None:
+    drawn, texts = random.Random(1), sentences(30)
+    rows = [
+        {
+            **dict(zip(("anchor", "positive", "negative"), drawn.sample(texts, 3), strict=True)),
+            "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)],
+        }
+        for _ in range(16)
+    ]
+    data = scored(tmp_path / "rows.jsonl", rows)
+    flags = {"preset": "auto", "teacher__scores": str(data), "teacher__score_range": "-10,10"}
+    record = run(data, bert, tmp_path / "m", **flags)
+    assert record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
+    assert record["history"][0]["margin_mse"] == record["history"][0]["loss"]
+    assert record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
+    assert "Scores of a teacher: `rows.jsonl`." in (tmp_path / "m" / "README.md").read_text()
+    with pytest.raises(ConfigError, match="scores, and no vectors"):
+        run(data, bert, tmp_path / "n", **flags, objective__weights__embed_distill=1)
+    with pytest.raises(ConfigError, match=r"--teacher-scores .*none.jsonl: no such file"):
+        run(data, bert, tmp_path / "n", **{**flags, "teacher__scores": str(tmp_path / "none.jsonl")})
 
 
 def cut(minilm: Path, folder: Path, layers: int = 2) -> Path:
