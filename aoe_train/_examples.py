@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -17,6 +17,8 @@ from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.negatives import NEGATIVES
 from pairkit.reader import read_rows, split_names
+
+_MOST_CELLS, _WIDER = 1 << 27, 4  # 1 GiB of texts' numbers; so many times as many texts as rows have
 
 
 def read_examples(
@@ -58,7 +60,9 @@ def read_examples(
     if not frame.height:
         told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
-    examples = distinct(frame.head(limit) if limit else frame)
+    frame = frame.head(limit) if limit else frame
+    _check_width(frame, lambda row: found.place(name, row))
+    examples = distinct(frame)
     examples = replace(examples, reading=Reading(found.labels))
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
@@ -108,6 +112,24 @@ def _kind(frame: pl.DataFrame) -> Kind:
     if "text" in frame.columns:
         return "single"
     return "triplet" if NEGATIVES in frame.columns else "positive"
+
+
+def _check_width(frame: pl.DataFrame, place: Callable[[int], str]) -> None:
+    """Refuse a few rows of so many negatives that room for as many in all rows would be mostly empty.
+
+    Raises:
+        DataError: Names the row with most.
+    """
+    if NEGATIVES not in frame.columns:
+        return
+    counts = frame[NEGATIVES].list.len().to_numpy()
+    most, mean = int(counts.max()), float(counts.mean())
+    cells = len(counts) * (2 + most)
+    if cells > _MOST_CELLS and most > _WIDER * (2 + mean):
+        raise DataError(
+            f"{place(int(counts.argmax()))}: has {most:,} negatives, where rows have {mean:.1f} on average;"
+            f" as much room in each of {len(counts):,} rows takes {8 * cells / 2**30:.1f} GiB: leave some out"
+        )
 
 
 def distinct(frame: pl.DataFrame) -> Examples:

@@ -40,7 +40,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_POSITIVE_FROM = POSITIVE_SHARE  # of labels from 0 to 1; of 0 and 1 it is 1
 _LONGEST = 1 << 16  # tokens whose places are told apart
 
 
@@ -147,7 +146,7 @@ class AoELoss(_Loss):
         contrastive_tau: float = 0.05,
         form: Literal["reference", "phase"] = "reference",
         hard_negatives: bool = True,
-        positive_from: float = _POSITIVE_FROM,
+        positive_from: float = POSITIVE_SHARE,
     ) -> None:
         """Mix them.
 
@@ -231,7 +230,7 @@ class ContrastiveLoss(_Loss):
         tau: float = 0.05,
         hard_negatives: bool = True,
         symmetric: bool = False,
-        positive_from: float = _POSITIVE_FROM,
+        positive_from: float = POSITIVE_SHARE,
         guide: SentenceTransformer | None = None,
         guide_margin: float = 0.0,
         guide_margin_strategy: Literal["absolute", "relative"] = "absolute",

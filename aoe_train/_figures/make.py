@@ -184,7 +184,7 @@ def _score(
 ) -> Scored:
     from aoe_train._encoder import Encoder  # torch comes with it; curves need none
 
-    encoder = Encoder.load(model, precision="fp32")
+    encoder = Encoder.load(model, precision="fp32", inference_only=True)
     if request.kind == "halves":
         check_even(encoder.dim, name)
     say(f"{name}: encodes the texts of {len(gold):,} pairs")

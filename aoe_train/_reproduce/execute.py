@@ -166,10 +166,10 @@ class Bench:
 
     def _load(self, run: Run) -> tuple[Encoder, str]:
         if run.train:
-            model = str(self._model(run))
-            return Encoder.load(model, precision=self.at.precision), model
-        reads = run.settings.encoder.model_dump(exclude_unset=True)
-        return Encoder.load(run.backbone, precision=self.at.precision, **reads), run.backbone
+            source, reads = str(self._model(run)), dict[str, Any]()
+        else:
+            source, reads = run.backbone, run.settings.encoder.model_dump(exclude_unset=True)
+        return Encoder.load(source, precision=self.at.precision, inference_only=True, **reads), source
 
     def _say_once(self, words: str, row: str = "") -> None:
         """Tell what is true of many runs, as they read the same data, of the first of them."""

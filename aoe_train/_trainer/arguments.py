@@ -41,6 +41,8 @@ _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """The arguments without those that need the data; joins the process group where there is one.
 
+    `set_optimisation`, `set_precision` and `set_evaluation` add what is chosen once data and model are read.
+
     Raises:
         ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses;
             sharding that is not there or doesn't go with other settings; somewhere to report to that is
@@ -60,11 +62,8 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "output_dir": str(work),
                 "seed": settings.seed,
                 "full_determinism": run.deterministic,
-                "per_device_train_batch_size": optim.batch_size,
                 "gradient_accumulation_steps": optim.accumulation,
-                "num_train_epochs": optim.epochs,
-                "learning_rate": optim.lr,
-                "lr_scheduler_type": optim.scheduler,
+                "lr_scheduler_type": optim.scheduler,  # a name that nobody knows is refused at once
                 "warmup_steps": optim.warmup,
                 "weight_decay": optim.weight_decay,
                 "max_grad_norm": optim.max_grad_norm,
@@ -128,7 +127,7 @@ def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[obje
 
 
 def set_optimisation(args: TrainingArguments, optim: OptimSettings) -> None:
-    """Add what depends on the rows, where it was not given."""
+    """Add what depends on the rows and the model, where it was not given."""
     from transformers import SchedulerType
 
     args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aoe_train import _examples
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._records import ABSENT, Examples
 from pairkit.errors import ConfigError, DataError
@@ -85,6 +87,19 @@ def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]
     assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))
     assert examples.rows.shape[1] == max(map(len, expected))
     assert sum(negative_counts(examples).values()) == len(rows)
+
+
+def test_one_row_of_very_many_negatives_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_examples, "_MOST_CELLS", 1000)
+    rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
+    many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
+    with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, where rows have 1.3 on average; "):
+        read_examples(str(path))
+    assert len(read_examples(str(path), limit=7)) == 7
+    path.write_text("\n".join(map(json.dumps, [many] * 100)))
+    assert read_examples(str(path)).rows.shape == (100, 32)
 
 
 def test_rows_with_any_number_of_negatives(tmp_path: Path) -> None:
