@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aoe_train._encode import Encoded
     from aoe_train._encoder import Encoder
     from aoe_train._export.export import Exported
-    from aoe_train._face.encoding import encode
+    from aoe_train._face.encoding import encode, merge_shards
     from aoe_train._face.evaluation import Evaluation, evaluate
     from aoe_train._face.exporting import Converted, convert, export, push
     from aoe_train._face.figures import Figures, figures
@@ -47,6 +47,7 @@ __all__ = [
     "export",
     "figures",
     "losses",
+    "merge_shards",
     "mine",
     "plan",
     "pretrain",
@@ -61,7 +62,7 @@ _PLACES = {
     "aoe_train._encode": ("Encoded",),
     "aoe_train._encoder": ("Encoder",),
     "aoe_train._export.export": ("Exported",),
-    "aoe_train._face.encoding": ("encode",),
+    "aoe_train._face.encoding": ("encode", "merge_shards"),
     "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
     "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),
     "aoe_train._face.figures": ("Figures", "figures"),

@@ -50,6 +50,7 @@ from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
 from pairkit.memory import is_out_of_memory
+from pairkit.printable import one_line
 from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Encoder:
                 packages bring them).
             revision: Branch, tag or commit on the Hub.
             trust_remote_code: Run the model's own code; needs a pinned commit.
-            device: The accelerator where there is one, else the CPU.
+            device: Such as `cuda:1`; by default the accelerator where there is one, else the CPU.
             precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
             packing: Run without padding where the backbone allows it.
             quantization: A quantisation configuration of transformers.
@@ -111,12 +112,12 @@ class Encoder:
                 `prompts` are added to the model's, or replace those of the same names.
 
         Raises:
-            ConfigError: No such model, or settings that it can't have.
+            ConfigError: No such model or device, or settings that it can't have.
             DataError: A damaged model.
             RemoteError: The Hub could not be reached.
         """
         check_pin(source, revision, trust_remote_code=trust_remote_code)
-        place = torch.device(device) if device else _best_device()
+        place = _named_device(device) if device else _best_device()
         folder = find_folder(source, revision=revision)
         stored = _stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
@@ -443,6 +444,17 @@ class Encoder:
                 tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
             )
         return found
+
+
+def _named_device(name: str | torch.device) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+        raise ConfigError(
+            f"device {name}: is not there ({one_line(str(error), 100)}); give cpu, or one that is, as cuda:0"
+        ) from error
+    return device
 
 
 def _best_device() -> torch.device:

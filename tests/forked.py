@@ -21,7 +21,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 # Not polars, which must not be forked.
-_LIBRARIES = [
+LIBRARIES = [
     *("torch", "scipy.stats", "sklearn", "transformers.masking_utils", "peft", "transformers.trainer"),
     *("transformers.models.bert.modeling_bert", "pydantic", "typer", "rich.console", "safetensors.torch"),
 ]
@@ -48,7 +48,7 @@ def begin(
         file_bytes: The longest file that it can write.
     """
     context = get_context("forkserver")
-    context.set_forkserver_preload(_LIBRARIES)
+    context.set_forkserver_preload(LIBRARIES)
     process = context.Process(
         target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err, file_bytes)
     )

@@ -9,6 +9,7 @@ import typer
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
+from pairkit.errors import ConfigError
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -21,6 +22,9 @@ from pairkit.terminal import out as stdout
         "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
         "aoe encode texts.txt -m M -o fast.npy --layers 4",
         "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
+        "aoe encode texts.txt -m M -o vectors.npy --workers 4",
+        "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1 --shard 2/8",
+        "aoe encode texts.txt -o vectors.npy --merge",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
 )
@@ -32,11 +36,13 @@ def encode(
             help="A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe.",
         ),
     ],
-    model: o.Model,
     out: Annotated[
         Path, o.OUTPUT("--out -o", ".npy, or .parquet with the input's columns and `vector`.", "FILE")
     ],
     *,
+    model: Annotated[
+        str | None, o.MODEL("--model -m", "A folder, a Hub id, minilm or smollm2.", "MODEL")
+    ] = None,
     text_column: Annotated[
         str | None, o.INPUT("--text-column", "A table's column. [default: text, or the only one]", "NAME")
     ] = None,
@@ -63,6 +69,19 @@ def encode(
         ),
     ] = None,
     precision: o.Precision = None,
+    device: Annotated[
+        str | None,
+        o.RUN("--device", "cpu, cuda:1, or several such as cuda:0,cuda:1. [default: the best]", "NAME,…"),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        o.RUN("--workers", "Processes that encode together. [default: one a device]", "N", min=1),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        o.RUN("--shard", "Encode one share of the input alone, such as 2/8, on any machine.", "I/N"),
+    ] = None,
+    merge: Annotated[bool, o.RUN("--merge", "Put the shards of OUT together; needs no model.")] = False,
     batch_tokens: Annotated[
         int | None, o.RUN("--batch-tokens", "Tokens at a time; fewer need less memory.", "N", min=1)
     ] = None,
@@ -76,28 +95,43 @@ def encode(
     """
     import aoe_train
 
-    done = aoe_train.encode(
-        texts,
-        model=model,
-        out=out,
-        text_column=text_column,
-        prompt_name=prompt_name,
-        prompt=prompt,
-        normalize=normalize,
-        layers=layers,
-        dim=dim,
-        quantize=quantize,
-        calibration=calibration,
-        precision=precision,
-        batch_tokens=batch_tokens,
-        fresh=fresh,
-        progress=not quiet,
-    )
+    if merge:
+        settings = (text_column, prompt_name, prompt, normalize, layers, dim, quantize, calibration)
+        ways = (model, precision, device, workers, shard, batch_tokens)
+        if any(value is not None for value in (*settings, *ways)):
+            raise ConfigError("--merge takes INPUT, --out and --fresh: all else is as the shards were made")
+        done = aoe_train.merge_shards(texts, out=out, fresh=fresh)
+    elif model is None:
+        raise ConfigError("--model: encoding needs one; give a folder, a Hub id, minilm or smollm2")
+    else:
+        done = aoe_train.encode(
+            texts,
+            model=model,
+            out=out,
+            text_column=text_column,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            normalize=normalize,
+            layers=layers,
+            dim=dim,
+            quantize=quantize,
+            calibration=calibration,
+            precision=precision,
+            device=device,
+            workers=workers,
+            shard=shard,
+            batch_tokens=batch_tokens,
+            fresh=fresh,
+            progress=not quiet,
+        )
     if json:
         print_json(done.to_dict())
         return
     stdout.print(str(done.out), markup=False)
     went_on = f", {done.resumed:,} of them done before" if done.resumed else ""
     say(f"{done.texts:,} texts{went_on}; {done.texts_per_s:,.1f} a second", quiet=quiet)
+    if shard is not None:
+        next_step("when all shards are there", ["aoe", "encode", texts, "--out", out, "--merge"], quiet=quiet)
+        return
     read = f"numpy.load({str(out)!r})" if out.suffix == ".npy" else f"polars.read_parquet({str(out)!r})"
     next_step("read the vectors in Python", read, quiet=quiet)

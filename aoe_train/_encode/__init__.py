@@ -1,14 +1,16 @@
 """Files of texts to files of vectors.
 
 ```
-source (over lines)  ─texts─►  shards  ─vectors─►  partial  ─  codes  ─►  OUT.npy
-   └──────────────────────columns─────────────────────┴────────  table  ─►  OUT.parquet
-calibration          ─ranges of int8─►  codes
+source (over lines)  ─texts─►  parts  ─►  a model, or workers  ─vectors─►  partial  ─  codes  ─►  OUT.npy
+   └──────────────────────columns─────────────────────────────────────────────┴──────  table  ─►  OUT.parquet
+calibration          ─ranges of int8─►  codes      shards of OUT  ─►  merge  ─►  codes, table
 listed               a list of texts ─►  vectors in a folder, by what they are made of
 ```
 """
 
 from aoe_train._encode.calibration import read_ranges
-from aoe_train._encode.shards import STDIN, Encoded, encode_file
+from aoe_train._encode.merge import merge_shards
+from aoe_train._encode.parts import Shard
+from aoe_train._encode.run import STDIN, Embed, Encoded, encode_file
 
-__all__ = ["STDIN", "Encoded", "encode_file", "read_ranges"]
+__all__ = ["STDIN", "Embed", "Encoded", "Shard", "encode_file", "merge_shards", "read_ranges"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aoe_train._encode.partial import Partial
+from aoe_train._encode.stored import Vectors, blocks
 from aoe_train._small import Quantize, dtype_of, quantized, width_of
 from pairkit.files import open_own, write_errors
 
@@ -47,7 +47,7 @@ class Codes:
         return {"quantize": self.quantize, **ranges}
 
 
-def write_codes(path: Path, partial: Partial, codes: Codes) -> None:
+def write_codes(path: Path, vectors: Vectors, codes: Codes) -> None:
     """Write all vectors as a `.npy` of codes, block by block.
 
     Raises:
@@ -56,11 +56,11 @@ def write_codes(path: Path, partial: Partial, codes: Codes) -> None:
     header = {
         "descr": codes.dtype.str,
         "fortran_order": False,
-        "shape": (partial.texts, codes.width(partial.dim)),
+        "shape": (vectors.texts, codes.width(vectors.dim)),
     }
     with write_errors(path), open_own(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for block in partial.blocks():
+        for block in blocks(vectors):
             file.write(codes.of(block).data)
         file.flush()
         os.fsync(file.fileno())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from aoe_train._encode.record import read_record
-from aoe_train._encode.shards import encode_file
+from aoe_train._encode.run import encode_file
 from pairkit.files import write_errors
 from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TextVectors:
-    """A file of vectors, named after the texts and all else that decides it; made in shards, as any output.
+    """A file of vectors, named after the texts and all else that decides it; made in parts, as any output.
 
     Args:
         texts: In the order of the vectors.
@@ -82,9 +82,12 @@ class TextVectors:
                 listed,
                 self.path,
                 partial(
-                    encoder.encode,
-                    prompt=self._made_of["prompt"],
-                    normalize=self._made_of["normalize"],
+                    map,
+                    partial(
+                        encoder.encode,
+                        prompt=self._made_of["prompt"],
+                        normalize=self._made_of["normalize"],
+                    ),
                 ),
                 encoder.dim,
                 self._made_of,

@@ -20,20 +20,21 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
+from aoe_train._encode.stored import ITEM, Stored
 from aoe_train._workplace import differing, working_folder
 from pairkit.errors import DataError
 from pairkit.files import open_own, write_errors, write_json
 
 _MANIFEST = "manifest.json"
-_ITEM = np.dtype("<f4")
-_BLOCK = 4096  # vectors that are read at a time
 
 
 class _Manifest(BaseModel, extra="forbid", frozen=True):
     """What manifest.json holds."""
 
     made_of: dict[str, Any]
-    texts: int = Field(ge=1)
+    first: int = Field(default=0, ge=0)
+    texts: int = Field(ge=0)
+    of: int = Field(ge=1)
     dim: int = Field(ge=1)
     done: int = Field(ge=0)
 
@@ -60,9 +61,19 @@ class Partial:
         return self._begun.done
 
     @property
+    def first(self) -> int:
+        """The number of the first text, from 0; else than 0 in a shard."""
+        return self._begun.first
+
+    @property
     def texts(self) -> int:
-        """Texts of the whole input."""
+        """Texts to be encoded: all of the input, or of its shard."""
         return self._begun.texts
+
+    @property
+    def of(self) -> int:
+        """Texts of the whole input."""
+        return self._begun.of
 
     @property
     def dim(self) -> int:
@@ -75,12 +86,20 @@ class Partial:
             raise RuntimeError("no run was begun here")
         return self._state
 
-    def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
-        """Start anew, with no vector yet."""
+    def begin(self, made_of: Mapping[str, Any], texts: tuple[int, int], dim: int, *, of: int) -> None:
+        """Start anew, with no vector yet.
+
+        Args:
+            made_of: What decides the vectors.
+            texts: The first one and the one behind the last, from 0.
+            dim: Numbers of a vector.
+            of: Texts of the whole input.
+        """
+        first, count = texts[0], texts[1] - texts[0]
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
-            header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
+            header = {"descr": ITEM.str, "fortran_order": False, "shape": (count, dim)}
             np.lib.format.write_array_header_1_0(file, header)
-        self._save(_Manifest(made_of=dict(made_of), texts=texts, dim=dim, done=0))
+        self._save(_Manifest(made_of=dict(made_of), first=first, texts=count, of=of, dim=dim, done=0))
 
     def differences(self, made_of: Mapping[str, Any]) -> list[str]:
         """What was otherwise when the run was begun, as lines to show."""
@@ -89,32 +108,24 @@ class Partial:
     def append(self, vectors: np.ndarray) -> None:
         """Add vectors in order; once this returns, no kill loses them."""
         with write_errors(self.vectors), open_own(self.vectors) as file:
-            file.truncate(self._offset(self.done))
+            file.truncate(self._stored.offset(self.done))
             file.seek(0, os.SEEK_END)
-            file.write(np.ascontiguousarray(vectors, _ITEM).data)
+            file.write(np.ascontiguousarray(vectors, ITEM).data)
             file.flush()
             os.fsync(file.fileno())
         self._save(self._begun.model_copy(update={"done": self.done + len(vectors)}))
 
     def read(self, start: int, count: int) -> np.ndarray:
         """(count, dim) from number `start` on."""
-        flat = np.fromfile(self.vectors, _ITEM, count * self.dim, offset=self._offset(start))
-        return flat.reshape(count, self.dim)
-
-    def blocks(self) -> Iterator[np.ndarray]:
-        """All vectors, (some, dim) at a time."""
-        for start in range(0, self.done, _BLOCK):
-            yield self.read(start, min(_BLOCK, self.done - start))
+        return self._stored.read(start, count)
 
     def end(self) -> None:
         """Say that nothing here is needed any more."""
         self._state = None
 
-    def _offset(self, row: int) -> int:
-        with self.vectors.open("rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_1_0(file)
-            return file.tell() + row * self.dim * _ITEM.itemsize
+    @property
+    def _stored(self) -> Stored:
+        return Stored(self.vectors, self.done, self.dim)
 
     def _save(self, state: _Manifest) -> None:
         write_json(self._manifest, state.model_dump())

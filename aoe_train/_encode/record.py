@@ -22,11 +22,30 @@ def record_path(out: Path) -> Path:
 
 
 def write_record(
-    out: Path, made_of: Mapping[str, Any], *, texts: int, dim: int, size: int, codes: Codes
+    out: Path,
+    made_of: Mapping[str, Any],
+    *,
+    texts: int,
+    dim: int,
+    size: int,
+    codes: Codes,
+    shard: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it."""
+    """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it.
+
+    Args:
+        out: The output.
+        made_of: What decides its vectors.
+        texts: How many.
+        dim: Numbers of a vector.
+        size: Bytes of the output.
+        codes: In which numbers it is.
+        shard: Where in the whole it belongs, if it is a shard.
+    """
     counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}
-    write_json(record_path(out), {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts})
+    place = {} if shard is None else {"shard": shard}
+    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts, **place}
+    write_json(record_path(out), record)
 
 
 def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:

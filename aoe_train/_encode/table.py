@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from aoe_train._encode.codes import Codes
-from aoe_train._encode.partial import Partial
 from aoe_train._encode.source import Source
+from aoe_train._encode.stored import Vectors
 from pairkit.errors import ConfigError
 from pairkit.files import open_own, write_errors
 
@@ -26,7 +26,7 @@ def check_table(source: Source) -> None:
         raise ConfigError(f"{source.path}: has a column {VECTOR!r} already; rename it, or write .npy")
 
 
-def write_table(path: Path, source: Source, partial: Partial, codes: Codes) -> None:
+def write_table(path: Path, source: Source, vectors: Vectors, codes: Codes) -> None:
     """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block.
 
     Raises:
@@ -37,7 +37,7 @@ def write_table(path: Path, source: Source, partial: Partial, codes: Codes) -> N
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = codes.width(partial.dim)
+    width = codes.width(vectors.dim)
     vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
     start = 0
     with (
@@ -46,7 +46,7 @@ def write_table(path: Path, source: Source, partial: Partial, codes: Codes) -> N
         pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(codes.of(partial.read(start, table.num_rows)).ravel())
+            flat = pa.array(codes.of(vectors.read(start, table.num_rows)).ravel())
             column = pa.FixedSizeListArray.from_arrays(flat, width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows

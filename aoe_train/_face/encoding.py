@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, overload
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, cast, overload
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train._encode import Encoded
+    from aoe_train._encode import Embed, Encoded
+    from aoe_train._encode.wanted import Described, Wanted
     from aoe_train._encoder import Encoder
     from pairkit.progress import Listener
 
@@ -29,6 +31,7 @@ def encode(
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
+    device: str | None = None,
     batch_tokens: int | None = None,
     progress: bool | Listener = True,
 ) -> np.ndarray: ...
@@ -49,7 +52,10 @@ def encode(
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
+    device: str | Sequence[str] | None = None,
     batch_tokens: int | None = None,
+    workers: int | None = None,
+    shard: str | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Encoded: ...
@@ -69,7 +75,10 @@ def encode(
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
     precision: str | None = None,
+    device: str | Sequence[str] | None = None,
     batch_tokens: int | None = None,
+    workers: int | None = None,
+    shard: str | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> np.ndarray | Encoded:
@@ -95,7 +104,13 @@ def encode(
         calibration: Of int8: what its ranges are taken from, by default the vectors themselves. Vectors
             (any, dim) or a .npy of them; or an int8 output of `encode`, to get vectors of its ranges.
         precision: fp32, bf16, fp16 or auto.
+        device: Such as `cuda:1`, by default the accelerator where there is one. For a file several, which get
+            a worker each.
         batch_tokens: Tokens at once; less needs less memory.
+        workers: Processes that encode a file together, in turn on `device`, or sharing the threads of a CPU.
+            The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`.
+        shard: Encode a share of a file's texts alone, such as "2/8", into a file beside `out`, here or on
+            another machine; see `merge_shards`.
         fresh: Replace `out`, and drop what an earlier run began.
         progress: Shown on stderr, or not, or told to a function.
 
@@ -104,8 +119,8 @@ def encode(
         says `dim`, `quantize` and the `ranges` of int8.
 
     Raises:
-        ConfigError: No such model, prompt or size; int8 of one text without calibration; `out` can't be
-            written, or was begun or made otherwise; a file without `out`.
+        ConfigError: No such model, device, prompt or size; int8 of one text without calibration; `out` can't
+            be written, or was begun or made otherwise; a file without `out`; a worker was killed.
         DataError: A damaged model, a row without a text, a file that can't be read.
         RemoteError: The Hub could not be reached.
 
@@ -116,10 +131,12 @@ def encode(
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
-    from aoe_train._encode import encode_file, read_ranges
+    from aoe_train._encode import Shard, encode_file
+    from aoe_train._encode.wanted import Wanted, bound
+    from aoe_train._encode.workers import workers_devices
     from aoe_train._face.loading import loaded
     from aoe_train._face.notes import notes
-    from aoe_train._small import calibrated, named_quantize
+    from aoe_train._small import named_quantize
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
 
@@ -131,38 +148,114 @@ def encode(
         raise ConfigError(
             f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
         )
-    with Display(progress) as show:
-        encoder = loaded(model, precision, show, notes(progress), layers=layers)
-        if prompt is not None and prompt_name is not None:
-            raise ConfigError("--prompt and --prompt-name: give one of them")
-        words = encoder.settings.named_prompts.chosen(prompt=prompt, name=prompt_name)
-        size, how = encoder.size(dim), named_quantize(quantize)
-        if calibration is not None and how != "int8":
-            raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
-        ranges = None
-        if isinstance(calibration, str | Path):
-            ranges = read_ranges(Path(calibration), size)
-        elif calibration is not None:
-            ranges = calibrated(calibration, size)
-        make = partial(encoder.encode, prompt=words, normalize=normalize, dim=dim, batch_tokens=batch_tokens)
-        if out is None:
+    how = named_quantize(quantize)
+    if calibration is not None and how != "int8":
+        raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
+    wanted = Wanted(prompt_name, prompt, normalize, dim, batch_tokens)
+    devices = device.split(",") if isinstance(device, str) else list(device or ())
+    if out is None:
+        for name, value in (("workers", workers), ("shard", shard), ("device", ",".join(devices[1:]))):
+            if value:
+                raise ConfigError(f"{name} {value}: for a file of texts with `out`; leave it out")
+        with Display(progress) as show:
+            described, make = bound(
+                loaded(model, precision, show, notes(progress), *devices, layers=layers), wanted
+            )
+            ranges = _ranges(calibration, described.dim)
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return make(given, quantize=how, calibration=ranges, progress=show)
+    part = None if shard is None else Shard.named(shard)
+    with (
+        Display(progress) as show,
+        _embedder(
+            model, precision, layers, wanted, workers_devices(workers, devices), show, notes(progress)
+        ) as (
+            described,
+            embed,
+        ),
+    ):
         return encode_file(
             str(texts),
             out,
-            make,
-            size,
-            {
-                "model": encoder.identity(),
-                "prompt": words,
-                "normalize": encoder.settings.normalize if normalize is None else normalize,
-                "batch tokens": batch_tokens,
-                **({} if size == encoder.dim else {"dim": size}),
-            },
+            embed,
+            described.dim,
+            described.settings,
             text_column=text_column,
             quantize=how,
-            ranges=ranges,
+            ranges=_ranges(calibration, described.dim),
+            shard=part,
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )
+
+
+def merge_shards(texts: str | Path, *, out: str | Path, fresh: bool = False) -> Encoded:
+    """Put the shards of an output together, to the bytes that one run would have made.
+
+    Their input, model and settings have to be the same. The ranges of int8 are those of all shards. The files
+    of the shards stay.
+
+    Args:
+        texts: The file that the shards were made of.
+        out: What `encode` was given: the shards are beside it.
+        fresh: Replace `out`.
+
+    Raises:
+        ConfigError: A shard of another model, input or settings; shards of several runs; `out` can't be
+            written, or was made otherwise.
+        DataError: A shard is missing, not finished or damaged.
+
+    Example:
+        >>> import aoe_train
+        >>> for shard in ("1/2", "2/2"):  # on two machines
+        ...     done = aoe_train.encode(
+        ...         "sentences.txt", model="model", out="shared.npy", shard=shard, progress=False
+        ...     )
+        >>> aoe_train.merge_shards("sentences.txt", out="shared.npy").texts
+        4
+    """
+    from aoe_train import _encode
+
+    return _encode.merge_shards(texts, out, fresh=fresh)
+
+
+@contextmanager
+def _embedder(
+    model: str | Path | Encoder,
+    precision: str | None,
+    layers: int | None,
+    wanted: Wanted,
+    devices: Sequence[str | None],
+    show: Listener,
+    say: Callable[[str], None],
+) -> Iterator[tuple[Described, Embed]]:
+    """A model, or workers that have it."""
+    from aoe_train._encode.wanted import bound
+    from aoe_train._encode.workers import Orders, Team
+    from aoe_train._face.loading import loaded
+    from pairkit.errors import ConfigError
+    from pairkit.progress import Progress
+
+    if len(devices) == 1:
+        described, make = bound(loaded(model, precision, show, say, devices[0], layers=layers), wanted)
+        yield described, partial(map, make)
+        return
+    if not isinstance(model, str | Path):
+        raise ConfigError(f"{len(devices)} workers: each loads the model, so give its folder or name")
+    show(Progress(name := f"load {model}"))
+    with Team(Orders(str(model), precision, wanted, devices, layers)) as team:
+        show(Progress(name, ended=True))
+        if team.described.slow:
+            say(team.described.slow)
+        yield team.described, team.vectors
+
+
+def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
+    from aoe_train._encode import read_ranges
+    from aoe_train._small import calibrated
+
+    if calibration is None:
+        return None
+    if isinstance(calibration, str | Path):
+        return read_ranges(Path(calibration), dim)
+    return calibrated(calibration, dim)

@@ -16,6 +16,7 @@ def loaded(
     precision: str | None,
     show: Listener,
     say: Callable[[str], None],
+    device: str | None = None,
     *,
     layers: int | None = None,
 ) -> Encoder:
@@ -26,11 +27,12 @@ def loaded(
         precision: What it computes in.
         show: Told how far loading is.
         say: Told of a precision that is slow here.
+        device: Where it computes; by default on the best device.
         layers: So many of its layers, the first ones; None for all.
 
     Raises:
-        ConfigError: No such model, or something else than a model's name or an `Encoder`; layers of an
-            `Encoder`.
+        ConfigError: No such model or device, something else than a model's name or an `Encoder`; a device or
+            layers of an `Encoder`.
         DataError: A damaged model.
         RemoteError: The Hub could not be reached.
     """
@@ -42,6 +44,10 @@ def loaded(
     if isinstance(model, Encoder):
         if layers is not None:
             raise ConfigError("layers: this Encoder is loaded already; use Encoder.load(folder, layers=...)")
+        if device is not None:
+            raise ConfigError(
+                f"device {device}: the Encoder that was given is on {model.device}; leave it out"
+            )
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(
@@ -49,7 +55,7 @@ def loaded(
         )
     wanted = named_precision(precision)
     with stage(f"load {model}", show):
-        encoder = Encoder.load(model, precision=wanted, inference_only=True, layers=layers)
+        encoder = Encoder.load(model, device=device, precision=wanted, inference_only=True, layers=layers)
     if slow := slow_precision(wanted, encoder.device):
         say(slow)
     return encoder

@@ -1,4 +1,4 @@
-"""Vectors of texts on disk, made in shards, so that a run that was stopped goes on."""
+"""Vectors of texts on disk, made in parts, so that a run that was stopped goes on."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,14 +48,14 @@ class Fake:
 def run(
     path: str | Path, out: Path, encode: Callable[[list[str]], np.ndarray] | None = None, **kwargs: Any
 ) -> Encoded:
-    """Encode, in shards of four unless told."""
+    """Encode, in parts of four unless told."""
     return encode_file(
         path,
         out,
-        encode or Fake(),
+        partial(map, encode or Fake()),
         DIM,
         kwargs.pop("settings", {"model": {"weights": "w"}}),
-        shard_texts=kwargs.pop("shard_texts", 4),
+        part_texts=kwargs.pop("part_texts", 4),
         **kwargs,
     )
 
@@ -137,7 +138,7 @@ def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
     rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run(path, tmp_path / "out.parquet", shard_texts=5000)
+    run(path, tmp_path / "out.parquet", part_texts=5000)
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert found.height == 5001
     assert found.row(4999)[:3] == ("t4999", 4999.0, None)
@@ -156,21 +157,21 @@ def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-@pytest.mark.parametrize("shards", [0, 1, 2])
+@pytest.mark.parametrize("parts", [0, 1, 2])
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
-    lines: Path, tmp_path: Path, suffix: str, shards: int
+    lines: Path, tmp_path: Path, suffix: str, parts: int
 ) -> None:
     whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
     run(lines, whole)
     with pytest.raises(KeyboardInterrupt):
-        run(lines, out, Fake(stop_before=shards))
+        run(lines, out, Fake(stop_before=parts))
     assert not out.exists()
     # a kill within a write leaves more than the manifest knows of
     with (tmp_path / f"out{suffix}.partial" / "vectors.npy").open("ab") as file:
         file.write(b"half a vec")
     encode = Fake()
-    assert run(lines, out, encode).resumed == 4 * shards
-    assert encode.calls == [4, 4, 2][shards:]
+    assert run(lines, out, encode).resumed == 4 * parts
+    assert encode.calls == [4, 4, 2][parts:]
     assert out.read_bytes() == whole.read_bytes()
     assert leftovers(out) == [out.name, f"{out.name}.run.json"]
 
@@ -386,7 +387,9 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> N
     def peak(texts: int) -> int:
         path = write_numbers(tmp_path / f"{texts}.txt", texts)
         tracemalloc.start()
-        encode_file(path, tmp_path / f"{texts}.npy", ones, 64, {}, shard_texts=2_000, quantize=quantize)
+        encode_file(
+            path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, part_texts=2_000, quantize=quantize
+        )
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
@@ -401,11 +404,12 @@ def test_no_memory_of_the_process_grows_with_the_input(tmp_path: Path, suffix: s
     """As above, with what libraries take."""
     script = """
 import sys
+from functools import partial
 from pathlib import Path
 import numpy as np
 from aoe_train._encode import encode_file
 ones = lambda texts: np.ones((len(texts), 64), np.float32)
-encode_file(Path(sys.argv[1]), Path(sys.argv[2]), ones, 64, {})
+encode_file(Path(sys.argv[1]), Path(sys.argv[2]), partial(map, ones), 64, {})
 # not getrusage: what this process was forked from counts there
 print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
@@ -417,8 +421,8 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
     assert peaks[1] < 1.2 * peaks[0], peaks
 
 
-def test_a_few_very_long_texts_make_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train._encode.shards.SHARD_CHARACTERS", 100)
+def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aoe_train._encode.parts.MOST_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)

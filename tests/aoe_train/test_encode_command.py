@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -257,12 +258,12 @@ def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str) -> None
         aoe("evaluate", "--model", bert, *flags)
 
 
-# The command's shards are large; small ones of a model that takes its time give the kill something to hit.
+# The command's parts are large; small ones of a model that takes its time give the kill something to hit.
 SCRIPT = """
 import sys, time
+from functools import partial
 from pathlib import Path
 import torch
-from aoe_train._encode import encode_file
 from aoe_train._encode import encode_file
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.suites import sts
@@ -272,8 +273,8 @@ def encode(texts):
     time.sleep(0.02)
     return encoder.encode(texts)
 encode_file(
-    sys.argv[2], Path(sys.argv[3]), encode, encoder.dim, {"model": encoder.identity()}, shard_texts=20,
-    advance=lambda done, texts: print(done, flush=True),
+    sys.argv[2], Path(sys.argv[3]), partial(map, encode), encoder.dim, {"model": encoder.identity()},
+    part_texts=20, advance=lambda done, texts: print(done, flush=True),
 )
 """
 
@@ -285,7 +286,7 @@ def test_a_killed_process_leaves_what_another_goes_on_with_to_the_same_bytes(
     write_texts(texts, 500)
     encoder = Encoder.load(bert)
     settings = {"model": encoder.identity()}
-    encode_file(texts, whole, encoder.encode, encoder.dim, settings, shard_texts=20)
+    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=20)
 
     command = [sys.executable, "-c", SCRIPT, str(bert), str(texts), str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -296,7 +297,7 @@ def test_a_killed_process_leaves_what_another_goes_on_with_to_the_same_bytes(
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
 
-    done = encode_file(texts, out, encoder.encode, encoder.dim, settings, shard_texts=20)
+    done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings, part_texts=20)
     assert 60 <= done.resumed < 500
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [

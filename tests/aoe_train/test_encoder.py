@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,7 @@ def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
     assert done.out == tmp_path / "out"
     (tmp_path / "texts.txt").write_text("a cat\na dog\n")
     vectors = str(tmp_path / "v.npy")
-    assert encode_file(str(tmp_path / "texts.txt"), vectors, encoder.encode, 32, {}).texts == 2
+    assert encode_file(str(tmp_path / "texts.txt"), vectors, partial(map, encoder.encode), 32, {}).texts == 2
     assert encoder.tokens(["a cat"], cache_dir=str(tmp_path / "cache")).truncated == 0
     sources = Sources(tmp_path / "a", tmp_path / "b", "out", dev_data=tmp_path / "c")  # type: ignore[arg-type]
     assert (sources.data, sources.out) == (str(tmp_path / "a"), Path("out"))
