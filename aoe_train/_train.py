@@ -241,12 +241,12 @@ class _Run:
             watch=watch,
             callbacks=[PaceCallback(self.settings.log), *self._stopping(score)],
         )
-        trainer.add_callback(ProgressCallback(self.show, trainer.ledger.newest_loss))
+        trainer.add_callback(ProgressCallback(self.show))
         resume = newest_checkpoint(self.work)
         if resume is not None:
             self.say(f"{self.work}: continues after step {resume.step}")
         try:
-            trainer.fit(resume)
+            trainer.fit(resume, self.say)
         except Diverged as error:
             raise self._stopped(prepared, trainer, error) from error
         record = self._record(prepared, trainer, before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import torch
 
 from aoe_train._precision import choose_precision
 from aoe_train._trainer.gather import exit_cleanly
+from aoe_train._trainer.reports import PROJECT, check_reports
 from aoe_train._trainer.trainer import METRIC
 from pairkit.errors import ConfigError
 
@@ -53,7 +53,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     optim, run, log = settings.optim, settings.run, settings.log
     _check_launch()
     _check_further(run.trainer)
-    _check_reports(log.report_to)
+    check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads it at its first product, which is before Trainer would set it
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
@@ -71,8 +71,10 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "torch_compile": run.compile,
                 "use_cpu": not torch.accelerator.is_available(),  # else accelerate joins no group on CPUs
                 "logging_steps": log.steps,
+                "logging_first_step": True,
                 "logging_nan_inf_filter": False,  # it would wait for each step's loss; see Ledger
                 "report_to": list(log.report_to) or "none",
+                "project": PROJECT,
                 "save_strategy": "no",  # PaceCallback decides
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
@@ -173,17 +175,6 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     }
     for hindrance in (name for name, is_there in hindrances.items() if is_there):
         raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
-
-
-def _check_reports(names: Sequence[str]) -> None:
-    from transformers.integrations.integration_utils import get_reporting_integration_callbacks
-
-    for name in names:
-        try:
-            for callback in get_reporting_integration_callbacks([name]):  # type: ignore[no-untyped-call]
-                callback()
-        except (ValueError, RuntimeError, ImportError) as error:  # an unknown name; its package is not there
-            raise ConfigError(f"log.report_to {name!r}: {error}") from error
 
 
 def _check_further(given: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,12 +54,10 @@ class ProgressCallback(TrainerCallback):
 
     Args:
         show: Told after each step, on the first process.
-        newest_loss: The loss of the newest step. It is asked for once, after the first step, as a GPU has to
-            be waited for; from then on the log says it.
     """
 
-    def __init__(self, show: Listener, newest_loss: Callable[[], float | None] = lambda: None) -> None:
-        self._show, self._newest_loss = show, newest_loss
+    def __init__(self, show: Listener) -> None:
+        self._show = show
         self._notes: dict[str, str] = {}
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
@@ -69,8 +66,6 @@ class ProgressCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Move on."""
-        if "loss" not in self._notes and (loss := self._newest_loss()) is not None:
-            self._note(loss=loss)
         self._tell(state)
 
     def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002

@@ -4,7 +4,7 @@
 step-120/checkpoint-120/     transformers' own: trained weights, optimiser, scheduler, random states, history
 step-120/best.safetensors    the best weights so far, where there is dev data
 step-120/average.safetensors the mean of the weights so far, where one is asked for
-step-120/clock.json          how long training took up to here
+step-120/clock.json          how long training took up to here, and what the run is called in reports
 ```
 """
 
@@ -37,6 +37,7 @@ _REMEDY = "begin anew with --fresh"
 
 class _Clock(Foreign):
     seconds: Annotated[float, Field(ge=0)]
+    name: Annotated[str, Field(pattern=r"^[^/\x00-\x1f]{1,255}$")] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,15 @@ class Checkpoint:
 
     def seconds(self) -> float:
         """How long training took up to here."""
+        return self._clock().seconds
+
+    def name(self) -> str | None:
+        """What the run is called where it reports to."""
+        return self._clock().name
+
+    def _clock(self) -> _Clock:
         path = self.folder / CLOCK_FILE
-        return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY).seconds
+        return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY)
 
 
 def newest_checkpoint(work: Path) -> Checkpoint | None:
@@ -98,10 +106,15 @@ def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
 
 
 def write_extras(
-    folder: Path, best: dict[str, Tensor] | None, average: dict[str, Tensor] | None, seconds: float
+    folder: Path,
+    best: dict[str, Tensor] | None,
+    average: dict[str, Tensor] | None,
+    *,
+    seconds: float,
+    name: str | None = None,
 ) -> None:
     """Put what transformers doesn't keep beside its checkpoint."""
-    write_json(folder / CLOCK_FILE, {"seconds": seconds})
+    write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name})
     for weights, name in ((best, BEST_FILE), (average, AVERAGE_FILE)):
         if weights is not None:
             save_file(weights, folder / name)

@@ -33,10 +33,6 @@ class Ledger:
         self._steps.append({name: part.detach() for name, part in parts.items()})
         self._where.append((step, rows))
 
-    def newest_loss(self) -> float | None:
-        """The loss of the last step that was noted; a GPU is waited for."""
-        return self._steps[-1]["loss"].item() if self._steps else None
-
     def drain(self) -> dict[str, float]:
         """The mean of each part over the steps noted since the last call; nothing where there are none.
 

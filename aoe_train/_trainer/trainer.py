@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
-from transformers.integrations.integration_utils import TensorBoardCallback
 
+from aoe_train._conflicts import Say, silent
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._trainer.checkpoints import (
     Checkpoint,
@@ -27,6 +26,7 @@ from aoe_train._trainer.checkpoints import (
 from aoe_train._trainer.divergence import Diverged, gradient_sign
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.ledger import Ledger
+from aoe_train._trainer.reports import Reports, new_name
 from aoe_train._trainer.resume import check_states
 from aoe_train._trainer.sharding import (
     check_support,
@@ -99,10 +99,8 @@ class PairTrainer(Trainer):
         if is_sharded(model):
             check_support(self)
         self.remove_callback(PrinterCallback)  # it prints to stdout
-        for callback in self.callback_handler.callbacks:
-            if isinstance(callback, TensorBoardCallback) and callback.logging_dir is None:
-                # By default its files would lie in the working folder, and go with it.
-                callback.logging_dir = str(work.with_suffix(".runs") / time.strftime("%Y%m%d-%H%M%S"))
+        self.reports = Reports(self.callback_handler.callbacks, args, work)
+        self.name = new_name(work)
         self.pair_model = model
         self.batches = batches
         self.work = work
@@ -115,21 +113,29 @@ class PairTrainer(Trainer):
         self._partial: Path | None = None
         self._sound: Checkpoint | None = None  # the newest that was seen not to have diverged
 
-    def fit(self, resume: Checkpoint | None = None) -> TrainOutput:
+    def fit(self, resume: Checkpoint | None = None, say: Say = silent) -> TrainOutput:
         """Train to the end, and leave the best weights in the model where there is dev data.
 
+        Args:
+            resume: What to go on from.
+            say: Told where the run reports to.
+
         Raises:
+            ConfigError: It can't report there.
             Diverged: All ranks raise it at the same step; `restore_sound` may follow.
             DataError: The first loss is no number, or a checkpoint can't be read.
         """
         if resume is not None:
             check_states(resume.trainer_folder)
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
+            self.name = resume.name() or self.name
             own = trained_weights(self.pair_model)
             if self.best is not None and is_sharded(self.pair_model):
                 self.best = {name: share_of(weight, own[name]) for name, weight in self.best.items()}
             if (mean := resume.average()) is not None:
                 self.average.mean = {name: share_of(weight, own[name]) for name, weight in mean.items()}
+        if self.is_world_process_zero():
+            self.reports.begin(self.name, step=resume.step if resume else 0, say=say)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
@@ -262,7 +268,7 @@ class PairTrainer(Trainer):
                     weights and whole(weights, main=main) for weights in (self.best, self.average.mean)
                 )
                 if main:
-                    write_extras(self._partial, best, mean, self.clock.seconds)
+                    write_extras(self._partial, best, mean, seconds=self.clock.seconds, name=self.name)
             self._sound = newest_checkpoint(self.work)
 
     def _get_output_dir(self, trial: Any) -> str:  # noqa: ARG002 - Trainer's

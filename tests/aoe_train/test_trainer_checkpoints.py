@@ -22,7 +22,7 @@ Weights = dict[str, torch.Tensor]
 
 def write(work: Path, step: int, best: Weights | None = None, average: Weights | None = None) -> None:
     with checkpoint_folder(work, step, main=True) as folder:
-        write_extras(folder, best, average, 1.5 * step)
+        write_extras(folder, best, average, seconds=1.5 * step)
 
 
 def test_the_mean_of_the_weights_is_kept_where_there_is_one(tmp_path: Path) -> None:
