@@ -1,6 +1,6 @@
 """Where a run also reports to: `log.report_to`, in the words of transformers' callbacks.
 
-| name | its files | a run that goes on has |
+| name | its files | a resumed run has |
 |---|---|---|
 | tensorboard | `OUT.runs/NAME-TIME`, or TENSORBOARD_LOGGING_DIR | the same folder, from its checkpoint on |
 | wandb | `OUT.runs/wandb`, or WANDB_DIR; offline with WANDB_MODE=offline | the same id |
@@ -110,9 +110,9 @@ class Reports:
             try:
                 callback._wandb.init(**known, resume="allow")
             except Error as error:
+                found = one_line(str(error), 200).rstrip(".")
                 raise ConfigError(
-                    f"log.report_to 'wandb': {one_line(str(error), 200)}; run `wandb login`, or set"
-                    " WANDB_MODE=offline"
+                    f"log.report_to 'wandb': {found}; run `wandb login`, or set WANDB_MODE=offline"
                 ) from error
         run = callback._wandb.run
         folder = Path(run.dir).parent

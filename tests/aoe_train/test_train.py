@@ -93,7 +93,7 @@ def test_leaves_a_model_that_loads(data: dict[str, str], bert: Path, tmp_path: P
     assert record["result"]["pairs"] == 2 * ROWS
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
     assert {"loss", "cosine", "ibn", "angle"} <= record["history"][0].keys()
-    assert [entry["step"] for entry in record["history"]] == [2, 4, 6, 8, 10, 12]
+    assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert json.loads((tmp_path / "m" / "run.json").read_text()) == json.loads(json.dumps(record))
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     encoder = Encoder.load(tmp_path / "m")
@@ -501,14 +501,20 @@ def test_held_out_texts_are_embedded_as_the_model_will_be_used(
         assert given == (inside and (kind, inside))
 
 
-def test_tensorboard_files_outlive_the_working_folder(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_tensorboard_files_outlive_the_working_folder_and_go_on(
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: Any
 ) -> None:
     from transformers.integrations import integration_utils
 
+    opened, scalars = [], []
+
     class SummaryWriter:
-        def __init__(self, log_dir: str) -> None:
-            Path(log_dir).mkdir(parents=True)
+        def __init__(self, log_dir: str, purge_step: int | None) -> None:
+            Path(log_dir).mkdir(parents=True, exist_ok=True)
+            opened.append((log_dir, purge_step))
+
+        def add_scalar(self, name: str, _: float, step: int) -> None:
+            scalars.append((name, step))
 
         def __getattr__(self, _: str) -> Any:
             return lambda *_, **__: None
@@ -516,19 +522,28 @@ def test_tensorboard_files_outlive_the_working_folder(
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
-    run(data, bert, tmp_path / "m", log__report_to=["tensorboard"])
+    how = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
+    kill_at(5)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "m", **how)
+    record = run(data, bert, tmp_path / "m", **how)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
-    assert len(list((tmp_path / "m.runs").iterdir())) == 1
+    (folder,) = (tmp_path / "m.runs").iterdir()
+    assert opened == [(str(folder), None), (str(folder), 5)]
+    assert ("train/loss", 1) in scalars
+    assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
+@pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_a_report_needs_its_package(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     from transformers.integrations import integration_utils
 
-    monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: False)
-    with pytest.raises(ConfigError, match=r"log.report_to 'tensorboard': .*requires tensorboard"):
-        run(data, bert, tmp_path / "m", log__report_to="tensorboard")
+    monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
+    message = f"log.report_to '{name}' needs a package that is not installed: pip install {name}$"
+    with pytest.raises(ConfigError, match=message):
+        run(data, bert, tmp_path / "m", log__report_to=name)
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
