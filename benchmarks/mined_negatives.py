@@ -2,7 +2,7 @@
 
     gis pair --work rust.work --out rust --split 0.5,0.1,0.4
     python benchmarks/mined_negatives.py --gis rust --store rust.work/store.sqlite --out FOLDER
-        [--seeds 0,1,2] [--precision bf16] [--max-length 128] [--epochs 3]
+        [--seeds 0,1,2] [--precision bf16] [--max-length 128] [--epochs 2] [--only WAY]
 
 all-MiniLM-L6-v2 on the duplicates of rust-lang/rust that `gis` finds. Every issue of the store is rendered by
 the rule of `gis`. For each pair of the test split the younger issue is the query and the older one is to be
@@ -110,11 +110,12 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16"])
     parser.add_argument("--max-length", type=int, default=128)
-    parser.add_argument("--epochs", type=float, default=None)
+    parser.add_argument("--epochs", type=float, default=2)
+    parser.add_argument("--only", action="append", choices=MINED, help="a way to mine; repeatable")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     ledger, tracker = Ledger(options.out), Tracker.read(options.gis, options.store)
-    mined = {name: mine(options, name) for name in MINED}
+    mined = {name: mine(options, name) for name in options.only or MINED}
     data = {PAIRS: options.gis / "positive", **mined}
     for seed in map(int, options.seeds.split(",")):
         for name in (UNTRAINED, *data):
