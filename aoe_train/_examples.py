@@ -63,7 +63,7 @@ def read_examples(
     frame = frame.head(limit) if limit else frame
     _check_width(frame, lambda row: found.place(name, row))
     examples = distinct(frame)
-    examples = replace(examples, reading=Reading(found.labels))
+    examples = replace(examples, reading=Reading(found.labels, written=found.written[name]))
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
 

@@ -208,7 +208,8 @@ def choose(
 ) -> TrainSettings:
     """Settings with what nobody gave, by rows and backbone; the arguments follow them."""
     train = data.train
-    made = chosen(settings, train.kind, rows=len(train), dim=encoder.dim, written=_written(sources.data))
+    written = _written(sources.data) or 2 * train.reading.written > len(train)
+    made = chosen(settings, train.kind, rows=len(train), dim=encoder.dim, written=written)
     set_optimisation(args, made.optim)
     return made
 

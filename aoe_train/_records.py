@@ -27,11 +27,13 @@ class Reading:
         labels: What labels count as, and how many rows were left out by theirs; None for rows without.
         conflicts: How many pairs of texts have different labels.
         conflicting_rows: How many rows were left out for that.
+        written: How many rows hold a text that LLMs or rules wrote, as the rows themselves say.
     """
 
     labels: LabelsRead | None = None
     conflicts: int = 0
     conflicting_rows: int = 0
+    written: int = 0
 
     def record(self) -> dict[str, Any]:
         """The same for a run's record: what labels count as, and counts by reason of what was left out."""

@@ -26,6 +26,16 @@ def with_provenance(dataset: PairDataset) -> PairDataset:
     return replace(dataset, splits={name: _typed(rows) for name, rows in dataset.splits.items()})
 
 
+def written_rows(rows: pl.DataFrame) -> int:
+    """How many rows hold a text that LLMs or rules wrote: those that name them in `llms`, as `label` does."""
+    if not {"llms", "prompt_hashes"} <= {*rows.columns}:
+        return 0
+    named = rows["llms"]
+    if isinstance(named.dtype, pl.List):
+        return int((named.list.len() > 0).sum())
+    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # as CSV has lists
+
+
 def _typed(rows: pl.DataFrame) -> pl.DataFrame:
     kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
     known = [name for name in (*kinds, "evidence") if name in rows.columns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -18,6 +18,7 @@ from pairkit.label_meaning import read_labels
 from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.parts import Part, parts_of, split_name
 from pairkit.printable import one_line
+from pairkit.provenance import written_rows
 from pairkit.records import LabelKind, PairDataset
 from pairkit.tables import first_row, read_table
 
@@ -50,12 +51,14 @@ class Kept(NamedTuple):
 class Rows:
     """Rows as they are meant, by split: text1, text2, label; or anchor, positive[, negatives]; or text.
 
-    `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from.
+    `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from;
+    `written` how many of a split's rows LLMs or rules wrote, see `pairkit.provenance.written_rows`.
     """
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
     kept: Mapping[str, Sequence[Kept]]
+    written: Mapping[str, int] = field(default_factory=dict)
 
     def place(self, split: str, row: int) -> str:
         """Where a row of a split is from, as `file:row`."""
@@ -156,7 +159,8 @@ def read_rows(
                 f" {one_line(', '.join(frame.columns))}: read them one by one",
                 path=source_name(source),
             )
-    return Rows(splits, labels, kept)
+    written = {name: sum(written_rows(table.frame) for table in own) for name, own in tables.items()}
+    return Rows(splits, labels, kept, written)
 
 
 def _roles(

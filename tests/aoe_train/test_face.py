@@ -18,6 +18,7 @@ from aoe_train import _precision
 from aoe_train._objectives.own import qualified_name
 from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
+from pairkit.records import PairDataset
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS
 
@@ -271,6 +272,20 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(
     assert aoe_train.evaluate(bert, data=named, columns=columns, **how).to_dict() == expected
     with pytest.raises(ConfigError, match="--columns is for --data"):
         aoe_train.evaluate(bert, data_dir=".", columns=columns)
+
+
+@pytest.mark.parametrize("form", ["rows", "frame", "dataset", "csv", "mixed"])
+def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: Path) -> None:
+    said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
+    own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
+    frame = pl.from_dicts([row | said for row in own])
+    data: Any = {"rows": frame.to_dicts(), "frame": frame, "dataset": PairDataset({"train": frame}, "made")}
+    data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
+    path = tmp_path / "train.csv"
+    listed = pl.col("llms", "prompt_hashes").map_elements(lambda each: json.dumps(each.to_list()), pl.String)
+    frame.with_columns(listed).write_csv(path)
+    plan = aoe_train.plan(data.get(form, path), backbone=bert, progress=False)
+    assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
 def test_a_plan_tells_and_writes_nothing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pairkit.provenance import with_provenance
+from pairkit.provenance import with_provenance, written_rows
 from pairkit.records import PairDataset
 
 WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
@@ -52,3 +52,17 @@ def test_other_columns_and_rows_without_evidence_stay() -> None:
     found = with_provenance(PairDataset({"train": rows}, "made up")).splits["train"]
     assert found["evidence"].to_list() == [WHOLE, None]
     assert found["mine"].to_list() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("llms", "count"),
+    [
+        ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
+        (['["wordnet"]', "[]", "", None], 1),  # as CSV has it
+        ([1, 2, 3, 4], 0),
+    ],
+)
+def test_rows_that_an_llm_wrote(llms: list[object], count: int) -> None:
+    rows = pl.DataFrame({"text1": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
+    assert written_rows(rows) == count
+    assert written_rows(rows.drop("prompt_hashes")) == 0  # somebody's column of that name
