@@ -15,6 +15,8 @@ import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train._backbones.ran import RanConfig, RanModel
+from aoe_train._objectives.parts import Advisers, Sample
+from aoe_train._objectives.settings import ObjectiveSettings, Weights
 from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.run import register, use_fast_layers
 from aoe_train._settings import TrainSettings
@@ -90,6 +92,26 @@ def test_poolings(pooling: str) -> None:
 @pytest.mark.parametrize("columns", [2, 5])
 def test_objectives(preset: str, columns: int) -> None:
     step(model(preset=preset), [3, 5, 9], columns)
+
+
+@pytest.mark.parametrize("projection", ["learned", "principal"])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_guides_and_teachers(columns: int, projection: str) -> None:
+    parts = ["contrastive", "embed_distill", "score_distill", *(["margin_mse"] if columns > 2 else [])]
+    settings = ObjectiveSettings(
+        weights=Weights(**dict.fromkeys(parts, 1.0)),
+        projection=projection,
+        contrast_anchors=True,
+        contrast_positives=True,
+        symmetric=True,
+    )
+    advisers = Advisers(guide=True, teacher_dim=40, sample=Sample(torch.randn(50, 32), torch.randn(50, 40)))
+    kind = "triplet" if columns > 2 else "positive"
+    trained = model()
+    trained.objective = make_objective(settings, dim=32, kind=kind, advisers=advisers).to(META)
+    told = {name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")}
+    made = {name: value for name, value in batch([3, 5, 9], columns).items() if name != "labels"}
+    trained(**made, **told)["loss"].backward()
 
 
 def test_chunks() -> None:
