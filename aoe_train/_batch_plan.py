@@ -19,8 +19,7 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
         tensors, each column padded to its longest text, would be padding; `one_label_batches`, batches from
         which a ranking loss learns nothing; `left_out`, rows that sit out; `truncated_texts`.
     """
-    plan, examples = batches.plan(0), batches.examples
-    copies = 2 if examples.kind == "single" else 1
+    plan, examples, copies = batches.plan(0), batches.examples, batches.copies
     rows = np.array([len(batch) for batch in plan])
     counts = examples.token_counts(store.lengths)
     tokens, distinct, texts, own, padded = np.array(

@@ -45,6 +45,7 @@ class Batches(Sampler[list[int]]):
         world: int = 1,
         rank: int | None = None,
         drop_last: bool = False,
+        views: bool = True,
     ) -> None:
         """Plan batches.
 
@@ -58,6 +59,7 @@ class Batches(Sampler[list[int]]):
             world: Ranks to deal out to.
             rank: Iterate over this rank's slices; None iterates over whole batches.
             drop_last: Leave a smaller last batch out.
+            views: Whether a text that is its own positive is encoded twice, see `Collate`.
 
         Raises:
             ConfigError: Sizes that don't fit each other.
@@ -68,8 +70,8 @@ class Batches(Sampler[list[int]]):
             raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
         self.examples = examples
         self._lengths = examples.token_counts(lengths).sum(axis=1)
-        if examples.kind == "single":  # encoded twice
-            self._lengths *= 2
+        self.copies = 2 if examples.kind == "single" and views else 1
+        self._lengths *= self.copies
         self._batch_size, self._strategy = batch_size, strategy
         self._seed, self._world, self._rank = seed, world, rank
         self._epoch = 0

@@ -317,7 +317,7 @@ def prepare(
         advisers=_advisers(settings, encoder, advice, examples),
         layers=layers,
     ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
-    batches = _plan(examples, store, settings, args)
+    batches = _plan(examples, store, settings, args, views=views)
     return Prepared(
         encoder,
         data,
@@ -398,7 +398,9 @@ def _used_tokens(backbone: PreTrainedModel, store: TokenStore) -> np.ndarray:
     return np.flatnonzero(used)
 
 
-def _plan(examples: Examples, store: TokenStore, settings: TrainSettings, args: TrainingArguments) -> Batches:
+def _plan(
+    examples: Examples, store: TokenStore, settings: TrainSettings, args: TrainingArguments, *, views: bool
+) -> Batches:
     return Batches(
         examples,
         store.lengths,
@@ -409,6 +411,7 @@ def _plan(examples: Examples, store: TokenStore, settings: TrainSettings, args: 
         world=args.world_size,
         rank=args.process_index,
         drop_last=settings.batches.drop_last,
+        views=views,
     )
 
 

@@ -130,3 +130,6 @@ def test_a_plan_counts_single_texts_twice(store: TokenStore) -> None:
     plan = describe(Batches(single, store.lengths, 6), store)
     assert plan["tokens_max"] == 2 * store.lengths.sum() == len(Collate(single, store)(range(6))["input_ids"])
     assert plan["distinct_share"] == 1
+    once = describe(Batches(single, store.lengths, 6, views=False), store)
+    ids = Collate(single, store, views=False)(range(6))["input_ids"]
+    assert once["tokens_max"] == store.lengths.sum() == len(ids)
