@@ -17,6 +17,7 @@ from torch.nn.functional import gelu
 from aoe_train._model_folder import ADAPTERS_FILE
 from aoe_train._model_folder.files import read_object
 from aoe_train._packing.attention import packed_attention
+from aoe_train._packing.int8 import in_cache, of_one_input
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -77,8 +78,8 @@ class _Heads(nn.Module):
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         size = x.shape[-1] // self.heads
         query, key, value = (
-            part(x).view(*x.shape[:-1], -1, size).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
+            part.view(*x.shape[:-1], -1, size).transpose(1, 2)
+            for part in of_one_input((self.query, self.key, self.value), x)
         )
         found, _ = packed_attention(self, query, key, value, None, packed=packed, scaling=size**-0.5)
         return found.reshape(x.shape)
@@ -105,8 +106,9 @@ class _Layer(nn.Module):
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)
-        found: Tensor = self.output(gelu(self.intermediate["dense"](x)), x)
-        return found
+        up = self.intermediate["dense"]
+        parts = [self.output(gelu(up(part)), part) for part in in_cache(up, x)]
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
 
 class PackedBert(nn.Module):

@@ -1,0 +1,108 @@
+"""Linear layers whose products are of int8, for encoding on a CPU.
+
+A weight has a scale for each output and an activation one for each token, taken from the token alone: so a
+text's vector does not depend on which texts are encoded with it. oneDNN multiplies; sums are exact, in int32.
+What is between the products stays in the backbone's own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import nn
+
+from aoe_train._packing.layers import FastLinear
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int8
+    from torch import Tensor
+
+_TOP = 127  # the code of a row's largest number; -128 is not used
+_LEAST = 1e-30  # instead of a scale of zero, for a row of zeros
+# Tokens whose hidden numbers stay in a core's cache from one pass over them to the next.
+_TOKENS_IN_CACHE = 256
+
+
+class Codes(NamedTuple):
+    """Rows as int8, and what one of each row stands for."""
+
+    codes: Int8[Tensor, "token in"]
+    scales: Float[Tensor, "token 1"]
+    shape: tuple[int, ...]  # of the batch that the rows come from
+
+
+def to_codes(x: Float[Tensor, "*batch in"]) -> Codes:
+    """The nearest codes of each row, whose largest number gets the largest code."""
+    rows = x.reshape(-1, x.shape[-1]).float()
+    # Two passes that only read are faster than one that keeps absolute values.
+    largest = torch.maximum(rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True).neg_())
+    scales = largest.clamp_(min=_LEAST).div_(_TOP)
+    return Codes(rows.div(scales).round_().to(torch.int8), scales, x.shape[:-1])
+
+
+def has_int8_products() -> bool:
+    """Whether this build of torch has oneDNN's products of int8."""
+    return "onednn" in torch.backends.quantized.supported_engines and hasattr(
+        torch.ops.onednn, "qlinear_pointwise"
+    )
+
+
+class Int8Linear(nn.Module):
+    """A linear layer over int8; it can't be trained.
+
+    Attributes:
+        weight: Codes of the weight (out, in), by which the model is known; oneDNN has a copy in its own order.
+        scales: What one of a code stands for, by output.
+        bias: In the type of what comes out.
+    """
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        codes, scales, _ = to_codes(layer.weight.detach())
+        self.weight = nn.Parameter(codes, requires_grad=False)
+        self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
+        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+        self.bias = nn.Parameter(bias, requires_grad=False)
+        self._zeros = torch.zeros(layer.out_features, dtype=torch.int64)
+        self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
+
+    def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
+        """Apply the layer."""
+        return self.product(to_codes(input))
+
+    def product(self, rows: Codes) -> Float[Tensor, "*batch out"]:
+        """Apply the layer to rows whose codes are known."""
+        dtype = self.bias.dtype
+        found: Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(rows.codes, 1.0, 0, self._packed, self.scales, self._zeros, None, 1.0, 0, dtype),
+            *("none", [], ""),
+        )
+        torch.addcmul(self.bias, found, rows.scales.to(dtype), out=found)
+        return found.view(*rows.shape, -1)
+
+
+def use_int8(module: nn.Module) -> None:
+    """Swap plain linear layers for those over int8, in place; the names stay."""
+    for part in list(module.modules()):
+        for name, layer in part.named_children():
+            if type(layer) in (nn.Linear, FastLinear):
+                setattr(part, name, Int8Linear(layer))
+
+
+def of_one_input(layers: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
+    """What each of the layers makes of `x`, whose codes are made once where they read codes."""
+    if not isinstance(layers[0], Int8Linear):
+        return [layer(x) for layer in layers]
+    rows = to_codes(x)
+    return [layer.product(rows) for layer in layers if isinstance(layer, Int8Linear)]
+
+
+def in_cache(layer: nn.Module, x: Float[Tensor, "1 token dim"]) -> tuple[Tensor, ...]:
+    """`x` in parts of so many tokens as `layer`, and what comes after it token by token, best takes at once.
+
+    Products of int8 take so little time that passes over what they make count, if that is not in the cache.
+    """
+    return x.split(_TOKENS_IN_CACHE, dim=1) if isinstance(layer, Int8Linear) else (x,)
