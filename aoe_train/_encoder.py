@@ -19,6 +19,7 @@ from aoe_train._backbones.decoder import (
     default_pooling,
     has_lora,
     make_bidirectional,
+    merge_lora,
     name_base,
 )
 from aoe_train._backbones.depth import keep_layers
@@ -36,6 +37,7 @@ from aoe_train._interchange import (
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train._model_folder.files import read_object
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
+from aoe_train._packing.int8 import Int8Linear, use_int8
 from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
 from aoe_train._packing.threads import one_thread
 from aoe_train._packing.transfer import arrived, upload
@@ -56,7 +58,7 @@ from pairkit.progress import Display, Listener, Progress
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from aoe_train._settings import Precision
+    from aoe_train._settings import EncodingPrecision
     from aoe_train._small import Quantize
 
 SETTINGS_FILE = "aoe.json"
@@ -89,7 +91,7 @@ class Encoder:
         revision: str | None = None,
         trust_remote_code: bool = False,
         device: str | torch.device | None = None,
-        precision: Precision = "auto",
+        precision: EncodingPrecision = "auto",
         packing: bool = True,
         quantization: Any = None,
         inference_only: bool = False,
@@ -104,6 +106,7 @@ class Encoder:
             trust_remote_code: Run the model's own code; needs a pinned commit.
             device: Such as `cuda:1`; by default the accelerator where there is one, else the CPU.
             precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
+                With int8 linear layers multiply int8, on a CPU; such an encoder is for encoding only.
             packing: Run without padding where the backbone allows it.
             quantization: A quantisation configuration of transformers.
             inference_only: The encoder will only encode, not be trained or saved. Then a BERT is loaded
@@ -142,7 +145,11 @@ class Encoder:
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # it is among the settings
-        return cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
+        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
+        if precision == "int8":
+            merge_lora(loaded.backbone)
+            use_int8(loaded.backbone)
+        return encoder
 
     @classmethod
     def build(
@@ -366,7 +373,9 @@ class Encoder:
             "tokenizer": hash_tokenizer(self.tokenizer),
             "config": hash_config(self.model.backbone.config),
             "settings": self.settings.model_dump(mode="json"),
-            "precision": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "precision": "int8"
+            if self._is_int8
+            else str(next(self.model.parameters()).dtype).removeprefix("torch."),
             "device": self.device.type,
         }
 
@@ -374,8 +383,10 @@ class Encoder:
         """Write a model folder, which sentence-transformers loads too.
 
         Raises:
-            ConfigError: Loaded with `inference_only`.
+            ConfigError: Loaded with `inference_only`, or in int8.
         """
+        if self._is_int8:
+            raise ConfigError(f"{folder}: int8 is for encoding only; load the model in fp32 to save it")
         if isinstance(self.model.backbone, PackedBert):
             raise ConfigError(
                 f"{folder}: this encoder was loaded with inference_only; load it without, to save it"
@@ -393,6 +404,14 @@ class Encoder:
             write_heads(folder, self.model.heads)
         write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
+
+    @property
+    def _is_int8(self) -> bool:
+        return any(isinstance(part, Int8Linear) for part in self.model.modules())
+
+    @property
+    def _precision(self) -> str:
+        return "int8" if self._is_int8 else str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     @cached_property  # asked for with each call, be it for one text
     def _tokens_on_cpu(self) -> int:

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import time
-from functools import cache
-from typing import TYPE_CHECKING, Literal
+from functools import cache, partial
+from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 
+from aoe_train._packing.int8 import Int8Linear, has_int8_products
 from aoe_train._packing.threads import one_thread
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train._settings import Precision
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from aoe_train._settings import EncodingPrecision, Precision
 
 Computed = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_NAMED = ("auto", *DTYPES, "int8")
 _SLOWER, _FASTER = 1.3, 0.5  # of fp32's time; in between nothing is worth telling
+_USELESS = 0.9  # as int8 costs some accuracy
 _ROWS, _DIM, _TIMES = 256, 512, 4  # of the product that is measured
 
 
-def named_precision(given: str | None) -> Precision:
-    """A name of a precision, None for `auto`.
+def named_precision(given: str | None) -> EncodingPrecision:
+    """A name of a precision to encode in, None for `auto`.
 
     Raises:
         ConfigError: Another word.
     """
-    known: dict[str | None, Precision] = {"auto": "auto", "fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
-    if given is not None and given not in known:
-        raise ConfigError(f"--precision {given}: expected auto, fp32, bf16 or fp16")
-    return known[given or "auto"]
+    if given is not None and given not in _NAMED:
+        raise ConfigError(f"--precision {given}: expected {', '.join(_NAMED[:-1])} or {_NAMED[-1]}")
+    return cast("EncodingPrecision", given or "auto")
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -37,12 +43,17 @@ def has_bf16(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def slow_precision(wanted: Precision, device: torch.device) -> str | None:
-    """What to tell who asked for a precision that is slower than fp32 here; None where it isn't."""
-    if device.type != "cpu" or wanted not in ("bf16", "fp16"):
+def slow_precision(wanted: EncodingPrecision, device: torch.device) -> str | None:
+    """What to tell who asked for a precision that is slower here than another; None where it isn't."""
+    if device.type != "cpu" or wanted in ("auto", "fp32"):
         return None
-    times = product_time(DTYPES[wanted])
-    if times < _SLOWER:
+    times = product_time(torch.int8 if wanted == "int8" else DTYPES[wanted])
+    if wanted == "int8" and (better := product_time(torch.bfloat16)) < times:
+        return (
+            f"matrix products take {times:.2f} of fp32's time in int8 and {better:.2f} in bf16 on this"
+            " processor: --precision bf16 is faster, and nearer to fp32"
+        )
+    if times < (_USELESS if wanted == "int8" else _SLOWER):
         return None
     return (
         f"matrix products take {times:.1f} times as long in {wanted} as in fp32 on this processor; fp32 is"
@@ -74,19 +85,27 @@ def product_time(dtype: torch.dtype) -> float:
 
     It is measured, as instruction sets don't tell: an Intel Xeon with AMX needs 0.14 of the time in bfloat16,
     the same one with its AVX512-BF16 alone 1.6 times, with plain AVX-512 4.8 times as long, and ARM and Apple
-    have instructions of their own. CPU time of one thread: whatever else runs there changes little.
+    have instructions of their own. CPU time of one thread: whatever else runs there changes little. int8's
+    time has the way of the activations to int8 and back in it.
     """
-    with one_thread():
-        return _seconds(dtype) / _seconds(torch.float32)
+    with one_thread(), torch.inference_mode():
+        return _seconds(_product(dtype)) / _seconds(_product(torch.float32))
 
 
-def _seconds(dtype: torch.dtype) -> float:
-    """CPU seconds of a product of a small model's size, the least of a few after one that warms up."""
-    rows, weight = torch.ones(_ROWS, _DIM, dtype=dtype), torch.ones(_DIM, _DIM, dtype=dtype)
+def _product(dtype: torch.dtype) -> Callable[[], Tensor]:
+    """A product of a small model's size."""
+    layer = torch.nn.Linear(_DIM, _DIM)
+    if dtype == torch.int8:
+        return partial(Int8Linear(layer), torch.ones(_ROWS, _DIM))
+    return partial(layer.to(dtype), torch.ones(_ROWS, _DIM, dtype=dtype))
+
+
+def _seconds(work: Callable[[], Tensor]) -> float:
+    """CPU seconds that it takes, the least of a few after one that warms up."""
     took = []
     for _ in range(_TIMES + 1):
         begun = time.thread_time()
-        torch.nn.functional.linear(rows, weight)
+        work()
         took.append(time.thread_time() - begun)
     return min(took[1:])
 
@@ -108,15 +127,27 @@ def choose_precision(wanted: Precision, device: torch.device) -> Computed:
     return wanted
 
 
-def weights_dtype(wanted: Precision, device: torch.device) -> torch.dtype:
+def weights_dtype(wanted: EncodingPrecision, device: torch.device) -> torch.dtype:
     """What an encoder's weights are in on `device`, which is also what it computes with.
 
+    Of int8 what is between its products: float32.
+
     Raises:
-        ConfigError: Another word.
+        ConfigError: Another word, or int8 where there are no such products.
     """
-    if wanted not in ("auto", *DTYPES):
-        raise ConfigError(f"precision {wanted!r}: expected auto, {', '.join(DTYPES)}")
+    if wanted not in _NAMED:
+        raise ConfigError(f"precision {wanted!r}: expected {', '.join(_NAMED)}")
+    if wanted == "int8":
+        _check_int8(device)
+        return torch.float32
     return DTYPES[_auto(device) if wanted == "auto" else wanted]
+
+
+def _check_int8(device: torch.device) -> None:
+    if device.type != "cpu":
+        raise ConfigError(f"precision int8: for a CPU, and this is {device.type}; use bf16 or fp32")
+    if not has_int8_products():
+        raise ConfigError("precision int8: this build of torch multiplies no int8 (no oneDNN); use fp32")
 
 
 def _auto(device: torch.device) -> Computed:

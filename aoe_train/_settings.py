@@ -17,11 +17,18 @@ from pairkit.labels import LabelRange, LabelValues
 
 Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"]
 LongText = Literal["truncate", "head-tail", "chunks"]
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
+EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
 
 
+def _for_training(value: object) -> object:
+    if value == "int8":
+        raise ValueError("int8 is for encoding, as nothing can learn in it; train in fp32 or bf16")
+    return value
+
+
+Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line with commas between them."""
 

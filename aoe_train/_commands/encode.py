@@ -68,7 +68,7 @@ def encode(
             "FILE",
         ),
     ] = None,
-    precision: o.Precision = None,
+    precision: o.EncodingPrecision = None,
     device: Annotated[
         str | None,
         o.RUN("--device", "cpu, cuda:1, or several such as cuda:0,cuda:1. [default: the best]", "NAME,…"),

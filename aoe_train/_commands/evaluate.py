@@ -78,7 +78,7 @@ def evaluate(
     plain_http: Annotated[bool, ENDPOINT("--plain-http", "Send keys to other machines unencrypted.")] = False,
     prompt_name: o.PromptName = None,
     prompt: o.Prompt = None,
-    precision: o.Precision = None,
+    precision: o.EncodingPrecision = None,
     layers: Annotated[
         str | None,
         SIZES("--layers", "Judge the model with its first N layers; a row for each number.", "N,…"),

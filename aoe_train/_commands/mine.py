@@ -83,7 +83,7 @@ def mine(
     scores: Annotated[
         bool, o.OUTPUT("--scores", "Add the scores of the positive and of each negative.")
     ] = False,
-    precision: o.Precision = None,
+    precision: o.EncodingPrecision = None,
     seed: o.Seed = None,
     work: Annotated[
         Path | None,

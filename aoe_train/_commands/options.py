@@ -80,6 +80,14 @@ Precision = Annotated[
     str | None,
     RUN("--precision", "fp32, bf16, fp16 or auto: bf16 on a GPU that has it. [default: auto]", "NAME"),
 ]
+EncodingPrecision = Annotated[
+    str | None,
+    RUN(
+        "--precision",
+        "fp32, bf16, fp16, int8 or auto: bf16 on a GPU that has it. [default: auto]",
+        "NAME",
+    ),
+]
 Seed = Annotated[int | None, RUN("--seed", "Decides every random choice. [default: 42]", "N")]
 Config = Annotated[Path | None, RUN("--config -c", "Settings in TOML.", "FILE")]
 Sets = Annotated[

@@ -103,7 +103,7 @@ def encode(
             in an int8 or uint8, as sentence-transformers packs them.
         calibration: Of int8: what its ranges are taken from, by default the vectors themselves. Vectors
             (any, dim) or a .npy of them; or an int8 output of `encode`, to get vectors of its ranges.
-        precision: fp32, bf16, fp16 or auto.
+        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
         device: Such as `cuda:1`, by default the accelerator where there is one. For a file several, which get
             a worker each.
         batch_tokens: Tokens at once; less needs less memory.

@@ -191,7 +191,7 @@ def evaluate(
         prompt_name: The prompt of the model's for all texts, such as `query`; by default its default one. Not
             for `against`, and not for mteb, which chooses among the model's prompts itself.
         prompt: Words before each text, or around `{text}`, instead.
-        precision: fp32, bf16, fp16 or auto.
+        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
         layers: Numbers of layers to judge models with, such as `[6, 4, 2]`: the first so many, each with
             every size and precision.
         dim: Sizes to judge vectors at, such as `[384, 128]`: the first so many numbers. A table of sizes

@@ -143,7 +143,7 @@ def mine(
         labels: As for `train`.
         label_range: As for `train`.
         split: Only this split.
-        precision: fp32, bf16, fp16 or auto.
+        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
         seed: Decides what sampling takes, and which split gets which text of a corpus. By default 42.
         work: A folder that keeps the vectors, for runs with other settings; by default OUT.work, until the
             run is over.

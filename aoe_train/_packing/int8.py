@@ -53,7 +53,7 @@ class Int8Linear(nn.Module):
     """A linear layer over int8; it can't be trained.
 
     Attributes:
-        weight: Codes of the weight (out, in), by which the model is known; oneDNN has a copy in its own order.
+        weight: Codes of the weight (out, in), by which the model is known; oneDNN has its own copy.
         scales: What one of a code stands for, by output.
         bias: In the type of what comes out.
     """
@@ -88,7 +88,7 @@ def use_int8(module: nn.Module) -> None:
     """Swap plain linear layers for those over int8, in place; the names stay."""
     for part in list(module.modules()):
         for name, layer in part.named_children():
-            if type(layer) in (nn.Linear, FastLinear):
+            if isinstance(layer, nn.Linear) and type(layer) in (nn.Linear, FastLinear):
                 setattr(part, name, Int8Linear(layer))
 
 
@@ -105,4 +105,4 @@ def in_cache(layer: nn.Module, x: Float[Tensor, "1 token dim"]) -> tuple[Tensor,
 
     Products of int8 take so little time that passes over what they make count, if that is not in the cache.
     """
-    return x.split(_TOKENS_IN_CACHE, dim=1) if isinstance(layer, Int8Linear) else (x,)
+    return torch.split(x, _TOKENS_IN_CACHE, dim=1) if isinstance(layer, Int8Linear) else (x,)

@@ -170,7 +170,7 @@ def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
 
 def test_a_precision_there_is_not(bert: Path, tmp_path: Path) -> None:
     write_texts(tmp_path / "in.txt", 3)
-    with pytest.raises(ConfigError, match="--precision fp8: expected auto, fp32, bf16 or fp16"):
+    with pytest.raises(ConfigError, match="--precision fp8: expected auto, fp32, bf16, fp16 or int8"):
         aoe("encode", tmp_path / "in.txt", "--model", bert, "--out", tmp_path / "o.npy", "--precision", "fp8")
 
 

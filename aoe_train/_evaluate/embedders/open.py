@@ -19,14 +19,14 @@ from pairkit.terminal import say
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
-    from aoe_train._settings import Precision
+    from aoe_train._settings import EncodingPrecision
 
 
 def open_embedder(
     model: str | Encoder,
     *,
     endpoint: Endpoint | None = None,
-    precision: Precision = "auto",
+    precision: EncodingPrecision = "auto",
     layers: int | None = None,
     cache: bool = True,
     progress: bool | Listener = True,
@@ -67,7 +67,9 @@ def open_embedder(
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 
-def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision, layers: int | None) -> Embedder:
+def _open_endpoint(
+    model: str, endpoint: Endpoint, precision: EncodingPrecision, layers: int | None
+) -> Embedder:
     from aoe_train._evaluate.embedders.endpoint import EndpointEmbedder
 
     if precision != "auto":
@@ -78,7 +80,7 @@ def _open_endpoint(model: str, endpoint: Endpoint, precision: Precision, layers:
 
 
 def _open_local(
-    model: str, precision: Precision, layers: int | None
+    model: str, precision: EncodingPrecision, layers: int | None
 ) -> LocalEmbedder | SentenceTransformersEmbedder:
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder

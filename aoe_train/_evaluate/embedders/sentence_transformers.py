@@ -23,7 +23,7 @@ from pairkit.printable import one_line
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from aoe_train._settings import Precision, Similarity
+    from aoe_train._settings import EncodingPrecision, Similarity
 
 _DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _OLDEST = 6
@@ -33,7 +33,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 class SentenceTransformersEmbedder:
     """A folder run by sentence-transformers, without code of the folder's own; see `Embedder`."""
 
-    def __init__(self, folder: Path, source: str, precision: Precision, refusal: ConfigError) -> None:
+    def __init__(self, folder: Path, source: str, precision: EncodingPrecision, refusal: ConfigError) -> None:
         """Load it.
 
         Args:
@@ -43,10 +43,14 @@ class SentenceTransformersEmbedder:
             refusal: Why this package can't run it, for where the library is missing.
 
         Raises:
-            ConfigError: The library is missing, or refuses the folder's modules.
+            ConfigError: The library is missing, has no such precision, or refuses the folder's modules.
             DataError: Damaged or pickled weights.
         """
         _refuse_code(folder)
+        if precision not in _DTYPES:
+            raise ConfigError(
+                f"--precision {precision}: {refusal}; sentence-transformers runs it, in fp32 or bf16"
+            )
         self._model = _load(folder, _DTYPES[precision], refusal)
         self.name = shown_name(source)
         self.separator = _separator(self._model)

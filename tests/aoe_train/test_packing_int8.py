@@ -1,0 +1,167 @@
+"""Linear layers over int8: what codes are, and that a row's result is its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from aoe_train import Encoder, encode, evaluate, train
+from aoe_train._backbones.packed_bert import PackedBert
+from aoe_train._packing.int8 import Int8Linear, of_one_input, to_codes, use_int8
+from aoe_train._packing.run import use_fast_layers
+from aoe_train._precision import slow_precision, weights_dtype
+from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import save_llama
+
+TEXTS = [
+    "the man is playing",
+    "a dog",
+    "the old city of the river and the small red boat",
+    "x",
+    "a cat " * 20,
+]
+
+
+def test_codes_of_a_row_by_hand() -> None:
+    codes, scales, shape = to_codes(torch.tensor([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0], [3.0, 3.0, -1.0]]))
+    assert codes.tolist() == [[64, -127, 32], [0, 0, 0], [127, 127, -42]]  # 63.5 goes to the even one
+    assert scales[[0, 2], 0].tolist() == pytest.approx([2 / 127, 3 / 127])
+    assert shape == (3,)
+
+
+def test_products_of_whole_numbers_are_exact() -> None:
+    torch.manual_seed(0)
+    plain = nn.Linear(40, 24)
+    rows = torch.randint(-127, 128, (2, 9, 40)).float()
+    rows[..., 0] = 127
+    with torch.no_grad():
+        plain.weight.copy_(torch.randint(-127, 128, (24, 40)))
+        plain.weight[:, 0] = 127
+        found = Int8Linear(plain)(rows)
+        assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_is_near_the_layer_that_it_takes_the_place_of(bias: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    plain = nn.Linear(64, 48, bias=bias).to(dtype)
+    rows = torch.randn(33, 64).to(dtype)
+    with torch.inference_mode():
+        expected, found = plain(rows).float(), Int8Linear(plain)(rows)
+    assert found.dtype == dtype
+    assert (found.float() - expected).norm() < 0.02 * expected.norm()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 39), st.floats(-1e4, 1e4, width=32))
+def test_a_row_is_the_same_beside_any_others(count: int, place: int, loud: float) -> None:
+    torch.manual_seed(count)
+    layer, rows = Int8Linear(nn.Linear(24, 16)), torch.randn(count, 24)
+    place %= count
+    others = rows * loud
+    others[place] = rows[place]
+    with torch.inference_mode():
+        assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
+
+
+def test_layers_of_one_input_make_what_each_makes_alone() -> None:
+    torch.manual_seed(0)
+    plain, x = [nn.Linear(24, 16) for _ in range(3)], torch.randn(1, 7, 24)
+    for layers in (plain, [Int8Linear(layer) for layer in plain]):
+        with torch.inference_mode():
+            assert all(torch.equal(a, b(x)) for a, b in zip(of_one_input(layers, x), layers, strict=True))
+
+
+def test_linear_layers_are_swapped_and_nothing_else() -> None:
+    inner = nn.ModuleList([nn.Linear(8, 4)])
+    module = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 8), nn.LayerNorm(8), inner)
+    use_fast_layers(module)
+    use_int8(module)
+    assert [type(part) for part in module] == [nn.Embedding, Int8Linear, nn.LayerNorm, nn.ModuleList]
+    assert type(inner[0]) is Int8Linear
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_a_texts_vector_is_the_same_beside_any_others(minilm: Path, only: bool) -> None:
+    encoder = Encoder.load(minilm, precision="int8", device="cpu", inference_only=only)
+    assert isinstance(encoder.model.backbone, PackedBert) == only
+    texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
+    together = encoder.encode(texts)
+    alone = np.stack([encoder.encode(text) for text in texts[:5]])
+    assert np.abs(together[:5] - alone).max() < 5e-3  # sums in another order may turn a code
+    exact = Encoder.load(minilm, precision="fp32", device="cpu", inference_only=True).encode(texts)
+    cosines = (together * exact).sum(1)
+    assert cosines.min() > 0.98
+    assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
+
+
+def test_a_decoder(tmp_path: Path) -> None:
+    folder = save_llama(tmp_path)
+    found, exact = (
+        Encoder.load(folder, precision=how, device="cpu").encode(TEXTS) for how in ("int8", "fp32")
+    )
+    assert (
+        (found * exact).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(exact, axis=1)
+    ).min() > 0.98
+
+
+def test_it_is_for_encoding_only(bert: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(bert, precision="int8", device="cpu")
+    with pytest.raises(ConfigError, match="int8 is for encoding only; load the model in fp32"):
+        encoder.save(tmp_path / "copy")
+    with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding, as nothing can learn"):
+        train(data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8")
+
+
+def test_devices_without_it_are_refused() -> None:
+    with pytest.raises(ConfigError, match="precision int8: for a CPU, and this is cuda"):
+        weights_dtype("int8", torch.device("cuda"))
+
+
+def test_outputs_of_two_precisions_are_not_mixed(bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a dog\na cat\n")
+    out = tmp_path / "v.npy"
+    encode(tmp_path / "t.txt", model=bert, out=out, precision="int8", progress=False)
+    with pytest.raises(ConfigError, match=r"differs in .*precision"):
+        encode(tmp_path / "t.txt", model=bert, out=out, precision="fp32", progress=False)
+
+
+def test_evaluation_in_int8(bert: Path) -> None:
+    said = [
+        ("a dog", "a cat", 0.2),
+        ("a man", "the man", 0.9),
+        ("x", "river", 0.1),
+        ("the city", "a car", 0.4),
+    ]
+    rows = [{"text1": one, "text2": other, "label": score} for one, other, score in said]
+    found = {
+        how: evaluate(bert, data=rows, precision=how, draws=0, cache=False, progress=False).to_dict()
+        for how in ("int8", "fp32")
+    }
+    assert str(found["int8"]) != str(found["fp32"])
+
+
+@pytest.mark.parametrize(
+    ("int8", "bf16", "told"),
+    [
+        (0.3, 4.0, None),
+        (0.3, 0.2, "0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster"),
+        (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
+    ],
+)
+def test_what_a_processor_makes_of_it_is_told(
+    int8: float, bf16: float, told: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {torch.int8: int8, torch.bfloat16: bf16}
+    monkeypatch.setattr("aoe_train._precision.product_time", lambda dtype: times[dtype])
+    found = slow_precision("int8", torch.device("cpu"))
+    assert found is None if told is None else re.search(told, found or "") is not None
