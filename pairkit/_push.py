@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pairkit.errors import DataError
-from pairkit.hub import Pushed, listing, send
+from pairkit.hub import Pushed, listing, push
 from pairkit.records import CONFIG_FOLDERS
 
 _REQUIRED = ("README.md", "run.json", "statistics.json")
@@ -19,16 +19,14 @@ def push_dataset(
     files = listing(folder, _REQUIRED, _WHAT)
     if not any(Path(name).match(f"{CONFIG_FOLDERS['default']}/*.parquet") for name in files):
         raise DataError(f"there is no data/*.parquet in it; expected {_WHAT}", path=folder)
-    url = None
-    if not dry_run:
-        url = send(
-            folder,
-            repo,
-            files,
-            kind="dataset",
-            private=not public,
-            message="Upload with pairs push",
-            revision=revision,
-            endpoint=endpoint,
-        )
-    return Pushed(repo, files, url)
+    return push(
+        folder,
+        repo,
+        files,
+        kind="dataset",
+        command="pairs push",
+        public=public,
+        revision=revision,
+        dry_run=dry_run,
+        endpoint=endpoint,
+    )

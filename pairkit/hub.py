@@ -159,17 +159,18 @@ def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int
     return files
 
 
-def send(
+def push(
     folder: Path,
     repo: str,
-    files: Collection[str],
+    files: Mapping[str, int],
     *,
     kind: Literal["model", "dataset"],
-    private: bool,
-    message: str,
+    command: str,
+    public: bool = False,
     revision: str | None = None,
+    dry_run: bool = False,
     endpoint: str | None = None,
-) -> str:
+) -> Pushed:
     """Send files in one commit; the repository is created unless it exists.
 
     The token is that of the environment variable HF_TOKEN. It goes to `endpoint` alone, and is never shown.
@@ -177,27 +178,27 @@ def send(
     Args:
         folder: Where the files are.
         repo: `owner/name`.
-        files: Paths below `folder`, see `listing`.
+        files: Paths below `folder` with their bytes, see `listing`.
         kind: What the repository is.
-        private: Whether nobody else may see it; one that exists and is public is refused then.
-        message: Of the commit.
+        command: Who sends, for the commit's message.
+        public: Whether everybody may see it; else a repository that exists and is public is refused.
         revision: Branch to commit to, created unless it exists; the main one if None.
+        dry_run: Send nothing.
         endpoint: The Hub's address; the public one, or that of HF_ENDPOINT, if None.
-
-    Returns:
-        The commit's address.
 
     Raises:
         ConfigError: `repo` is no repository's name, or is public; or a package is missing.
         AuthError: There is no token, or it lacks the right to write there.
         RemoteError: The Hub can't be reached or failed.
     """
+    if dry_run:
+        return Pushed(repo, files, None)
     with needed_for("sending to the Hub", "hub"):
         api, token = _api(endpoint)
     _LOG.info("sending %d files to %s: %s", len(files), api.endpoint, ", ".join(files))
     with _remote_errors(repo, token):
-        api.create_repo(repo, repo_type=kind, private=private or None, exist_ok=True)
-        if private and not api.repo_info(repo, repo_type=kind).private:
+        api.create_repo(repo, repo_type=kind, private=None if public else True, exist_ok=True)
+        if not public and not api.repo_info(repo, repo_type=kind).private:
             raise ConfigError(
                 f"{repo} exists and everybody can see it; give --public (public=True), or choose another name"
             )
@@ -209,9 +210,9 @@ def send(
             folder_path=folder,
             revision=revision,
             allow_patterns=[*files],
-            commit_message=message,
+            commit_message=f"Upload with {command}",
         )
-    return str(commit.commit_url)
+    return Pushed(repo, files, str(commit.commit_url))
 
 
 def _api(endpoint: str | None) -> tuple[HfApi, str]:

@@ -29,17 +29,14 @@ def push(
     endpoint: str | None = None,
 ) -> hub.Pushed:
     """Send all files of `listing` in one commit; see `aoe_train.push`."""
-    files = listing(folder)
-    url = None
-    if not dry_run:
-        url = hub.send(
-            folder,
-            repo,
-            files,
-            kind="model",
-            private=not public,
-            message="Upload with aoe push",
-            revision=revision,
-            endpoint=endpoint,
-        )
-    return hub.Pushed(repo, files, url)
+    return hub.push(
+        folder,
+        repo,
+        listing(folder),
+        kind="model",
+        command="aoe push",
+        public=public,
+        revision=revision,
+        dry_run=dry_run,
+        endpoint=endpoint,
+    )

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,37 @@ def environment(token: str | None) -> dict[str, str]:
     return kept if token is None else {**kept, "GITHUB_TOKEN": token}
 
 
+def run_module(package: str, *arguments: str, cwd: Path | None = None, **options: Any) -> Done:
+    """Run a package in a forked process; for the options see `forked.run`."""
+    done = forked.run(package, *arguments, cwd=cwd or Path.cwd(), **options)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_alone(
+    package: str,
+    *arguments: str,
+    environ: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout_s: float = 300,
+) -> Done:
+    """Run a package in a process that begins alone, slowly, as people's do."""
+    done = subprocess.run(
+        [sys.executable, "-m", package, *arguments],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environ,
+        cwd=cwd,
+        timeout=timeout_s,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 def run_gis(
     *arguments: str, token: str | None = "any", cwd: Path | None = None, package: str = "gis_builder"
 ) -> Done:
-    done = forked.run(package, *arguments, cwd=cwd or Path.cwd(), environ=environment(token))
-    return Done(done.returncode, done.stdout, done.stderr)
+    return run_module(package, *arguments, cwd=cwd, environ=environment(token))
 
 
 @pytest.fixture(scope="session")
@@ -78,13 +104,6 @@ def sample_build(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> t
     """A dataset of the sample, built once by a process that began alone; forked ones are compared with it."""
     out = tmp_path_factory.mktemp("sample") / "gis"
     flags = ("--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
-    done = subprocess.run(
-        [sys.executable, "-m", "gis_builder", "build", *flags],
-        capture_output=True,
-        text=True,
-        env=environment("any"),
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return out, Done(done.returncode, done.stdout, done.stderr)
+    done = run_alone("gis_builder", "build", *flags, environ=environment("any"))
+    assert done.code == 0, done.err
+    return out, done

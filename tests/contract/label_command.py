@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.contract.conftest import Done
+from tests.contract.conftest import Done, run_alone
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 
@@ -24,17 +22,7 @@ def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_label(
     *arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 180
 ) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-m", "llm_labeler", *arguments],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env=environment(keys),
-        cwd=cwd,
-        timeout=timeout_s,
-        check=False,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return run_alone("llm_labeler", *arguments, environ=environment(keys), cwd=cwd, timeout_s=timeout_s)
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:

@@ -14,11 +14,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests import forked
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import ROOT, Done
+from tests.contract.conftest import ROOT, Done, run_module
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
@@ -52,8 +51,7 @@ def run(place: Path, *arguments: str, code: int | None = 0) -> Done:
         **{key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")},
         "AOE_CACHE": "cache",
     }
-    done = forked.run("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
-    found = Done(done.returncode, done.stdout, done.stderr)
+    found = run_module("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
     assert code is None or found.code == code, found.err
     return found
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import forked
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import Done
+from tests.contract.conftest import Done, run_module
 
 TRAIN = ("train", "--data", "train.tsv", "--backbone", "bert", "--epochs", "1", "--lr", "1e-4", "--quiet")
 EVERY_STEP = ("--set", "log.checkpoint_steps=1")
@@ -38,8 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(place: Path, *arguments: str, most: int | None = None) -> Done:
     environ = {**os.environ, "AOE_CACHE": "cache", "HF_HUB_OFFLINE": "1"}
-    done = forked.run("aoe_train", *arguments, cwd=place, environ=environ, file_bytes=most)
-    return Done(done.returncode, done.stdout, done.stderr)
+    return run_module("aoe_train", *arguments, cwd=place, environ=environ, file_bytes=most)
 
 
 @pytest.mark.parametrize(

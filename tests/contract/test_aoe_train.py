@@ -18,7 +18,7 @@ from aoe_train import Encoder
 from tests import forked
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import ROOT, Done
+from tests.contract.conftest import ROOT, Done, run_alone, run_module
 
 FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
 
@@ -50,24 +50,15 @@ def command(*arguments: str, out: str, data: str = "train.tsv", backbone: str = 
 
 
 def run(place: Path, *arguments: str, **given: Any) -> Done:
-    done = forked.run(*command(*arguments, **given), cwd=place, environ=environ())
-    return Done(done.returncode, done.stdout, done.stderr)
+    return run_module(*command(*arguments, **given), cwd=place, environ=environ())
 
 
 @pytest.fixture(scope="module")
 def trained(place: Path) -> Done:
     """By a process that began alone, as its model is what those of forked ones are compared with."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command(*DEV, "--json", out="model")],
-        capture_output=True,
-        text=True,
-        env=environ(),
-        cwd=place,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
+    done = run_alone(*command(*DEV, "--json", out="model"), environ=environ(), cwd=place)
+    assert done.code == 0, done.err
+    return done
 
 
 def difference(place: Path, one: str, other: str) -> float:

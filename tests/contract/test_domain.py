@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import Done
+from tests.contract.conftest import Done, run_module
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
 SENTENCES = [
@@ -30,9 +29,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, package: str, *arguments: str) -> Done:
-    done = forked.run(package, *arguments, cwd=place, environ={**os.environ, "AOE_CACHE": "cache"})
-    assert done.returncode == 0, done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
+    done = run_module(package, *arguments, cwd=place, environ={**os.environ, "AOE_CACHE": "cache"})
+    assert done.code == 0, done.err
+    return done
 
 
 def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:

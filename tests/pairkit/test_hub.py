@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from pairkit import hub as hub_of_ours
 from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
-from pairkit.hub import listing, send
+from pairkit.hub import listing
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 constants = pytest.importorskip("huggingface_hub.constants")
@@ -22,10 +23,12 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def push(folder: Path, repo: str, url: str, *, private: bool = False, revision: str | None = None) -> str:
-    options: dict[str, Any] = {"private": private, "revision": revision, "endpoint": url}
+def push(
+    folder: Path, repo: str, url: str, *, private: bool = False, revision: str | None = None
+) -> str | None:
+    options: dict[str, Any] = {"public": not private, "revision": revision, "endpoint": url}
     files = listing(folder, ["README.md"], "a model")
-    return send(folder, repo, files, kind="model", message="as a test says", **options)
+    return hub_of_ours.push(folder, repo, files, kind="model", command="a test", **options).url
 
 
 def test_every_file_arrives_in_one_commit(hub: Any, model: Path) -> None:
