@@ -17,7 +17,7 @@ from torch.nn.functional import gelu
 from aoe_train._model_folder import ADAPTERS_FILE
 from aoe_train._model_folder.files import read_object
 from aoe_train._packing.attention import packed_attention
-from aoe_train._packing.int8 import in_cache, of_one_input
+from aoe_train._packing.int8 import LEAST_OF_GELU, in_cache, of_one_input
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -103,6 +103,7 @@ class _Layer(nn.Module):
         self.attention = nn.ModuleDict({"self": heads, "output": output})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = _Output(config, config.intermediate_size)
+        self.output.dense.least_input = LEAST_OF_GELU  # type: ignore[assignment]  # what `packing.int8` asks for
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)

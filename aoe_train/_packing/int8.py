@@ -16,10 +16,11 @@ from torch import nn
 from aoe_train._packing.layers import FastLinear
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int8
+    from jaxtyping import Float, Int8, UInt8
     from torch import Tensor
 
-_TOP = 127  # the code of a row's largest number; -128 is not used
+_TOP, _TOP_UNSIGNED = 127, 255  # the code of a row's largest number; -128 is not used
+LEAST_OF_GELU = -0.17  # rounded down from -0.169971
 _LEAST = 1e-30  # instead of a scale of zero, for a row of zeros
 # Tokens whose hidden numbers stay in a core's cache from one pass over them to the next.
 _TOKENS_IN_CACHE = 256
@@ -28,14 +29,23 @@ _TOKENS_IN_CACHE = 256
 class Codes(NamedTuple):
     """Rows as int8, and what one of each row stands for."""
 
-    codes: Int8[Tensor, "token in"]
+    codes: Int8[Tensor, "token in"] | UInt8[Tensor, "token in"]
     scales: Float[Tensor, "token 1"]
     shape: tuple[int, ...]  # of the batch that the rows come from
 
 
-def to_codes(x: Float[Tensor, "*batch in"]) -> Codes:
-    """The nearest codes of each row, whose largest number gets the largest code."""
+def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> Codes:
+    """The nearest codes of each row, whose largest number gets the largest code.
+
+    Args:
+        x: The rows.
+        least: No number is below it: then code 0 of uint8 stands for it, and the steps are half as large.
+    """
     rows = x.reshape(-1, x.shape[-1]).float()
+    if least is not None:
+        rows = rows - least
+        scales = rows.amax(-1, keepdim=True).clamp_(min=_LEAST).div_(_TOP_UNSIGNED)
+        return Codes(rows.div_(scales).round_().to(torch.uint8), scales, x.shape[:-1])
     # Two passes that only read are faster than one that keeps absolute values.
     largest = torch.maximum(rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True).neg_())
     scales = largest.clamp_(min=_LEAST).div_(_TOP)
@@ -55,7 +65,8 @@ class Int8Linear(nn.Module):
     Attributes:
         weight: Codes of the weight (out, in), by which the model is known; oneDNN has its own copy.
         scales: What one of a code stands for, by output.
-        bias: In the type of what comes out.
+        bias: In the type of what comes out, with what code 0 stands for where that is not 0.
+        least: No number of an input is below it, if that is known; a linear layer says so by `least_input`.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
@@ -65,13 +76,16 @@ class Int8Linear(nn.Module):
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
         bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+        self.least: float | None = getattr(layer, "least_input", None)
+        if self.least is not None:
+            bias = bias + self.least * (codes.float() * scales).sum(1).to(bias.dtype)
         self.bias = nn.Parameter(bias, requires_grad=False)
         self._zeros = torch.zeros(layer.out_features, dtype=torch.int64)
         self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer."""
-        return self.product(to_codes(input))
+        return self.product(to_codes(input, self.least))
 
     def product(self, rows: Codes) -> Float[Tensor, "*batch out"]:
         """Apply the layer to rows whose codes are known."""

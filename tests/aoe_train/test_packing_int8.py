@@ -15,7 +15,7 @@ from torch import nn
 
 from aoe_train import Encoder, encode, evaluate, train
 from aoe_train._backbones.packed_bert import PackedBert
-from aoe_train._packing.int8 import Int8Linear, of_one_input, to_codes, use_int8
+from aoe_train._packing.int8 import LEAST_OF_GELU, Int8Linear, of_one_input, to_codes, use_int8
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import slow_precision, weights_dtype
 from pairkit.errors import ConfigError
@@ -35,6 +35,24 @@ def test_codes_of_a_row_by_hand() -> None:
     assert codes.tolist() == [[64, -127, 32], [0, 0, 0], [127, 127, -42]]  # 63.5 goes to the even one
     assert scales[[0, 2], 0].tolist() == pytest.approx([2 / 127, 3 / 127])
     assert shape == (3,)
+
+
+def test_codes_of_numbers_with_a_known_least_by_hand() -> None:
+    codes, scales, _ = to_codes(torch.tensor([[-0.5, 0.0, 2.05], [-0.5, -0.5, -0.5]]), least=-0.5)
+    assert codes.tolist() == [[0, 50, 255], [0, 0, 0]]
+    assert scales[0, 0].item() == pytest.approx(0.01)
+
+
+def test_a_known_least_halves_the_steps() -> None:
+    torch.manual_seed(0)
+    plain, hidden = nn.Linear(64, 48), nn.functional.gelu(torch.randn(200, 64))
+    assert hidden.min() > LEAST_OF_GELU
+    off = []
+    for least in (None, LEAST_OF_GELU):
+        plain.least_input = least  # type: ignore[assignment]
+        with torch.inference_mode():
+            off.append((Int8Linear(plain)(hidden) - plain(hidden)).norm())
+    assert off[1] < 0.8 * off[0] < 0.02 * plain(hidden).norm()
 
 
 def test_products_of_whole_numbers_are_exact() -> None:

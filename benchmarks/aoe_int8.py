@@ -1,0 +1,112 @@
+"""CPU seconds of encoding in fp32, bf16 and int8 by `Encoder`, and in int8 by onnxruntime.
+
+    python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3]
+
+The second column of TSV, below its head, is encoded. onnxruntime runs the graph that `aoe export --format onnx`
+writes, quantised by its `quantize_dynamic` (weights a scale a channel), at batches of 8 and of 32 that are
+sorted by length. Seconds are those of the whole process, user and system, from strings to vectors, the least of
+the rounds: what else runs on the machine matters little then, though it takes its share of caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from onnxruntime import InferenceSession, SessionOptions
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from transformers import AutoTokenizer
+
+import aoe_train
+from aoe_train import Encoder
+
+PRECISIONS = ("fp32", "bf16", "int8")
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+
+
+def main() -> None:
+    """Read the flags, time everybody, and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--texts", type=Path, required=True)
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    lines = options.texts.read_text(encoding="utf-8").splitlines()[1:]
+    texts = [line.split("\t")[1] for line in lines]
+    print(processor(), f"{options.threads} threads, {len(texts)} texts", sep="; ")
+    encoders = {name: Encoder.load(options.model, device="cpu", precision=name) for name in PRECISIONS}
+    who: dict[str, Callable[[], np.ndarray]] = {
+        name: lambda encoder=encoder: encoder.encode(texts) for name, encoder in encoders.items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        graph = quantised_graph(options.model, Path(folder) / "graph")
+        for size in (8, 32):
+            who[f"onnxruntime int8, batches of {size}"] = by_onnxruntime(graph, texts, size, options.threads)
+        report({name: seconds(encode, options.rounds) for name, encode in who.items()})
+
+
+def processor() -> str:
+    """Its name and those of its instruction sets that matter here; of Linux."""
+    told = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    fields = dict(line.replace("\t", "").split(":", 1) for line in told if ":" in line)
+    has = [name for name in INSTRUCTIONS if name in fields["flags"].split()]
+    return f"{fields['model name'].strip()} ({', '.join(has)})"
+
+
+def quantised_graph(model: str, folder: Path) -> Path:
+    """The folder of an exported graph, in int8."""
+    aoe_train.export(model, out=folder, format="onnx", progress=False)
+    graph = folder / "onnx" / "model.onnx"
+    quantize_dynamic(graph, folder / "int8.onnx", weight_type=QuantType.QInt8, per_channel=True)
+    return folder
+
+
+def by_onnxruntime(folder: Path, texts: list[str], size: int, threads: int) -> Callable[[], np.ndarray]:
+    """What encodes `texts` by the graph, `size` at a time, the longest first."""
+    options = SessionOptions()
+    options.intra_op_num_threads = threads
+    session = InferenceSession(folder / "int8.onnx", options, providers=["CPUExecutionProvider"])
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    order = np.argsort([-len(text) for text in texts])
+
+    def encode() -> np.ndarray:
+        found = []
+        for start in range(0, len(order), size):
+            batch = [texts[number] for number in order[start : start + size]]
+            tokens = tokenizer(batch, padding=True, truncation=True, return_tensors="np")
+            given = {name: tokens[name].astype("int64") for name in ("input_ids", "attention_mask")}
+            found.append(session.run(["sentence_embedding"], given)[0])
+        return np.concatenate(found)[np.argsort(order)]
+
+    return encode
+
+
+def seconds(encode: Callable[[], np.ndarray], rounds: int) -> tuple[float, np.ndarray]:
+    """The least CPU seconds of a few calls after one that warms up, and the vectors."""
+    vectors, took = encode(), []
+    for _ in range(rounds):
+        begun = time.process_time()
+        encode()
+        took.append(time.process_time() - begun)
+    return min(took), vectors
+
+
+def report(found: dict[str, tuple[float, np.ndarray]]) -> None:
+    """A row for each contender."""
+    slowest, exact = found["fp32"]
+    print("| who | CPU s | times as fast as fp32 | mean cosine with fp32 |\n|---|---|---|---|")
+    for name, (took, vectors) in found.items():
+        print(f"| {name} | {took:.2f} | {slowest / took:.2f} | {(vectors * exact).sum(1).mean():.5f} |")
+
+
+if __name__ == "__main__":
+    main()
