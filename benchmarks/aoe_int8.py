@@ -2,10 +2,10 @@
 
     python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3]
 
-The second column of TSV, below its head, is encoded. onnxruntime runs the graph that `aoe export --format onnx`
-writes, quantised by its `quantize_dynamic` (weights a scale a channel), at batches of 8 and of 32 that are
-sorted by length. Seconds are those of the whole process, user and system, from strings to vectors, the least of
-the rounds: what else runs on the machine matters little then, though it takes its share of caches.
+The second column of TSV, below its head, is encoded. onnxruntime runs the graph that `aoe export --format
+onnx` writes, quantised by its `quantize_dynamic` (weights a scale a channel), at batches of 8 and of 32 that
+are sorted by length. Seconds are those of the whole process, user and system, from strings to vectors, the
+least of the rounds: what else runs on the machine matters little then, but for its share of the caches.
 """
 
 from __future__ import annotations
