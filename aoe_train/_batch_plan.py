@@ -21,9 +21,9 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
     """
     plan, examples, copies = batches.plan(0), batches.examples, batches.copies
     rows = np.array([len(batch) for batch in plan])
-    counts = examples.token_counts(store.lengths)
+    lengths = store.lengths
     tokens, distinct, texts, own, padded = np.array(
-        [_sizes(examples.rows[batch], counts[batch], store.lengths) for batch in plan]
+        [_sizes(examples.rows[batch], examples.token_counts(lengths, batch), lengths) for batch in plan]
     ).T
     return {
         "steps": len(plan),

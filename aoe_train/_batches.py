@@ -69,7 +69,7 @@ class Batches(Sampler[list[int]]):
         if len(examples) < (least := batch_size if drop_last else world):
             raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
         self.examples = examples
-        self._lengths = examples.token_counts(lengths).sum(axis=1)
+        self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1
         self._lengths *= self.copies
         self._batch_size, self._strategy = batch_size, strategy

@@ -16,9 +16,11 @@ import numpy as np
 from aoe_train._prompts import DEFAULT, DOCUMENTS, QUERY, NamedPrompts, read_prompt
 from aoe_train._records import ABSENT, Examples
 from aoe_train._settings import EncoderSettings
+from aoe_train._texts_on_disk import Picked
 from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 
+_BLOCK = 1 << 16  # rows of a round
 _DOCUMENT, _NEGATIVE = DOCUMENTS[0], "negative"
 _PAIR = "text1", "text2"
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
@@ -72,22 +74,42 @@ class ColumnPrompts:
         distinct = list(dict.fromkeys(words))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
-        there = examples.rows != ABSENT
-        numbers = examples.rows * len(distinct) + [distinct.index(one) for one in words]
-        texts, places = np.unique(numbers[there], return_inverse=True)
-        said, prompts = np.divmod(texts, len(distinct))
-        rows = np.full_like(examples.rows, ABSENT)
-        rows[there] = places
+        numbers, rows = _numbered(examples, [distinct.index(one) for one in words], len(distinct))
+        said, prompts = np.divmod(numbers, len(distinct))
         return replace(
             examples,
-            texts=[examples.texts[number] for number in said],
+            texts=Picked(examples.texts, said),
             rows=rows,
-            prompts=[distinct[number] for number in prompts],
+            prompts=Picked(distinct, prompts),
             said=said,
         )
 
     def _words(self, column: str, columns: list[str]) -> str:
         return next((self.given[key] for key in _keys(column, columns) if key in self.given), self.others)
+
+
+def _numbered(examples: Examples, prompts: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The texts with their prompts that there are, and rows of places among these.
+
+    Text t with prompt p has the number t * `count` + p.
+
+    Args:
+        examples: The rows.
+        prompts: The prompt of each column.
+        count: How many prompts there are.
+    """
+    used = np.zeros(len(examples.texts) * count, np.bool_)
+    rows = np.full(examples.rows.shape, ABSENT, np.int64)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(examples), _BLOCK)]
+    for block in blocks:
+        own = examples.rows[block]
+        used[(own * count + prompts)[own != ABSENT]] = True
+    places = np.cumsum(used) - 1
+    for block in blocks:
+        own = examples.rows[block]
+        there = own != ABSENT
+        rows[block][there] = places[(own * count + prompts)[there]]
+    return np.flatnonzero(used), rows
 
 
 def column_prompts(

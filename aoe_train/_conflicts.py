@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 
 from aoe_train._records import ABSENT, Conflicts, Examples
+from aoe_train._texts_on_disk import Picked
 from pairkit.conflicts import AGAINST_FIRST, DIFFER, PAIR, unordered
 from pairkit.errors import DataError
 from pairkit.printable import one_line
 
 Say = Callable[[str], None]
+_SHARE = 1 << 22  # texts in rows whose pairs are compared at a time
+_BLOCK = 1 << 18  # rows of a round
 _ANY_ROW = -1  # in place of a row's number: what is true of any text
 _REMEDY = (
     "set conflicts to drop to leave them out, to first to believe the first row, or to keep to train on them"
@@ -46,7 +49,7 @@ def settle(examples: Examples, conflicts: Conflicts, *, place: Callable[[int], s
     """
     if examples.kind in ("positive", "single"):  # which say nothing but 1
         return examples
-    differing = statements(examples).filter(DIFFER)
+    differing = _differing(examples)
     if not differing.height:
         return examples
     number = differing.select(PAIR).n_unique()
@@ -63,19 +66,26 @@ def settle(examples: Examples, conflicts: Conflicts, *, place: Callable[[int], s
     return replace(_without(examples, rows), reading=reading)
 
 
-def statements(examples: Examples) -> pl.DataFrame:
+def _differing(examples: Examples) -> pl.DataFrame:
+    """All that is said of pairs of which different things are said, a share of the pairs at a time."""
+    shares = 1 + examples.rows.size // _SHARE
+    found = [statements(examples, share, shares).filter(DIFFER) for share in range(shares)]
+    return pl.concat(found).sort("row", maintain_order=True)
+
+
+def statements(examples: Examples, share: int = 0, shares: int = 1) -> pl.DataFrame:
     """What labelled pairs or triplets say of pairs, in their order: one, other, label, row, and `PAIR`.
 
     Row -1 says that a text and itself are alike, where some row says that they are not.
+
+    Args:
+        examples: The rows.
+        share: Only pairs whose lower text has this number, modulo `shares`.
+        shares: How many shares there are.
     """
-    rows = examples.rows
-    number = np.arange(len(rows))
-    labels = np.ones(len(rows), np.float32) if examples.labels is None else examples.labels
-    said = [(rows[:, 0], rows[:, 1], labels, number)]
-    said += [(rows[:, 0], rows[:, column], 0 * labels, number) for column in range(2, rows.shape[1])]
-    one, other, label, row = (np.concatenate(part) for part in zip(*said, strict=True))
-    frame = pl.DataFrame({"one": one, "other": other, "label": label, "row": row})
-    frame = frame.filter(pl.col("other") != ABSENT).sort("row", maintain_order=True)
+    frame = pl.concat(
+        _said(examples, start, share, shares) for start in range(0, max(1, len(examples)), _BLOCK)
+    )
     if examples.kind != "graded":
         alone = frame.filter((pl.col("one") == pl.col("other")) & (pl.col("label") == 0))
         alike = alone.unique("one").with_columns(
@@ -83,6 +93,21 @@ def statements(examples: Examples) -> pl.DataFrame:
         )
         frame = pl.concat([alike, frame])
     return frame.with_columns(*unordered("one", "other"))
+
+
+def _said(examples: Examples, start: int, share: int, shares: int) -> pl.DataFrame:
+    """What some rows say of the pairs of a share, row by row."""
+    rows = np.asarray(examples.rows[start : start + _BLOCK])
+    number = np.arange(start, start + len(rows))
+    labels = np.ones(len(rows), np.float32)
+    if examples.labels is not None:
+        labels = np.asarray(examples.labels[start : start + _BLOCK])
+    said = [(rows[:, 0], rows[:, 1], labels, number)]
+    said += [(rows[:, 0], rows[:, column], 0 * labels, number) for column in range(2, rows.shape[1])]
+    one, other, label, row = (np.concatenate(part) for part in zip(*said, strict=True))
+    own = (other != ABSENT) & (np.minimum(one, other) % shares == share)
+    frame = pl.DataFrame({"one": one[own], "other": other[own], "label": label[own], "row": row[own]})
+    return frame.sort("row", maintain_order=True)
 
 
 def _example(examples: Examples, differing: pl.DataFrame, place: Callable[[int], str]) -> str:
@@ -113,5 +138,4 @@ def _without(examples: Examples, rows: np.ndarray) -> Examples:
     in_order = used[np.argsort(first)]
     numbers = np.full(len(examples.texts) + 1, -1)  # the last place is that of an absent text, -1
     numbers[in_order] = np.arange(len(in_order))
-    texts = [examples.texts[number] for number in in_order]
-    return replace(examples, texts=texts, rows=numbers[kept], labels=labels)
+    return replace(examples, texts=Picked(examples.texts, in_order), rows=numbers[kept], labels=labels)

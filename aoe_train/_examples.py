@@ -11,12 +11,18 @@ import numpy as np
 import polars as pl
 
 from aoe_train._conflicts import Say, settle, silent
-from aoe_train._records import ABSENT, Conflicts, Examples, Kind, Reading
+from aoe_train._records import ABSENT, Conflicts, Examples, Kind, Reading, Streaming
+from aoe_train._streamed.examples import Streamed, stream_examples
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.negatives import NEGATIVES
+from pairkit.progress import Listener, unwatched
 from pairkit.reader import read_rows, split_names
+from pairkit.row_stream import files_of_split
+
+_LARGE = 256 << 20  # bytes of files from which rows stay on disk: in memory they take ten times as much
+_BLOCK = 1 << 16  # rows of a round
 
 _MOST_CELLS, _WIDER = 1 << 27, 4  # 1 GiB of texts' numbers; so many times as many texts as rows have
 
@@ -30,6 +36,8 @@ def read_examples(
     conflicts: Conflicts = "keep",
     say: Say = silent,
     limit: int | None = None,
+    streaming: Streaming = "off",
+    show: Listener = unwatched,
 ) -> Examples:
     """Read rows to train or to evaluate on.
 
@@ -46,15 +54,22 @@ def read_examples(
         conflicts: What to do with rows that say different things of one pair; see `settle`.
         say: Told of such rows.
         limit: Only so many first rows.
+        streaming: Whether texts and rows stay on disk: `auto` leaves those of large files there.
+        show: Told how far it is, where rows are put on disk.
 
     Raises:
-        ConfigError: No such source, a bad mapping or limit, or several splits and none of them `train`.
+        ConfigError: No such source, a bad mapping or limit, several splits and none of them `train`, or
+            streaming of rows that are in no file.
         DataError: No rows, or one that can't be used; with file and row.
         RemoteError: The Hub could not be asked.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
     chosen = split or _default_split(source)
+    if limit is None and _is_streamed(source, chosen, streaming):
+        streamed = stream_examples(source, split=chosen, columns=columns, rules=rules, show=show)
+        say(_told(source, streamed))
+        return settle(streamed.examples, conflicts, place=streamed.place, say=say)
     found = read_rows(source, columns=columns, split=chosen, rules=rules)
     ((name, frame),) = found.splits.items()
     if not frame.height:
@@ -71,7 +86,10 @@ def negative_counts(examples: Examples) -> dict[str, int]:
     """How many rows have how many negatives, as JSON can hold it; nothing for rows that have none."""
     if examples.kind != "triplet":
         return {}
-    counts = Counter((examples.rows[:, 2:] != ABSENT).sum(axis=1).tolist())
+    counts = Counter[int]()
+    for start in range(0, len(examples), _BLOCK):
+        negatives = examples.rows[start : start + _BLOCK, 2:]
+        counts.update((negatives != ABSENT).sum(axis=1).tolist())
     return {str(count): counts[count] for count in sorted(counts)}
 
 
@@ -97,6 +115,32 @@ def check_labels(examples: Examples, source: Source) -> None:
             " positives, as anchor and positive, train with ibn or contrastive)",
             path=source_name(source),
         )
+
+
+def _is_streamed(source: Source, split: str, streaming: Streaming) -> bool:
+    """Whether rows stay on disk.
+
+    Raises:
+        ConfigError: They should, and are in no file.
+    """
+    if streaming == "off":
+        return False
+    files = files_of_split(source, split)
+    if streaming == "on" and not files:
+        raise ConfigError(
+            f"{source_name(source)}: only files can be streamed; save its rows as Parquet files and give"
+            " their folder, or leave streaming out"
+        )
+    if not all(path.is_file() for path in files):
+        return False  # reading says which is not there
+    return streaming == "on" or sum(path.stat().st_size for path in files) >= _LARGE
+
+
+def _told(source: Source, streamed: Streamed) -> str:
+    return (
+        f"{source_name(source)}: {len(streamed.examples):,} rows are read from {streamed.folder} as they are"
+        f" needed ({streamed.size / (1 << 20):,.0f} MiB); set streaming to off to read them into memory"
+    )
 
 
 def _default_split(source: Source) -> str:

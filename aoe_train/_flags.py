@@ -12,6 +12,7 @@ TRAIN: Mapping[str, str] = {
     "labels": "data.labels",
     "label_range": "data.label_range",
     "conflicts": "data.conflicts",
+    "streaming": "data.streaming",
     "epochs": "optim.epochs",
     "batch_size": "optim.batch_size",
     "lr": "optim.lr",

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from pairkit import __version__
@@ -40,7 +41,7 @@ def origin(
     objective: str | None = None,
     advisers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The settings but for those that only tell or keep, and hashes of everything that goes in.
+    """The settings but for those that only tell or keep or say where rows lie, and hashes of what goes in.
 
     `prompts` are those that the backbone's folder knows, with what was given for the encoder.
     `objective` is the name of a loss of one's own, where there is one. `advisers` are the identities of a
@@ -51,7 +52,9 @@ def origin(
     return {
         **own,
         **(advisers or {}),
-        "settings": settings.model_dump(mode="json", exclude={"log": True, "card": True, **named}),
+        "settings": settings.model_dump(
+            mode="json", exclude={"log": True, "card": True, "data": {"streaming"}, **named}
+        ),
         "data": hash_examples(examples),
         "dev_data": None if dev is None else hash_examples(dev),
         "backbone": backbone,
@@ -67,9 +70,9 @@ def hash_examples(examples: Examples) -> str:
     digest = hashlib.sha256(examples.kind.encode())
     for text in examples.texts:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    digest.update(examples.rows.tobytes())
-    if examples.labels is not None:
-        digest.update(examples.labels.tobytes())
+    for array in (examples.rows, examples.labels):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).reshape(-1).data)  # no copy, as it may lie on disk
     return digest.hexdigest()
 
 

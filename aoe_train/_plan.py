@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,7 +69,7 @@ def plan(
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        data = read_data(sources, settings, ranked=objective is None)
+        data = read_data(sources, settings, ranked=objective is None, show=show)
         encoder = load_encoder(sources, settings, args.device)
         settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
@@ -144,8 +143,8 @@ def _labels(labels: np.ndarray | None) -> dict[str, int]:
     """How many rows have each label; graded labels are rounded down to whole numbers."""
     if labels is None:
         return {}
-    counts = Counter(np.floor(labels).astype(int).tolist())
-    return {str(label): counts[label] for label in sorted(counts)}
+    found, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
+    return {str(label): count for label, count in zip(found.tolist(), counts.tolist(), strict=True)}
 
 
 def _parameters(model: torch.nn.Module) -> dict[str, int]:
@@ -178,8 +177,9 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
     model = prepared.model
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(learned, lr=settings.optim.lr, fused=True)
-    batches = list(prepared.batches)
-    picked = [batches[int(place)] for place in np.linspace(0, len(batches) - 1, _PROBES + 1)]
+    places = [int(place) for place in np.linspace(0, len(prepared.batches) - 1, _PROBES + 1)]
+    batches = {place: rows for place, rows in enumerate(prepared.batches) if place in places}
+    picked = [batches[place] for place in places]
     took = []
     for rows in [picked[-1], *picked[:-1]]:
         begun = time.perf_counter()

@@ -40,7 +40,7 @@ from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, score_scale, worth_telling
-from pairkit.progress import Listener
+from pairkit.progress import Listener, unwatched
 from pairkit.reader import split_names
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from aoe_train._tokens import TokenStore
 
 _SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found
+
+
+_AT_ONCE = 1 << 20  # tokens of a round
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,14 @@ class Data:
     dev: Examples | None
 
 
-def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, ranked: bool = True) -> Data:
+def read_data(
+    sources: Sources,
+    settings: TrainSettings,
+    say: Say = silent,
+    *,
+    ranked: bool = True,
+    show: Listener = unwatched,
+) -> Data:
     """Read the rows of both.
 
     Args:
@@ -106,6 +116,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
         say: Told what was made of labels, of rows that have fewer negatives than others, and why a validation
             split can't be used that nobody asked for.
         ranked: Whether the settings' parts are what is trained by, which may need labels that differ.
+        show: Told how far the rows are that are put on disk.
 
     Raises:
         ConfigError: no such source, or a bad mapping.
@@ -116,7 +127,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent, *, r
     read = partial(
         read_examples, columns=sources.columns, rules=rules, conflicts=settings.data.conflicts, say=say
     )
-    train = read(sources.data)
+    train = read(sources.data, streaming=settings.data.streaming, show=show)
     if len(counts := negative_counts(train)) > 1:
         say(f"{source_name(sources.data)}: negatives: {negatives_in_words(counts)}")
     told = _tell_labels(train, sources.data, say)
@@ -393,7 +404,8 @@ def _has_dropout(backbone: PreTrainedModel) -> bool:
 def _used_tokens(backbone: PreTrainedModel, store: TokenStore) -> np.ndarray:
     """The ids that occur, ascending, with the padding's for batches that are padded."""
     used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
-    used[store.ids] = True
+    for start in range(0, len(store.ids), _AT_ONCE):
+        used[store.ids[start : start + _AT_ONCE]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+
+import numpy as np
 
 from pairkit.labels import CONFLICT
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Float, Int
     from torch import Tensor
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
 Conflicts = Literal["keep", "drop", "first", "error"]
+Streaming = Literal["auto", "on", "off"]
+_BLOCK = 1 << 16  # rows of a round
 ABSENT = -1  # in the place of a negative that a row lacks and others have
 
 
@@ -51,10 +55,10 @@ NOTHING_SAID = Reading()
 
 @dataclass(frozen=True)
 class Examples:
-    """Distinct texts, and training rows that refer to them.
+    """Distinct texts, and training rows that refer to them. All of it may lie on disk.
 
     Attributes:
-        texts: Each text once, or once with each of its prompts.
+        texts: Each text once, or once with each of its prompts; no list where they are not in memory.
         rows: int64 (row, column), indices into `texts`: two columns for pairs, three and more for (anchor,
             positive, negatives), one where a text is its own positive. `ABSENT` fills up the rows that have
             fewer negatives than others.
@@ -65,25 +69,35 @@ class Examples:
         said: int64 (text,), where a text may stand twice: equal numbers are equal texts, their prompts aside.
     """
 
-    texts: list[str]
+    texts: Sequence[str]
     rows: np.ndarray
     labels: np.ndarray | None
     kind: Kind
     reading: Reading = NOTHING_SAID
-    prompts: str | list[str] = ""
+    prompts: str | Sequence[str] = ""
     said: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def token_counts(self, lengths: np.ndarray) -> np.ndarray:
-        """Tokens of the rows' texts, int64 (row, column): 0 for a negative that a row lacks.
+    def token_counts(self, lengths: np.ndarray, some: np.ndarray | slice) -> np.ndarray:
+        """Tokens of some rows' texts, int64 (row, column): 0 for a negative that a row lacks.
 
         Args:
             lengths: Tokens of each text, `TokenStore.lengths`.
+            some: Which rows.
         """
-        counts: np.ndarray = lengths[self.rows] * (self.rows != ABSENT)
+        rows = self.rows[some]
+        counts: np.ndarray = lengths[rows] * (rows != ABSENT)
         return counts
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        """Tokens of each row, int64 (row,); `lengths` are those of each text."""
+        found = np.empty(len(self), np.int64)
+        for start in range(0, len(self), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            found[block] = self.token_counts(lengths, block).sum(axis=1)
+        return found
 
 
 class TokenBatch(TypedDict):

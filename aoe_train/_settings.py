@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._prompts import NamedPrompts
-from aoe_train._records import Conflicts
+from aoe_train._records import Conflicts, Streaming
 from pairkit.config import Settings, split_at_commas
 from pairkit.errors import ConfigError
 from pairkit.labels import LabelRange, LabelValues
@@ -45,6 +45,9 @@ class DataSettings(Settings):
     # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
     # first of them) or error
     conflicts: Conflicts = "keep"
+    # whether texts and rows to train on stay on disk, which changes nothing about the result: on, off or auto
+    # (from 256 MiB of files on)
+    streaming: Streaming = "auto"
 
 
 Activation = Literal[

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from aoe_train._longtext import LongText, check_overlap, pieces
 from aoe_train._prompts import read_prompt
 from aoe_train._records import TokenBatch
 from aoe_train._template import Reading, reading
-from aoe_train._token_cache import cache_key, load_arrays, save_arrays
+from aoe_train._texts_on_disk import Picked
 from pairkit.errors import ConfigError, DataError
 from pairkit.printable import one_line
 from pairkit.progress import Listener, Progress
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its threads
+_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
+_KEPT = 16  # so many calls are kept on disk together
+_LAYOUT = "3"  # raise it when the same texts and settings give other arrays
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ARRAYS = ("ids", "piece_ends", "text_ends", "prompt_lengths", "truncated")
 
 
 @dataclass(frozen=True)
@@ -83,29 +86,15 @@ class TokenStore:
             DataError: A text that gives no tokens at all, or is no valid Unicode.
         """
         raw = raw_tokenizer(tokenizer)
-        each = [prompts] * len(texts) if isinstance(prompts, str) else list(prompts)
-        if len(each) != len(texts):
-            raise ConfigError(
-                f"{len(each)} prompts for {len(texts)} texts; give one for all, or one for each"
-            )
-        names = list(dict.fromkeys(each)) or [""]
-        cut = {words: _Cut(reading(raw, words), max_length, long_text, overlap) for words in names}
+        names, numbers = _numbered(prompts, len(texts))
+        cuts = [_Cut(reading(raw, words), max_length, long_text, overlap) for words in names]
         endings = None if include_prompt else _endings(tokenizer, names)
-
-        def tokenise() -> TokenStore:
-            return _tokenise(texts, each, raw, cut, endings, progress)
-
+        work = _Work(texts, numbers, raw, cuts, [cut.prompt_length(endings) for cut in cuts], progress)
         if cache_dir is None:
-            return tokenise()
-        place = {words: number for number, words in enumerate(names)}
-        numbers = [place[words] for words in each] if len(names) > 1 else ()
-        how = (max_length, long_text, overlap, include_prompt, names, numbers)
-        folder = cache_dir / cache_key(texts, raw.to_str(), raw.encode_special_tokens, *how)
-        if (found := _load(folder)) is not None:
-            return found
-        made = tokenise()
-        save_arrays(folder, {name: np.asarray(getattr(made, name)) for name in _ARRAYS})
-        return _load(folder) or made  # as loaded, so that processes share the memory
+            return _in_memory(work)
+        how = (max_length, long_text, overlap, include_prompt, names)
+        key = _key(texts, numbers, raw.to_str(), raw.encode_special_tokens, *how)
+        return _on_disk(work, cache_dir / key)
 
     def __len__(self) -> int:
         return len(self.text_ends) - 1
@@ -142,14 +131,6 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - ends + counts, counts) + np.arange(total)
-
-
-def _load(folder: Path) -> TokenStore | None:
-    arrays = load_arrays(folder, _ARRAYS)
-    if arrays is None:
-        return None
-    truncated = int(arrays.pop("truncated"))
-    return TokenStore(**arrays, truncated=truncated)
 
 
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
@@ -201,46 +182,135 @@ class _Cut:
         return len(alone) - (alone[-1] in endings)
 
 
-def _tokenise(
-    texts: Sequence[str],
-    prompts: Sequence[str],
-    raw: Tokenizer,
-    cuts: Mapping[str, _Cut],
-    endings: Sequence[int] | None,
-    progress: Listener | None,
-) -> TokenStore:
-    dtype = np.uint16 if raw.get_vocab_size() <= 1 << 16 else np.int32
-    ids: list[np.ndarray] = []
-    piece_lengths: list[int] = []
-    piece_counts: list[int] = []
-    truncated = 0
-    for start in range(0, len(texts), _AT_ONCE):
+class _Work(NamedTuple):
+    """What is to be tokenised, and how."""
+
+    texts: Sequence[str]
+    prompts: np.ndarray  # (text,): which of the cuts
+    raw: Tokenizer
+    cuts: Sequence[_Cut]
+    left_out: Sequence[int]  # tokens of each cut's prompt that pooling leaves out
+    progress: Listener | None
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Of the ids."""
+        return np.dtype(np.uint16 if self.raw.get_vocab_size() <= 1 << 16 else np.int32)
+
+
+class _Tokens(NamedTuple):
+    """Of some texts: ids of all pieces, tokens of each piece, pieces of each text, and how many were cut."""
+
+    ids: np.ndarray
+    piece_lengths: np.ndarray
+    piece_counts: np.ndarray
+    truncated: int
+
+
+def _tokenise(work: _Work, start: int = 0) -> Iterator[_Tokens]:
+    """The tokens of some thousand texts at a time, from a text on."""
+    texts, progress = work.texts, work.progress
+    for first in range(start, len(texts), _AT_ONCE):
         some: list[list[int]] = []
-        own = [cuts[words] for words in prompts[start : start + _AT_ONCE]]
+        counts: list[int] = []
+        truncated = 0
+        own = [work.cuts[number] for number in work.prompts[first : first + _AT_ONCE].tolist()]
         joined = [
-            cut.reading.joined + text for cut, text in zip(own, texts[start : start + _AT_ONCE], strict=True)
+            cut.reading.joined + text for cut, text in zip(own, texts[first : first + _AT_ONCE], strict=True)
         ]
-        for cut, encoding in zip(own, _encode(raw, joined), strict=True):
+        for cut, encoding in zip(own, _encode(work.raw, joined), strict=True):
             whole, lost = cut.pieces(encoding.ids)
             truncated += lost
-            piece_counts.append(len(whole))
+            counts.append(len(whole))
             some += whole
-        piece_lengths += map(len, some)
-        ids.append(np.fromiter(chain.from_iterable(some), dtype))
+        lengths = np.fromiter(map(len, some), np.int64, len(some))
+        ids = np.fromiter(chain.from_iterable(some), work.dtype, int(lengths.sum()))
+        yield _Tokens(ids, lengths, np.array(counts, np.int64), truncated)
         if progress:
-            progress(Progress("tokenise", len(piece_counts), len(texts)))
+            progress(Progress("tokenise", first + len(own), len(texts)))
     if progress:
         progress(Progress("tokenise", len(texts), len(texts), ended=True))
-    left_out = {words: cut.prompt_length(endings) for words, cut in cuts.items()}
+
+
+def _in_memory(work: _Work) -> TokenStore:
+    none = np.empty(0, np.int64)
+    found = [_Tokens(none.astype(work.dtype), none, none, 0), *_tokenise(work)]
+    ids, lengths, counts, truncated = zip(*found, strict=True)
     store = TokenStore(
-        ids=np.concatenate(ids) if ids else np.empty(0, dtype),
-        piece_ends=np.cumsum([0, *piece_lengths], dtype=np.int64),
-        text_ends=np.cumsum([0, *piece_counts], dtype=np.int64),
-        prompt_lengths=np.array([left_out[words] for words in prompts], np.int32),
-        truncated=truncated,
+        ids=np.concatenate(ids),
+        piece_ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
+        text_ends=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+        prompt_lengths=np.array(work.left_out, np.int32)[work.prompts],
+        truncated=sum(truncated),
     )
-    _refuse_empty(texts, store)
+    _refuse_empty(work.texts, store)
     return store
+
+
+def _on_disk(work: _Work, folder: Path) -> TokenStore:
+    """The same arrays, mapped into memory, so that processes share it."""
+    from aoe_train._grown_arrays import Grown, Layout, made_arrays, mapped  # which Windows can't
+
+    layouts = {
+        "ids": Layout(work.dtype),
+        "piece_ends": Layout(np.int64),
+        "text_ends": Layout(np.int64),
+        "prompt_lengths": Layout(np.int32),
+        "truncated": Layout(np.int64),
+    }
+
+    left_out = np.array(work.left_out, np.int32)
+
+    def make(partial: Path) -> None:
+        with Grown(partial, "tokens", layouts) as grown:
+            if not grown.note:
+                for array in ("piece_ends", "text_ends"):
+                    grown.add(array, np.zeros(1, np.int64))
+            done, truncated = grown.note.get("texts", 0), grown.note.get("truncated", 0)
+            for call, some in enumerate(_tokenise(work, done), 1):
+                count, pieces = len(some.piece_counts), grown.rows["piece_ends"] - 1
+                grown.add("text_ends", pieces + np.cumsum(some.piece_counts))
+                grown.add("piece_ends", grown.rows["ids"] + np.cumsum(some.piece_lengths))
+                grown.add("ids", some.ids)
+                grown.add("prompt_lengths", left_out[work.prompts[done : done + count]])
+                done, truncated = done + count, truncated + some.truncated
+                if call % _KEPT == 0:
+                    grown.keep(texts=done, truncated=truncated)
+            if not grown.rows["truncated"]:
+                grown.add("truncated", np.array([truncated]))
+            grown.keep(texts=done, truncated=truncated)
+        _refuse_empty(work.texts, _loaded({name: mapped(partial / f"{name}.npy") for name in layouts}))
+
+    return _loaded(made_arrays(folder, list(layouts), make))
+
+
+def _loaded(arrays: dict[str, np.ndarray]) -> TokenStore:
+    truncated = int(arrays["truncated"][0])
+    return TokenStore(**{name: arrays[name] for name in _MAPPED}, truncated=truncated)
+
+
+def _numbered(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:
+    """The distinct prompts, and which of them each text has."""
+    if isinstance(prompts, str):
+        return [prompts], np.broadcast_to(np.int64(0), count)
+    if len(prompts) != count:
+        raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
+    if isinstance(prompts, Picked):
+        return list(prompts.values), prompts.numbers
+    place: dict[str, int] = {}
+    numbers = np.fromiter((place.setdefault(words, len(place)) for words in prompts), np.int64, count)
+    return list(place) or [""], numbers
+
+
+def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
+    """Hex SHA-256 of texts, which prompt each has, and settings."""
+    digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
+    for start in range(0, len(texts), _AT_ONCE):
+        encoded = [text.encode(errors="surrogatepass") for text in texts[start : start + _AT_ONCE]]
+        digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
+        digest.update(np.ascontiguousarray(prompts[start : start + _AT_ONCE]).tobytes())
+        digest.update(b"".join(encoded))
+    return digest.hexdigest()
 
 
 def _endings(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:

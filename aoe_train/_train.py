@@ -148,7 +148,7 @@ class _Run:
         sources, args = self.sources, self.args
         set_seed(self.settings.seed)
         with stage(f"read {source_name(sources.data)}", self.show):
-            data = read_data(sources, self.settings, self.say, ranked=self.objective is None)
+            data = read_data(sources, self.settings, self.say, ranked=self.objective is None, show=self.show)
         with stage(f"load {sources.backbone}", self.show):
             encoder = load_encoder(sources, self.settings, args.device)
         self.settings = settings = choose(self.settings, sources, data, encoder, args)

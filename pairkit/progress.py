@@ -41,6 +41,10 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
+def unwatched(_: Progress) -> None:
+    """Takes progress that is shown nowhere."""
+
+
 @contextmanager
 def stage(name: str, show: Listener) -> Iterator[None]:
     """Tell that a stage without steps is under way, such as loading a model."""
@@ -65,7 +69,7 @@ class Display:
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
         is_shown = bool(progress) and not callable(progress)
         self._bars = _Drawn(console) if is_shown and console.is_terminal else None
-        self._tell: Listener = _tell_nobody
+        self._tell: Listener = unwatched
         if callable(progress):
             self._tell = progress
         elif progress:
@@ -108,10 +112,6 @@ class _Pace:
         if at.note:
             parts.append(at.note)
         return ", ".join(parts)
-
-
-def _tell_nobody(at: Progress) -> None:
-    """Progress that is shown nowhere."""
 
 
 class _Lines:

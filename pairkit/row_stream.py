@@ -76,6 +76,11 @@ class RowStream:
     tables: Sequence[_Table]
     meaning: LabelMeaning
 
+    @property
+    def rows(self) -> int:
+        """How many rows the files have, those that are left out included."""
+        return sum(table.rows for table in self.tables)
+
     def read(self, stretch: Stretch) -> Iterator[Piece]:
         """The rows of a stretch, some thousands at a time.
 

@@ -54,6 +54,12 @@ Conflicts = Annotated[
         "--conflicts", "keep, drop, first or error: where labels of a pair differ. [default: keep]", "NAME"
     ),
 ]
+Streaming = Annotated[
+    str | None,
+    INPUT(
+        "--streaming", "on, off or auto: leave rows on disk. [default: auto: from 256 MiB of files]", "NAME"
+    ),
+]
 Model = Annotated[str, INPUT("--model -m", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
 PromptName = Annotated[
     str | None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         "aoe train -d questions.csv -b minilm -o model --guide minilm",
         "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
+        "aoe train -d 'shards/*.parquet' -b minilm -o model --streaming on",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
@@ -37,6 +38,7 @@ def train(
     labels: o.Labels = None,
     label_range: o.LabelRange = None,
     conflicts: o.Conflicts = None,
+    streaming: o.Streaming = None,
     max_length: Annotated[
         int | None,
         o.MODEL("--max-length", "Tokens read of a text. [default: the backbone's, at most 512]", "N"),
@@ -120,6 +122,7 @@ def train(
         labels=labels,
         label_range=label_range,
         conflicts=conflicts,
+        streaming=streaming,
         epochs=epochs,
         batch_size=batch_size,
         lr=lr,

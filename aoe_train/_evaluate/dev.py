@@ -42,7 +42,7 @@ def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cos
         )
     if not len(examples):
         raise DataError("the held-out data has no examples")
-    vectors = encode(examples.texts)
+    vectors = encode([*examples.texts])
     if not np.isfinite(vectors).all():
         raise DataError(
             "the model gives held-out texts vectors that are not numbers (NaN, infinity); if it has just been"

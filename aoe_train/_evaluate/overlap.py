@@ -7,7 +7,6 @@ was among them, and too little to read one from. Letter case and runs of white s
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairkit.errors import DataError
-from pairkit.files import write_bytes
+from pairkit.files import write_errors
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
@@ -63,9 +62,8 @@ def write_digests(folder: Path, texts: Iterable[str]) -> None:
     Raises:
         ConfigError: It can't be written.
     """
-    file = io.BytesIO()
-    np.save(file, digests(texts))
-    write_bytes(folder / DIGESTS_FILE, file.getvalue())
+    with write_errors(path := folder / DIGESTS_FILE):
+        np.save(path, digests(texts))
 
 
 def read_digests(folder: Path) -> np.ndarray | None:

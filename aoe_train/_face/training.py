@@ -30,6 +30,7 @@ class TrainOptions(TypedDict, total=False):
     labels: Mapping[str, Meaning] | str | None
     label_range: tuple[float, float] | str | None
     conflicts: str | None
+    streaming: str | None
     epochs: float | None
     batch_size: int | None
     lr: float | None
@@ -176,6 +177,7 @@ def train(
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
     conflicts: str | None = None,
+    streaming: str | None = None,
     epochs: float | None = None,
     batch_size: int | None = None,
     lr: float | None = None,
@@ -219,6 +221,8 @@ def train(
         conflicts: What to do with rows that say different things of one pair of texts, which are counted and
             told in any case: keep them (the default), drop them, keep those that agree with the first, or
             error.
+        streaming: Whether texts and rows stay on disk, with the same result: on, off, or auto (the default):
+            from 256 MiB of files on.
         epochs: Times that each row is seen; by default by their number.
         batch_size: Rows a process; by default 16.
         lr: Highest learning rate; by default by rows and backbone.
@@ -272,6 +276,7 @@ def train(
         labels=labels,
         label_range=label_range,
         conflicts=conflicts,
+        streaming=streaming,
         epochs=epochs,
         batch_size=batch_size,
         lr=lr,

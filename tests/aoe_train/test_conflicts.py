@@ -41,7 +41,7 @@ def test_pairs_with_two_labels(tmp_path: Path, conflicts: Conflicts, left: list[
     path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
-    assert examples.texts == list(dict.fromkeys(text for one, other, _ in left for text in (one, other)))
+    assert [*examples.texts] == list(dict.fromkeys(text for one, other, _ in left for text in (one, other)))
     lost = 5 - len(left)
     assert examples.reading.record() == {
         "labels": "0 and 1",
@@ -113,7 +113,7 @@ def test_a_negative_that_a_row_lacks_says_nothing() -> None:
     rows = np.array([[0, 1, 2, -1], [3, 4, -1, -1], [0, 3, 1, -1]])
     examples = Examples(list("abcde"), rows, None, "triplet")
     found = settle(examples, "drop", place=str, say=lambda _: None)
-    assert (found.texts, found.rows.tolist()) == (["d", "e"], [[0, 1, -1, -1]])
+    assert ([*found.texts], found.rows.tolist()) == (["d", "e"], [[0, 1, -1, -1]])
 
 
 @given(

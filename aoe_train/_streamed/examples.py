@@ -1,0 +1,147 @@
+"""The rows of a split on disk, found there or put there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from aoe_train._cache_dir import cache_dir
+from aoe_train._grown_arrays import made_arrays
+from aoe_train._records import Examples, Kind, Reading
+from aoe_train._streamed.reading import ARRAYS, WORK, read_into
+from aoe_train._texts_on_disk import TextsOnDisk
+from pairkit.class_names import class_names_of_file
+from pairkit.errors import DataError
+from pairkit.files import remove, sha256, write_json
+from pairkit.folders import read_object
+from pairkit.in_memory import Source, source_name
+from pairkit.labels import LabelRules, LabelsRead
+from pairkit.negatives import NEGATIVES
+from pairkit.progress import Listener, Progress
+from pairkit.row_stream import RowStream, files_of_split, open_rows
+from pairkit.tables import first_row
+
+_LAYOUT = 1  # raise it when the same files and settings give other arrays
+_ABOUT = "about.json"
+
+
+class Streamed(NamedTuple):
+    """Rows that are on disk.
+
+    Attributes:
+        examples: The rows.
+        place: Tells where a row is from, as `file:row`.
+        folder: Where they are.
+        size: Bytes of the folder.
+    """
+
+    examples: Examples
+    place: Callable[[int], str]
+    folder: Path
+    size: int
+
+
+def stream_examples(
+    source: Source,
+    *,
+    split: str,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    show: Listener,
+) -> Streamed:
+    """The rows of a split, as `aoe_train._examples.read_examples` gives them but for conflicts.
+
+    They are kept in `$AOE_CACHE/rows/<key>`, the key being a digest of what the files hold, of the columns
+    and of what was said of labels. A killed run goes on with the next stretch of a file.
+
+    Args:
+        source: Files that are there; see `files_of_split`.
+        split: Which.
+        columns: Roles to the source's names of columns.
+        rules: What labels count as.
+        show: Told how far it is.
+
+    Raises:
+        ConfigError: No space on the disk, or the cache can't be written.
+        DataError: No rows, or one that can't be used; with file and row.
+    """
+    files = files_of_split(source, split)
+    before = list(map(_stamp, files))
+
+    def make(folder: Path) -> None:
+        if not (folder / _ABOUT).is_file():
+            stream = open_rows(source, columns=columns, split=split, rules=rules)
+            counts = read_into(folder, stream, source_name(source), show)
+            if not sum(counts) or before != list(map(_stamp, files)):
+                raise _unusable(stream, sum(counts), source_name(source))
+            write_json(folder / _ABOUT, _about(stream, counts))
+        remove(folder / WORK)
+
+    folder = cache_dir("rows") / _key(files, columns, rules, show)
+    arrays = made_arrays(folder, ARRAYS, make)
+    about = read_object(folder / _ABOUT)
+    kind = cast("Kind", about["kind"])
+    labels = about["labels"] and LabelsRead(**about["labels"])
+    examples = Examples(
+        TextsOnDisk(arrays["texts"], arrays["text_ends"]),
+        arrays["rows"],
+        arrays["labels"] if kind in ("binary", "graded") else None,
+        kind,
+        Reading(labels),
+    )
+
+    def place(row: int) -> str:
+        number = int(arrays["numbers"][row])
+        for path, count in zip(files, about["counts"], strict=True):
+            if row < count:
+                return f"{path}:{first_row(path) + number}"
+            row -= count
+        raise IndexError(f"there is no row {row}")
+
+    return Streamed(examples, place, folder, sum(path.stat().st_size for path in folder.iterdir()))
+
+
+def _unusable(stream: RowStream, rows: int, where: str) -> DataError:
+    if rows:
+        return DataError("its files changed while they were read; run it again", path=where)
+    told = f" ({stream.labels})" if stream.labels and stream.labels.skipped else ""
+    return DataError(f"no rows; expected at least one{told}", path=where)
+
+
+def _about(stream: RowStream, counts: Sequence[int]) -> dict[str, object]:
+    """What is known of the rows beside the arrays; `counts` are rows of each file."""
+    kinds: dict[tuple[str, ...], Kind] = {
+        ("text",): "single",
+        ("anchor", "positive"): "positive",
+        ("anchor", "positive", NEGATIVES): "triplet",
+    }
+    labelled: Kind = "binary" if stream.binary else "graded"
+    return {
+        "kind": kinds.get(stream.names, labelled),
+        "labels": stream.labels and asdict(stream.labels),
+        "counts": list(counts),
+    }
+
+
+def _key(files: Sequence[Path], columns: Mapping[str, str] | None, rules: LabelRules, show: Listener) -> str:
+    """Hex SHA-256 of what decides the rows: what the files hold, in their order, and what was said of it."""
+    held = []
+    for number, path in enumerate(files):
+        show(Progress("look at files", number, len(files)))
+        try:
+            held.append((path.suffix.lower(), sha256(path), class_names_of_file(path)))
+        except OSError as error:
+            raise DataError(f"not readable ({error.strerror}); fix its permissions", path=path) from error
+    show(Progress("look at files", len(files), len(files), ended=True))
+    said = [_LAYOUT, held, columns, rules.values, rules.scale]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file does."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,155 @@
+"""From the rows of a stream to arrays on disk, in two readings with the numbering of texts between them."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from aoe_train._grown_arrays import Grown, Layout, mapped
+from aoe_train._records import ABSENT
+from aoe_train._streamed.numbering import number_texts
+from pairkit.errors import DataError
+from pairkit.files import write_errors
+from pairkit.progress import Listener, Progress
+from pairkit.row_stream import Piece, RowStream
+
+ARRAYS = ("rows", "labels", "numbers", "texts", "text_ends")
+"""What is made: rows and labels as in `Examples`, each row's number in its file, and the texts."""
+
+WORK = "work"
+"""The folder of what only the making needs."""
+
+_DIGESTS, _CELLS, _WIDTHS, _TEXT_NUMBERS = (
+    f"{WORK}/{name}" for name in ("digests", "cells", "widths", "text_numbers")
+)
+_READ = {
+    _DIGESTS: Layout(np.uint64, 2),  # of the distinct texts of each piece
+    _CELLS: Layout(np.int64),  # which of them each text of each row is
+    _WIDTHS: Layout(np.int32),  # texts of each row
+    "labels": Layout(np.float32),
+    "numbers": Layout(np.int64),
+}
+_TEXTS = {"texts": Layout(np.uint8), "text_ends": Layout(np.int64)}
+_DIGEST_BYTES = 16
+_BLOCK = 1 << 16  # rows of a round over all of them
+
+
+class _Cells(NamedTuple):
+    """The texts of some rows: the distinct ones as they come first, which one each is, how many a row has."""
+
+    texts: list[str]
+    places: np.ndarray
+    widths: np.ndarray
+
+
+def read_into(folder: Path, stream: RowStream, where: str, show: Listener) -> list[int]:
+    """Put what the rows of a stream are into a folder, as `ARRAYS`, or go on with it.
+
+    Returns:
+        How many rows of each file there are.
+
+    Raises:
+        ConfigError: They can't be written, as on a full disk.
+        DataError: A row that can't be used, with file and row; or files that change meanwhile.
+    """
+    with write_errors(folder):
+        (folder / WORK).mkdir(exist_ok=True)
+    counts = _digest(folder, stream, show)
+    known = _number(folder, show)
+    if _keep_texts(folder, stream, show) != known:
+        raise DataError("its files changed while they were read; run it again", path=where)
+    return counts
+
+
+def _digest(folder: Path, stream: RowStream, show: Listener) -> list[int]:
+    """The first reading."""
+    with Grown(folder, f"{WORK}/read", _READ) as grown:
+        counts: list[int] = grown.note.get("counts", [0] * len(stream.tables))
+        done: int = grown.note.get("stretches", 0)
+        for number, stretch in enumerate(stream.stretches[done:], done + 1):
+            for piece in stream.read(stretch):
+                cells = _cells(piece)
+                grown.add(_CELLS, grown.rows[_DIGESTS] + cells.places)
+                grown.add(_DIGESTS, _digests(cells.texts))
+                grown.add(_WIDTHS, cells.widths)
+                grown.add("numbers", piece.numbers)
+                if "label" in piece.rows.columns:
+                    grown.add("labels", piece.rows["label"].cast(pl.Float32).to_numpy())
+                counts[stretch.table] += piece.rows.height
+                show(Progress("read rows", sum(counts), stream.rows))
+            grown.keep(counts=counts, stretches=number)
+    show(Progress("read rows", sum(counts), stream.rows, ended=True))
+    return counts
+
+
+def _number(folder: Path, show: Listener) -> int:
+    """Between the readings: the number of each text, and rows of these numbers; how many texts there are."""
+    widths, cells = _there(folder, _WIDTHS), _there(folder, _CELLS)
+    width = max(
+        (int(widths[start : start + _BLOCK].max()) for start in range(0, len(widths), _BLOCK)), default=0
+    )
+    with Grown(folder, f"{WORK}/numbered", {"rows": Layout(np.int64, width)}) as grown:
+        if grown.note:
+            return int(grown.note["known"])
+        show(Progress("number texts"))
+        known = number_texts(_there(folder, _DIGESTS), folder / f"{_TEXT_NUMBERS}.npy")
+        texts, before = _there(folder, _TEXT_NUMBERS), 0
+        for start in range(0, len(widths), _BLOCK):
+            own = np.asarray(widths[start : start + _BLOCK])
+            rows = np.full((len(own), width), ABSENT, np.int64)
+            after = before + int(own.sum())
+            rows[np.arange(width) < own[:, None]] = texts[cells[before:after]]
+            grown.add("rows", rows)
+            before = after
+        grown.keep(known=known)
+    show(Progress("number texts", ended=True))
+    return known
+
+
+def _keep_texts(folder: Path, stream: RowStream, show: Listener) -> int:
+    """The second reading: the texts that are new, in the order of their numbers; how many these are."""
+    numbers = _there(folder, _TEXT_NUMBERS)
+    with Grown(folder, f"{WORK}/kept", _TEXTS) as grown:
+        if not grown.note:
+            grown.add("text_ends", np.zeros(1, np.int64))
+        done, before, rows = (grown.note.get(name, 0) for name in ("stretches", "texts", "rows"))
+        for number, stretch in enumerate(stream.stretches[done:], done + 1):
+            for piece in stream.read(stretch):
+                texts = _cells(piece).texts
+                own = numbers[before : before + len(texts)]
+                new = np.flatnonzero(own >= grown.rows["text_ends"] - 1).tolist()
+                _add_texts(grown, [texts[place].encode() for place in new])
+                before, rows = before + len(texts), rows + piece.rows.height
+                show(Progress("keep texts", rows, stream.rows))
+            grown.keep(stretches=number, texts=before, rows=rows)
+        known = grown.rows["text_ends"] - 1
+    show(Progress("keep texts", rows, stream.rows, ended=True))
+    return known
+
+
+def _add_texts(grown: Grown, texts: list[bytes]) -> None:
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    grown.add("text_ends", grown.rows["texts"] + np.cumsum(lengths))
+    grown.add("texts", np.frombuffer(b"".join(texts), np.uint8))
+
+
+def _cells(piece: Piece) -> _Cells:
+    texts = [name for name in piece.rows.columns if name != "label"]
+    lists = piece.rows.select(pl.concat_list(texts).alias("cells"))["cells"]
+    places: dict[str, int] = {}
+    found = [places.setdefault(text, len(places)) for text in chain.from_iterable(lists.to_list())]
+    return _Cells(list(places), np.array(found, np.int64), lists.list.len().to_numpy())
+
+
+def _digests(texts: list[str]) -> np.ndarray:
+    made = b"".join(hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest() for text in texts)
+    return np.frombuffer(made, np.uint64).reshape(-1, 2)
+
+
+def _there(folder: Path, array: str) -> np.ndarray:
+    return mapped(folder / f"{array}.npy")
