@@ -25,6 +25,7 @@ from pairkit.files import open_own, remove, write_errors, write_json
 from pairkit.folders import LOCK_FILE, read_own
 
 _CHECKSUM = "checksum"
+_READ_AT_ONCE = 1 << 20
 
 
 class Layout:
@@ -164,9 +165,10 @@ def load_arrays(folder: Path, names: Sequence[str]) -> dict[str, np.ndarray] | N
     try:
         arrays = {name: mapped(folder / f"{name}.npy") for name in names}
         checksum = np.load(folder / f"{_CHECKSUM}.npy")
+        is_whole = checksum.shape == () and checksum == _checksum(folder, names)
     except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError, TokenError):
         return None  # numpy reads a header as Python's words
-    return arrays if checksum.shape == () and checksum == _checksum(arrays) else None
+    return arrays if is_whole else None
 
 
 def mapped(path: Path) -> np.ndarray:
@@ -207,17 +209,18 @@ def _is_open(path: Path, handle: int) -> bool:
 def _finish(partial: Path, folder: Path, names: Sequence[str]) -> None:
     """Put the arrays, which are complete, in their place."""
     with write_errors(folder):
-        arrays = {name: mapped(partial / f"{name}.npy") for name in names}
-        np.save(partial / f"{_CHECKSUM}.npy", np.array(_checksum(arrays)))
+        np.save(partial / f"{_CHECKSUM}.npy", np.array(_checksum(partial, names)))
         remove(folder)  # a damaged one
         (partial / LOCK_FILE).unlink()
         partial.rename(folder)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray]) -> int:
+def _checksum(folder: Path, names: Sequence[str]) -> int:
+    """Of the files, which are read and not mapped: what is mapped and looked at counts as memory in use."""
     total = 0
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
-        total = zlib.crc32(array.view(np.uint8).data if array.ndim and array.size else array.tobytes(), total)
+    for name in sorted(names):
+        total = zlib.crc32(name.encode(), total)
+        with (folder / f"{name}.npy").open("rb") as file:
+            while block := file.read(_READ_AT_ONCE):
+                total = zlib.crc32(block, total)
     return total
