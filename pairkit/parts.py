@@ -79,6 +79,16 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
     )
 
 
+def files_of(source: Source) -> list[Path]:
+    """The tables on disk that a source stands for, of all its splits and configurations."""
+    if not isinstance(source, str | Path):
+        return []
+    path = _place(source)
+    if path.is_dir():
+        return [file for file in sorted(path.rglob("*")) if is_table(file)]
+    return [path] if path.exists() else _glob(str(source))
+
+
 def split_of(path: Path) -> str:
     """The split that a file's name tells; train where it tells none."""
     found = _SPLIT_NAME.search(path.name)
@@ -145,8 +155,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
 
 def _fitting(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     """The tables that a pattern fits."""
-    found = [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
-    files = [path for path in found if is_table(path) or (lines and _is_lines(path))]
+    files = [path for path in _glob(pattern) if is_table(path) or (lines and _is_lines(path))]
     if not files:
         raise DataError("no table fits this pattern; give a file, a folder or another pattern", path=pattern)
     named, unnamed = _named(files)
@@ -157,6 +166,10 @@ def _fitting(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
             path=pattern,
         )
     return named or {"train": unnamed}
+
+
+def _glob(pattern: str) -> list[Path]:
+    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
 
 
 def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:

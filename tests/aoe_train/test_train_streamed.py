@@ -88,10 +88,24 @@ def test_the_same_weights(tmp_path: Path, bert: Path, table: pl.DataFrame, flags
     in_memory, quiet = run(folder, bert, tmp_path / "memory", "off", **flags)
     streamed, told = run(folder, bert, tmp_path / "disk", "on", **flags)
     assert_same_model(tmp_path / "disk", tmp_path / "memory")
-    for part in ("origin", "rows", "batches", "history"):
+    for part in ("origin", "rows", "batches", "history", "files"):
         assert streamed[part] == in_memory[part]
     assert told[1:] == quiet
     assert "rows are read from" in told[0]
+
+
+def test_a_pattern_of_files_in_two_folders(tmp_path: Path, bert: Path) -> None:
+    shards(tmp_path / "d" / "a", pairs(), 2)
+    shards(tmp_path / "d" / "b", pairs().reverse(), 1)
+    record, _ = run(tmp_path / "d" / "?" / "*.parquet", bert, tmp_path / "m", "on")
+    assert record["rows"]["train"] == 120
+    assert set(record["files"]["data"]) == {
+        *(
+            "a/train-00000-of-00002.parquet",
+            "a/train-00001-of-00002.parquet",
+            "b/train-00000-of-00001.parquet",
+        )
+    }
 
 
 def test_a_killed_run_goes_on_wherever_its_rows_lie(

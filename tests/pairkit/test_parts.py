@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairkit.errors import ConfigError, DataError
-from pairkit.parts import parts_of
+from pairkit.parts import files_of, parts_of
 from pairkit.reader import read_pairs, read_rows, split_names
 
 ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
@@ -63,3 +63,12 @@ def test_a_name_with_the_signs_of_a_pattern_is_that_file_first(tmp_path: Path) -
     assert found(tmp_path / "a[1].csv") == {"train": ["a[1].csv"]}
     with pytest.raises(ConfigError, match="no such file or folder"):
         parts_of("nowhere")
+
+
+def test_the_files_that_a_source_stands_for(tmp_path: Path) -> None:
+    put(tmp_path, "data/train.csv", "triplet/train.csv", "x.md")
+    assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
+    assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
+    assert files_of(str(tmp_path / "x.md")) == [tmp_path / "x.md"]
+    assert files_of("owner/dataset") == []
+    assert files_of([{"text": "a"}]) == []
