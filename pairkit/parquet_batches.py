@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 4096  # at a time, at most
-_BYTES = 64 << 20  # that so many rows take on average
+_BYTES = 8 << 20  # that so many rows take on average
 _BYTES_REPEATED = 1 << 30  # that they take, were each its column's longest repeated value
 _READ_AHEAD = 1 << 20  # bytes of each column
 
