@@ -15,7 +15,7 @@ from pairkit.errors import DataError
 from pairkit.printable import one_line
 
 Say = Callable[[str], None]
-_SHARE = 1 << 22  # texts in rows whose pairs are compared at a time
+_SHARE = 1 << 20  # texts in rows whose pairs are compared at a time
 _BLOCK = 1 << 18  # rows of a round
 _ANY_ROW = -1  # in place of a row's number: what is true of any text
 _REMEDY = (

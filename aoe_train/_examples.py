@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -13,6 +13,7 @@ import polars as pl
 from aoe_train._conflicts import Say, settle, silent
 from aoe_train._records import ABSENT, Conflicts, Examples, Kind, Reading, Streaming
 from aoe_train._streamed.examples import Streamed, stream_examples
+from aoe_train._width import check_width
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
@@ -21,10 +22,8 @@ from pairkit.progress import Listener, unwatched
 from pairkit.reader import read_rows, split_names
 from pairkit.row_stream import files_of_split
 
-_LARGE = 256 << 20  # bytes of files from which rows stay on disk: in memory they take ten times as much
+_LARGE = 256 << 20  # bytes of files from which rows stay on disk: in memory they take 20 times as much
 _BLOCK = 1 << 16  # rows of a round
-
-_MOST_CELLS, _WIDER = 1 << 27, 4  # 1 GiB of texts' numbers; so many times as many texts as rows have
 
 
 def read_examples(
@@ -76,7 +75,9 @@ def read_examples(
         told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
     frame = frame.head(limit) if limit else frame
-    _check_width(frame, lambda row: found.place(name, row))
+    if NEGATIVES in frame.columns:
+        widths = 2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64)
+        check_width(widths, lambda row: found.place(name, row))
     examples = distinct(frame)
     examples = replace(examples, reading=Reading(found.labels, written=found.written[name]))
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
@@ -156,24 +157,6 @@ def _kind(frame: pl.DataFrame) -> Kind:
     if "text" in frame.columns:
         return "single"
     return "triplet" if NEGATIVES in frame.columns else "positive"
-
-
-def _check_width(frame: pl.DataFrame, place: Callable[[int], str]) -> None:
-    """Refuse a few rows of so many negatives that room for as many in all rows would be mostly empty.
-
-    Raises:
-        DataError: Names the row with most.
-    """
-    if NEGATIVES not in frame.columns:
-        return
-    counts = frame[NEGATIVES].list.len().to_numpy()
-    most, mean = int(counts.max()), float(counts.mean())
-    cells = len(counts) * (2 + most)
-    if cells > _MOST_CELLS and most > _WIDER * (2 + mean):
-        raise DataError(
-            f"{place(int(counts.argmax()))}: has {most:,} negatives, where rows have {mean:.1f} on average;"
-            f" as much room in each of {len(counts):,} rows takes {8 * cells / 2**30:.1f} GiB: leave some out"
-        )
 
 
 def distinct(frame: pl.DataFrame) -> Examples:

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from aoe_train._cache_dir import cache_dir
 from aoe_train._grown_arrays import made_arrays
 from aoe_train._records import Examples, Kind, Reading
-from aoe_train._streamed.reading import ARRAYS, WORK, read_into
+from aoe_train._streamed.reading import ARRAYS, WORK, place_of, read_into
 from aoe_train._texts_on_disk import TextsOnDisk
 from pairkit.class_names import class_names_of_file
 from pairkit.errors import DataError
@@ -95,12 +95,8 @@ def stream_examples(
     )
 
     def place(row: int) -> str:
-        number = int(arrays["numbers"][row])
-        for path, count in zip(files, about["counts"], strict=True):
-            if row < count:
-                return f"{path}:{first_row(path) + number}"
-            row -= count
-        raise IndexError(f"there is no row {row}")
+        table, number = place_of(row, about["counts"], arrays["numbers"])
+        return f"{files[table]}:{first_row(files[table]) + number}"
 
     return Streamed(examples, place, folder, sum(path.stat().st_size for path in folder.iterdir()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import polars as pl
 from aoe_train._grown_arrays import Grown, Layout, mapped
 from aoe_train._records import ABSENT
 from aoe_train._streamed.numbering import number_texts
+from aoe_train._width import check_width
 from pairkit.errors import DataError
 from pairkit.files import write_errors
 from pairkit.progress import Listener, Progress
@@ -60,10 +62,26 @@ def read_into(folder: Path, stream: RowStream, where: str, show: Listener) -> li
     with write_errors(folder):
         (folder / WORK).mkdir(exist_ok=True)
     counts = _digest(folder, stream, show)
+
+    def place(row: int) -> str:
+        return stream.place(*place_of(row, counts, _there(folder, "numbers")))
+
+    if sum(counts):
+        check_width(_there(folder, _WIDTHS), place)
     known = _number(folder, show)
     if _keep_texts(folder, stream, show) != known:
         raise DataError("its files changed while they were read; run it again", path=where)
     return counts
+
+
+def place_of(row: int, counts: Sequence[int], numbers: np.ndarray) -> tuple[int, int]:
+    """The file that a row is from, and its number there, from 0."""
+    before = 0
+    for table, count in enumerate(counts):
+        before += count
+        if row < before:
+            return table, int(numbers[row])
+    raise IndexError(f"there is no row {row}")
 
 
 def _digest(folder: Path, stream: RowStream, show: Listener) -> list[int]:
