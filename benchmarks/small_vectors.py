@@ -1,16 +1,13 @@
 """Matryoshka training beside plain training: Spearman x 100 at each size and precision of the vectors.
 
     python benchmarks/small_vectors.py --out FOLDER [--rows 1280] [--seeds 0,1,2] [--precision fp32]
-        [--dims 384,256,128,64,32] [--quantize float32,int8,binary] [--layers 6,5,4,3,2,1] [--task STS-B]
-        [--data FOLDER]
+        [--dims 384,256,128,64,32] [--quantize float32,int8,binary] [--task STS-B] [--data FOLDER]
 
 all-MiniLM-L6-v2, one epoch of batches of 32 on rows of STS-B train drawn by the seed, by the preset
 `angle-paper` at learning rate 5e-5 with tau 0.2 of cosine and angle. Both ways get the same rows in the same
 order; `with dims` has all sizes as `objective.dims`, each of weight 1. Judged are the tasks named with
 `--task` (repeatable), by default all of STS; more than one give their mean. `untrained` is the model as it
-comes. With `--layers` models are judged with so many layers too, and two ways more have them all learn
-besides: `2D Matryoshka` (equal weights, drawn to the last layer with weight 1) and `Espresso` (falling
-weights, compression with weight 1), both with dims.
+comes.
 
 Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated. The CPU seconds of
 training, which are printed too, say what further sizes cost.
@@ -41,11 +38,6 @@ SETTINGS = {
     "optim.epochs": 1,
 }
 UNTRAINED, PLAIN, WITH_DIMS = "untrained", "trained", "trained with dims"
-WAYS = {UNTRAINED: {}, PLAIN: {}, WITH_DIMS: {}}
-DEEP_WAYS = {
-    "2D Matryoshka": {"objective.layers": "all", "objective.layer_weights": "equal", "objective.align": 1},
-    "Espresso": {"objective.layers": "all", "objective.compress": 1},
-}
 
 
 def main() -> None:
@@ -60,22 +52,19 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--dims", default="384,256,128,64,32")
     parser.add_argument("--quantize", default="float32,int8,binary")
-    parser.add_argument("--layers")
     parser.add_argument("--task", action="append", default=[])
     options = parser.parse_args()
-    ways = {**WAYS, **(DEEP_WAYS if options.layers else {})}
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
     train = stsb(options.data, "train")
     for seed in map(int, options.seeds.split(",")):
         rows = random.Random(seed).sample(train, options.rows)  # noqa: S311 - a sample, not a secret
-        for name in ways:
+        for name in (UNTRAINED, PLAIN, WITH_DIMS):
             trains = name != UNTRAINED
             run = {"name": name, "seed": seed if trains else 0, "rows": options.rows if trains else 0}
             run |= {key: getattr(options, key) for key in ("precision", "dims", "quantize", "task")}
-            run |= {"layers": options.layers} if options.layers else {}
             ledger.once(run, lambda place: figures(place, rows, run, options.data))  # noqa: B023 - called at once
-    report(ledger, list(ways))
+    report(ledger)
 
 
 def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
@@ -83,9 +72,8 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     begun = time.process_time()
     model: str | Path = "minilm"
     if run["name"] != UNTRAINED:
-        dims = None if run["name"] == PLAIN else run["dims"]
-        settings = SETTINGS | DEEP_WAYS.get(run["name"], {})
-        how = {"dims": dims, "seed": run["seed"], "precision": run["precision"], "settings": settings}
+        dims = run["dims"] if run["name"] == WITH_DIMS else None
+        how = {"dims": dims, "seed": run["seed"], "precision": run["precision"], "settings": SETTINGS}
         aoe_train.train(rows, backbone="minilm", out=place, fresh=True, progress=False, **how)
         model = place
     spent = time.process_time() - begun
@@ -93,7 +81,6 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
         model,
         data_dir=data,
         tasks=run["task"],
-        layers=run.get("layers"),
         dim=run["dims"],
         quantize=run["quantize"],
         precision=run["precision"],
@@ -104,7 +91,7 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     shutil.rmtree(place, ignore_errors=True)
     scores = [
         {
-            **{key: one[key] for key in ("layers", "dim", "quantize", "bytes") if key in one},
+            **{key: one[key] for key in ("dim", "quantize", "bytes")},
             "spearman": 100 * mean(task["spearman"] for task in one["tasks"].values()),
         }
         for one in found["sizes"]
@@ -112,28 +99,26 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     return {"scores": scores, "cpu_s": spent}
 
 
-def report(ledger: Ledger, names: list[str]) -> None:
-    """A row for each depth, size and precision."""
+def report(ledger: Ledger) -> None:
+    """A row for each size and precision."""
     entries = ledger.read()
-    print(f"| layers | dim | numbers | bytes | {' | '.join(names)} |\n|{'---|' * (4 + len(names))}")
+    names = (UNTRAINED, PLAIN, WITH_DIMS)
+    print(f"| dim | numbers | bytes | {' | '.join(names)} |\n|---|---|---|---|---|---|")
     sizes = dict.fromkeys(
-        (one.get("layers", "all"), one["dim"], one["quantize"], one["bytes"])
-        for entry in entries
-        for one in entry["scores"]
+        (one["dim"], one["quantize"], one["bytes"]) for entry in entries for one in entry["scores"]
     )
-    for layers, dim, quantize, size in sizes:
+    for dim, quantize, size in sizes:
         found = [
             [
                 one["spearman"]
                 for entry in entries
                 for one in entry["scores"]
-                if entry["run"]["name"] == name
-                and (one.get("layers", "all"), one["dim"], one["quantize"]) == (layers, dim, quantize)
+                if entry["run"]["name"] == name and (one["dim"], one["quantize"]) == (dim, quantize)
             ]
             for name in names
         ]
         cells = [spread(values) if values else "–" for values in found]
-        print(f"| {layers} | {dim} | {quantize} | {size} | {' | '.join(cells)} |")
+        print(f"| {dim} | {quantize} | {size} | {' | '.join(cells)} |")
     for name in names[1:]:
         spent = [entry["cpu_s"] for entry in entries if entry["run"]["name"] == name]
         if spent:

@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from aoe_train._packing.compiling import uncompiled
 from aoe_train._packing.randomness import draw_seed, keep_mask
-from aoe_train._packing.relative import ByDistance, attend_by_distance
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -25,8 +24,8 @@ NAME = "aoe_packed"
 _ROOM = 8.0
 # Tokens from which on torch's CPU kernel is the faster one where nothing learns; in bfloat16 it never is.
 _LONG_IN_FLOAT32 = 96
-# What some models' attention does besides: capped scores, sinks.
-_UNKNOWN = ("softcap", "s_aux")
+# What some models' attention does besides: capped scores, sinks, biases by position.
+_UNKNOWN = ("softcap", "s_aux", "position_bias")
 
 Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
 
@@ -52,9 +51,6 @@ def packed_attention(
         TypeError: The model wants of its attention what this one hasn't; such a model is run padded.
     """
     strange = [name for name in _UNKNOWN if more.get(name) is not None]
-    distances = more.get("position_bias")
-    if distances is not None and not isinstance(distances, ByDistance):  # of all pairs of tokens
-        strange.append("position_bias")
     if strange:
         raise TypeError(f"packed attention has no {strange[0]}")
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
@@ -66,9 +62,6 @@ def packed_attention(
     kind = query.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
-    if distances is not None:
-        options = {"scaling": scaling, "dropout": dropout}
-        return attend_by_distance(q, k, v, packed, distances, **options)[None], None
     attend = cast("Attend", _by_bucket if _is_for_torch(q, packed) else _Attention.apply)
     return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
 

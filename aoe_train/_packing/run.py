@@ -10,7 +10,6 @@ from torch import nn
 from aoe_train._packing.attention import NAME, register
 from aoe_train._packing.compiling import only_callees_compiled
 from aoe_train._packing.layers import FastDropout, FastLinear
-from aoe_train._packing.relative import use_distances
 from aoe_train._packing.sequences import Sequences
 from aoe_train._packing.threads import one_thread
 
@@ -25,11 +24,7 @@ _LONGEST_PROBE = 1_024  # tokens; of a longer window its meaning is taken on tru
 
 
 def use_fast_layers(module: nn.Module) -> None:
-    """Swap plain linear and dropout layers for their faster equals, in place; parameters and names stay.
-
-    T5's attention is swapped for one that can run packed.
-    """
-    use_distances(module)
+    """Swap plain linear and dropout layers for their faster equals, in place; parameters and names stay."""
     for layer in module.modules():
         if type(layer) is nn.Linear:
             layer.__class__ = FastLinear

@@ -65,13 +65,16 @@ class ProgressCallback(TrainerCallback):
         self._tell(state)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Move on."""
-        self._tell(state)
+        """Move on; where the log comes next, with the loss that it tells."""
+        if not control.should_log:
+            self._tell(state)
 
     def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002
         """Take the newest figures."""
         names = {"loss": "loss", "eval_dev": "dev"}
         self._note(**{names[name]: value for name, value in seen["logs"].items() if name in names})
+        if "loss" in seen["logs"]:
+            self._tell(state)
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Say that it is over."""

@@ -116,7 +116,7 @@ def test_loaded_from_them_and_saved_for_them(
     folder = folders(make)
     expected = theirs(folder)
     ours = Encoder.load(folder, device="cpu")
-    assert ours.model.packed
+    assert ours.model.packed is (make is not sentence_t5)
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
     ours.save(tmp_path / "m")

@@ -22,8 +22,6 @@ from transformers import (
     MPNetModel,
     RobertaConfig,
     RobertaModel,
-    T5Config,
-    T5EncoderModel,
 )
 
 from aoe_train._packing.attention import register
@@ -68,25 +66,6 @@ def _small(kind: Any, config: Any, **more: Any) -> Any:
     return kind(config(**{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}))
 
 
-def _t5() -> Any:
-    torch.manual_seed(0)
-    model = T5EncoderModel(
-        T5Config(
-            vocab_size=60,
-            d_model=32,
-            d_kv=8,
-            d_ff=48,
-            num_layers=2,
-            num_heads=4,
-            relative_attention_num_buckets=8,
-            relative_attention_max_distance=12,
-        )
-    )
-    use_fast_layers(model)
-    model.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight.data.normal_()
-    return model
-
-
 MODELS = {
     "roberta": lambda: _small(RobertaModel, RobertaConfig),
     "modernbert": lambda: _small(
@@ -102,7 +81,6 @@ MODELS = {
     ),
     "mistral": lambda: _small(MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4),
     "mpnet": lambda: _small(MPNetModel, MPNetConfig),
-    "t5": lambda: _t5(),
     "distilbert": lambda: DistilBertModel(
         DistilBertConfig(vocab_size=60, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
     ),
@@ -185,24 +163,3 @@ def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> No
 
 def test_a_capped_attention_is_run_padded() -> None:
     assert not can_pack(_small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval())
-
-
-def test_a_bias_by_distance_learns_as_in_padded_texts() -> None:
-    """Of each distance from all texts, also where all in a bucket are of one length."""
-    found = []
-    for packed in (True, False):
-        model = MODELS["t5"]().eval()
-        TextModel(model, "avg", packed=packed)(*_batch([9, 3, 14, 3, 7])).pow(3).sum().backward()
-        attention = model.encoder.block[0].layer[0].SelfAttention
-        found.append([attention.relative_attention_bias.weight.grad, attention.q.weight.grad])
-    for one, other in zip(*found, strict=True):
-        assert one.abs().max() > 0
-        assert torch.allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
-def test_a_bias_of_all_pairs_is_refused() -> None:
-    """So that a model that makes one is run padded."""
-    model = MODELS["t5"]()
-    attention = model.encoder.block[0].layer[0].SelfAttention
-    attention.__class__ = type(attention).__mro__[1]
-    assert not can_pack(model)

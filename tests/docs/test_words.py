@@ -63,6 +63,7 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
         "--kind",
         "--negatives",
         "--dim",
+        "--layers",
         "--quantize",
     }
     mixed = {flag: used for flag, used in seen.items() if len({*used.values()}) > 1}
