@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
+    from aoe_train._face.tuning import Tuned, tune
 
 __all__ = [
     "Converted",
@@ -41,6 +42,7 @@ __all__ = [
     "Runs",
     "TrainOptions",
     "Trained",
+    "Tuned",
     "convert",
     "encode",
     "evaluate",
@@ -56,6 +58,7 @@ __all__ = [
     "reproduce",
     "runs",
     "train",
+    "tune",
 ]
 
 _PLACES = {
@@ -70,6 +73,7 @@ _PLACES = {
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
+    "aoe_train._face.tuning": ("Tuned", "tune"),
     "aoe_train.losses": ("losses",),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -82,6 +82,7 @@ def train(
     fresh: bool = False,
     say: Say = print,
     progress: bool | Listener = True,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Train a model, or go on with it, or find it finished.
 
@@ -94,6 +95,7 @@ def train(
         fresh: Begin anew, whatever another run left.
         say: Told what goes on.
         progress: Shown on stderr, or told to a function.
+        callbacks: Further ones that hear how the run goes, and may end it by an error of theirs.
 
     Returns:
         The run's record, as in run.json; its `result` is what `aoe train --json` prints.
@@ -112,7 +114,7 @@ def train(
         if main and (idle := idle_gpus(args)):
             say(idle)
         with Display(progress if main else False) as show:
-            run = _Run(sources, settings, objective, work, args, say if main else silent, show)
+            run = _Run(sources, settings, objective, work, args, say if main else silent, show, callbacks)
             with memory_errors(lambda: _less_memory(run.settings)):
                 return run.run(fresh=fresh)
 
@@ -137,9 +139,10 @@ class _Run:
         args: TrainingArguments,
         say: Say,
         show: Listener,
+        callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         self.sources, self.settings, self.work, self.args = sources, settings, work, args
-        self.objective, self.say, self.show = objective, say, show
+        self.objective, self.say, self.show, self.callbacks = objective, say, show, callbacks
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
         self.advised: dict[str, Any] = {}  # by role, for the record
@@ -239,7 +242,7 @@ class _Run:
             evaluate_dev=score and (lambda: score().value),
             average=WeightAverage(self.settings.optim.average),
             watch=watch,
-            callbacks=[PaceCallback(self.settings.log), *self._stopping(score)],
+            callbacks=[PaceCallback(self.settings.log), *self._stopping(score), *self.callbacks],
         )
         trainer.add_callback(ProgressCallback(self.show))
         resume = newest_checkpoint(self.work)

