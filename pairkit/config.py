@@ -9,7 +9,7 @@ import copy
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -182,10 +182,15 @@ def _explain(model: type[Settings], error: Any) -> str:
 
 
 def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    inner: Any = model
     for part in path:
-        field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return []
-        model = inner
-    return sorted(model.model_fields)
+        if get_origin(inner) is dict:  # sections by name
+            inner = get_args(inner)[1]
+        elif _is_model(inner):
+            field = inner.model_fields.get(str(part))
+            inner = field and field.annotation
+    return sorted(inner.model_fields) if _is_model(inner) else []
+
+
+def _is_model(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, BaseModel)

@@ -1,0 +1,84 @@
+"""What several sources are called, and what is one source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import pairkit
+from pairkit.errors import ConfigError
+from pairkit.named_sources import named_sources, named_words
+
+ROWS = [{"text1": "a", "text2": "b", "label": 1}]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ROWS,
+        ["a text", "another"],
+        pl.DataFrame(ROWS),
+        {"train": ROWS, "validation": ROWS},
+        {"train": ROWS, "x": ROWS},
+        [],
+    ],
+    ids=["rows", "texts", "frame", "splits", "train", "empty"],
+)
+def test_one_source_stays_one(source: Any) -> None:
+    ((name, found),) = named_sources(source).items()
+    assert found is source
+    assert name == "data-1"
+
+
+def test_names_of_paths() -> None:
+    for path, name in (
+        ("nli/nli-triplets.derived.tsv.gz", "nli-triplets"),
+        ("gis/", "gis"),
+        ("owner/dataset:config", "dataset-config"),
+        ("what is this?.csv", "what-is-this"),
+        (Path("a") / "b.csv", "b"),
+    ):
+        assert named_sources(path) == {name: str(path)}
+
+
+def test_a_mapping_gives_names() -> None:
+    assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
+    with pytest.raises(ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"):
+        named_sources({"a.b": "x.tsv"})
+
+
+def test_names_of_splits() -> None:
+    for named in ({"train": "train.tsv"}, {"dev": "dev.tsv", "test": "t.tsv"}, {"dev": ROWS, "more": ROWS}):
+        assert named_sources(named) == named
+    with pytest.raises(ConfigError, match=r"^train and validation are names of splits: give held-out rows"):
+        named_sources({"train": "a.tsv", "dev": "b.tsv"})
+
+
+def test_lists_of_sources(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.tsv").write_text("x")
+    paths = [str(tmp_path / folder / "train.tsv") for folder in ("a", "b")]
+    assert named_sources(paths) == {"a-train": paths[0], "b-train": paths[1]}
+    pattern = str(tmp_path / "*" / "train.tsv")
+    assert named_sources([pattern, paths[0]]) == {"train": pattern, "a-train": paths[0]}
+    assert [*named_sources([pl.DataFrame(ROWS), ROWS])] == ["data-1", "data-2"]
+    assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
+    with pytest.raises(ConfigError, match=r"'no.tsv': no such file or folder, though others of the list are"):
+        named_sources([*paths, "no.tsv"])
+    with pytest.raises(ConfigError, match=r"two datasets are called"):
+        named_sources([Path(paths[0]), Path(paths[0])])
+
+
+def test_words_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b.tsv").write_text("x")
+    assert named_words(["nli=x/nli.tsv", "owner/stsb", "a=b.tsv"]) == {
+        "nli": "x/nli.tsv",
+        "stsb": "owner/stsb",
+        "a-b": "a=b.tsv",
+    }
+    assert named_words(["./n=x.tsv"]) == {"n-x": "./n=x.tsv"}
