@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from aoe_train._batches import Batches
@@ -19,23 +21,39 @@ def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
         tensors, each column padded to its longest text, would be padding; `one_label_batches`, batches from
         which a ranking loss learns nothing; `left_out`, rows that sit out; `truncated_texts`.
     """
-    plan, examples, copies = batches.plan(0), batches.examples, batches.copies
-    rows = np.array([len(batch) for batch in plan])
-    lengths = store.lengths
-    tokens, distinct, texts, own, padded = np.array(
-        [_sizes(examples.rows[batch], examples.token_counts(lengths, batch), lengths) for batch in plan]
-    ).T
+    return describe_all([(batches.plan(0), batches, store)], left_out=batches.left_out)
+
+
+def describe_all(
+    datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]], *, left_out: int
+) -> dict[str, float]:
+    """The same for several datasets: some batches of each, what dealt them, and their texts."""
+    tables, one_label = [], 0
+    for plan, batches, store in datasets:
+        examples, copies = batches.examples, batches.copies
+        lengths = store.lengths
+        tables += [
+            (
+                len(batch),
+                copies,
+                *_sizes(examples.rows[batch], examples.token_counts(lengths, batch), lengths),
+            )
+            for batch in plan
+        ]
+        if examples.labels is not None:
+            one_label += one_label_batches([np.asarray(batch) for batch in plan], examples.labels)
+    rows, copied, tokens, distinct, texts, own, padded = np.array(tables).T
     return {
-        "steps": len(plan),
+        "steps": len(tables),
         "rows_mean": float(rows.mean()),
         "rows_max": int(rows.max()),
-        "tokens_mean": float(tokens.mean() * copies),
-        "tokens_max": int(tokens.max() * copies),
+        "tokens_mean": float((tokens * copied).mean()),
+        "tokens_max": int((tokens * copied).max()),
         "distinct_share": float(distinct.sum() / texts.sum()),
         "padding_share": float(1 - own.sum() / padded.sum()),
-        "one_label_batches": 0 if examples.labels is None else one_label_batches(plan, examples.labels),
-        "left_out": batches.left_out,
-        "truncated_texts": store.truncated,
+        "one_label_batches": one_label,
+        "left_out": left_out,
+        "truncated_texts": sum(store.truncated for _, _, store in datasets),
     }
 
 

@@ -94,6 +94,14 @@ class Batches(Sampler[list[int]]):
             own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
             yield own.tolist()
 
+    def rows_seen(self, epochs: int) -> int:
+        """Rows in the batches of so many epochs."""
+        return epochs * (len(self.examples) - self.left_out)
+
+    def most_tokens(self) -> int:
+        """Tokens of the largest batch of the first epoch; a text counts each time it occurs."""
+        return max(int(self._lengths[batch].sum()) for batch in self.plan(0))
+
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         random = np.random.default_rng([self._seed, epoch])

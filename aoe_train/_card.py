@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train._backbones.packaged import PACKAGED, Packaged
 from aoe_train._examples import negatives_in_words
+from aoe_train._mixture import seen_in_words
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
 from pairkit.card import table
@@ -35,7 +36,8 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         about: What only people know.
     """
     about = about or CardSettings()
-    backbone, data = record["sources"]["backbone"], record["sources"]["data"]
+    backbone = record["sources"]["backbone"]
+    from_hub = [hub_id(source.partition(":")[0]) for source in _named(record["sources"]["data"]).values()]
     packaged = PACKAGED.get(backbone)
     base = about.base_model or (packaged.hub_id if packaged else hub_id(backbone))
     head = card_head(
@@ -45,14 +47,14 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         license_id=about.license,
         language=about.language or (packaged.language if packaged else ()),
         base_model=base,
-        datasets=[found] if (found := hub_id(data.partition(":")[0])) else [],
+        datasets=list(dict.fromkeys(filter(None, from_hub))),
         results=_measured(record),
     )
     sections = [
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
-        ("Objective", "\n\n".join([_objective(record["origin"]), *_advisers(record)])),
+        ("Objective", "\n\n".join([_objectives(record), *_advisers(record)])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
         ("Licence", _licence(about.license, packaged)),
@@ -108,21 +110,41 @@ def hub_id(source: str) -> str | None:
 def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
     from huggingface_hub import EvalResult
 
-    result, sources = record["result"], record["sources"]
-    if result["dev"] is None:
-        return []
-    held_out = _base(sources.get("dev_data") or sources["data"])
     return [
         EvalResult(
             task_type="sentence-similarity",
             task_name="Sentence similarity",
-            dataset_type=hub_id(held_out) or "held-out",
-            dataset_name=f"{held_out}, held-out rows that chose the weights",
-            metric_type=_HUB_METRICS[result["dev_metric"]],
-            metric_name=str(result["dev_metric"]),
-            metric_value=round(float(result["dev"]), 4),
+            dataset_type=hub_id(held_out) or kind,  # results of one type pass for those of one dataset
+            dataset_name=f"{held_out}, {what}",
+            metric_type=_HUB_METRICS[metric],
+            metric_name=metric,
+            metric_value=round(value, 4),
         )
+        for held_out, kind, what, metric, value in _dev_figures(record)
     ]
+
+
+def _dev_figures(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, float]]:
+    """Each dev set's source, its type, what it was for, its metric and its figure."""
+    result, sources = record["result"], record["sources"]
+    if result["dev"] is None:
+        return
+    held_out = _named(sources.get("dev_data") or sources["data"])
+    if "dev_sets" not in result:
+        # One dev set of several datasets is the validation split of one of them.
+        names = [name for name in record.get("dev_sets", {}) if name in held_out] or [*held_out]
+        chose = "held-out rows that chose the weights"
+        yield _base(held_out[names[0]]), "held-out", chose, str(result["dev_metric"]), float(result["dev"])
+        return
+    for name, dev in result["dev_sets"].items():
+        what = "held-out rows" + (" that chose the weights" if result["dev_set"] in (None, name) else "")
+        if dev["dev"] is not None:
+            yield _base(held_out[name]), f"held-out-{name}", what, str(dev["metric"]), float(dev["dev"])
+
+
+def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:
+    """Sources by name, as the record has them where there are several."""
+    return {"": sources} if isinstance(sources, str) else sources
 
 
 def _licence(given: str, backbone: Packaged | None) -> str:
@@ -166,11 +188,16 @@ def prompts_told(prompts: NamedPrompts) -> str:
 
 def _data(record: Mapping[str, Any]) -> str:
     rows, sources = record["rows"], record["sources"]
-    lines = [f"{rows['train']:,} {_NUMBERS[rows['kind']]} from `{_base(sources['data'])}`."]
-    if "negatives" in rows:
-        lines.append(f"Negatives: {negatives_in_words(rows['negatives'])}.")
-    lines += _reading(rows.get("reading") or {})
-    if "dev" in rows:
+    if "datasets" in record:
+        lines = [_datasets(record)]
+    else:
+        lines = [_of_rows(rows | {"rows": rows["train"]}, sources["data"])]
+    if "dev_sets" in record["result"]:
+        sizes = ", ".join(f"`{name}` {size:,}" for name, size in record["dev_sets"].items())
+        chosen = record["result"]["dev_set"]
+        by = "the mean over them" if chosen is None else f"`{chosen}`"
+        lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
+    elif "dev" in rows:
         lines.append(f"{rows['dev']:,} held-out rows chose the best weights.")
     truncated = record["batches"]["truncated_texts"]
     if truncated:
@@ -180,6 +207,25 @@ def _data(record: Mapping[str, Any]) -> str:
     if record["training_texts"]:
         lines.append(_DIGESTS)
     return " ".join(lines)
+
+
+def _of_rows(rows: Mapping[str, Any], source: str) -> str:
+    lines = [f"{rows['rows']:,} {_NUMBERS[rows['kind']]} from `{_base(source)}`."]
+    if "negatives" in rows:
+        lines.append(f"Negatives: {negatives_in_words(rows['negatives'])}.")
+    return " ".join(lines + _reading(rows.get("reading") or {}))
+
+
+def _datasets(record: Mapping[str, Any]) -> str:
+    """A list of the datasets; what comes after it is a paragraph of its own."""
+    mix = record["origin"]["settings"]["mix"]
+    told = [
+        f"- **{name}**: {_of_rows(own, record['sources']['data'][name])} In an epoch:"
+        f" {seen_in_words(own['epoch'])}."
+        for name, own in record["datasets"].items()
+    ]
+    begun = f"Several datasets, each batch of rows of one; their order is {mix['order']}:"
+    return "\n".join([begun, "", *told, "", ""])
 
 
 def _reading(reading: Mapping[str, Any]) -> list[str]:
@@ -205,10 +251,20 @@ _DIGESTS = (
 )
 
 
-def _objective(origin: Mapping[str, Any]) -> str:
-    objective = origin["settings"]["objective"]
+def _objectives(record: Mapping[str, Any]) -> str:
+    """The objective, or that of each dataset."""
+    settings, own = record["origin"]["settings"], record["origin"].get("objective")
+    if "datasets" not in record:
+        return _objective(settings["objective"], own)
+    return "\n\n".join(
+        f"### {name}\n\n{_objective(settings['datasets'][name]['objective'], (own or {}).get(name))}"
+        for name in record["datasets"]
+    )
+
+
+def _objective(objective: Mapping[str, Any], own: str | None) -> str:
     sizes = [*_sizes(objective), *_layers(objective)]
-    if own := origin.get("objective"):
+    if own:
         return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
@@ -315,10 +371,25 @@ def _results(record: Mapping[str, Any]) -> str:
     result = record["result"]
     if result["dev"] is None:
         return "No held-out data was given."
-    rows = [("before training", f"{result['dev_before']:.4f}")]
-    rows += [(f"step {entry['step']}", f"{entry['eval_dev']:.4f}") for entry in record["dev_history"][-10:]]
+    sets = result.get("dev_sets", {})
+    before = [dev["before"] for dev in sets.values()]
+    rows = [_figures("before training", [result["dev_before"], *before])]
+    rows += [
+        _figures(f"step {entry['step']}", [entry["eval_dev"], *(entry[f"eval_dev.{name}"] for name in sets)])
+        for entry in record["dev_history"][-10:]
+    ]
+    what = "on held-out rows" if result.get("dev_set") is None else f"on {result['dev_set']}"
+    head = [
+        "weights",
+        f"{result['dev_metric']} {what}",
+        *(f"{name}: {dev['metric']}" for name, dev in sets.items()),
+    ]
     best = f"The weights are those of step {record['best_step']}."
-    return table(("weights", f"{result['dev_metric']} on held-out rows"), rows) + f"\n\n{best}"
+    return table(head, rows) + f"\n\n{best}"
+
+
+def _figures(weights: str, figures: Iterable[float]) -> list[str]:
+    return [weights, *(f"{figure:.4f}" for figure in figures)]
 
 
 def _base(source: str) -> str:

@@ -3,7 +3,7 @@
 As sentence-transformers' trainer takes them: one prompt for all texts, or columns to prompts. `query`
 stands for the first column, `document` for all others, unless a column is named itself. The value may also
 be the name of a prompt that the model has. Columns without a prompt have the model's default one, as texts
-that are encoded.
+that are encoded. Of several datasets each may have prompts of its own in place of the run's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from aoe_train._prompts import DEFAULT, DOCUMENTS, QUERY, NamedPrompts, read_prompt
 from aoe_train._records import ABSENT, Examples
-from aoe_train._settings import EncoderSettings
+from aoe_train._settings import EncoderSettings, TrainSettings
 from aoe_train._texts_on_disk import Picked
 from pairkit.errors import ConfigError
 from pairkit.printable import one_line
@@ -112,8 +112,58 @@ def _numbered(examples: Examples, prompts: list[int], count: int) -> tuple[np.nd
     return np.flatnonzero(used), rows
 
 
+@dataclass(frozen=True)
+class RunPrompts:
+    """The prompts of a run on one dataset or several.
+
+    Attributes:
+        all: Of datasets and dev sets that have none of their own.
+        own: By dataset or dev set.
+        kept: The encoder's settings with all prompts among its own.
+    """
+
+    all: ColumnPrompts
+    own: Mapping[str, ColumnPrompts]
+    kept: EncoderSettings
+
+    def of(self, name: str) -> ColumnPrompts:
+        """Those of a dataset or dev set."""
+        return self.own.get(name, self.all)
+
+
+def run_prompts(
+    settings: TrainSettings,
+    encoder: EncoderSettings,
+    train: Mapping[str, Examples],
+    dev: Mapping[str, Examples],
+) -> RunPrompts:
+    """Find out what the prompts of all datasets mean.
+
+    Args:
+        settings: The run's.
+        encoder: Has the prompts that the model knows.
+        train: The rows by dataset.
+        dev: The rows by dev set, which has the prompts of the dataset of its name.
+
+    Raises:
+        ConfigError: See `column_prompts`.
+    """
+    found = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
+    kept, own = found.kept, {}
+    for name, section in settings.datasets.items():
+        if section.prompts is not None:
+            kinds = [rows[name] for rows in (train, dev) if name in rows]
+            own[name] = column_prompts(section.prompts, kept, kinds, dataset=name)
+            kept = own[name].kept
+    return RunPrompts(found, own, kept)
+
+
 def column_prompts(
-    given: str | Mapping[str, str] | None, encoder: EncoderSettings, kinds: Iterable[Examples]
+    given: str | Mapping[str, str] | None,
+    encoder: EncoderSettings,
+    kinds: Iterable[Examples],
+    *,
+    dataset: str = "",
 ) -> ColumnPrompts:
     """Find out what a run's prompts mean.
 
@@ -121,6 +171,8 @@ def column_prompts(
         given: One for all, or by column.
         encoder: Has the prompts that the model knows.
         kinds: The rows that there are.
+        dataset: The only one that has them, of several. Where a name is taken by other words already, the
+            dataset's stands behind it; a prompt for all of its columns has the dataset's name.
 
     Raises:
         ConfigError: No such column, a prompt that says nothing or can't be read, or a name for which the
@@ -133,6 +185,8 @@ def column_prompts(
         return ColumnPrompts({}, own.chosen(), encoder)
     if isinstance(given, str):
         words = _meant(given, own)
+        if dataset:
+            return ColumnPrompts({}, words, _named(encoder, {dataset: words}))
         return ColumnPrompts({}, words, _named(encoder, {DEFAULT: words}, default=True))
     columns = [column_names(examples) for examples in kinds]
     known = {key for names in columns for column in names for key in _keys(column, names)}
@@ -144,6 +198,12 @@ def column_prompts(
             )
     meant = {key: _meant(words, own) for key, words in given.items()}
     names = {_KNOWN_AS.get(key, key): words for key, words in meant.items()}
+    if dataset:
+        taken = encoder.prompts
+        names = {
+            name if taken.get(name, words) == words else f"{name}-{dataset}": words
+            for name, words in names.items()
+        }
     return ColumnPrompts(meant, own.chosen(), _named(encoder, names))
 
 

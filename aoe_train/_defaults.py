@@ -22,17 +22,30 @@ most; adapters (`--lora`) take 3e-4. Values were chosen on dev data by `benchmar
   cost what the backbone knew: 14 points of STS-B in three epochs.
 
 The papers' own values are the presets that end in `-paper`. They leave nothing to choose.
+
+A run on several datasets has an objective for each, by its rows, and for the rest the most careful of what
+each would have: the lowest learning rate and the fewest epochs, which are counted over the rows of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
-from aoe_train._settings import AUTO, EncoderSettings, TrainSettings, Tree, merged
+from aoe_train._settings import (
+    AUTO,
+    DatasetSettings,
+    EncoderSettings,
+    MixSettings,
+    TrainSettings,
+    Tree,
+    merged,
+)
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -55,6 +68,20 @@ _WIDE = 768  # the embedding of a BERT-base
 _BATCH, _SEEN, _MOST_EPOCHS = 16, 16_000, 8
 
 
+class Rows(NamedTuple):
+    """What is known of a dataset before there is a backbone.
+
+    Attributes:
+        kind: Of the rows.
+        number: How many there are to train on.
+        written: Whether LLMs or rules wrote the pairs.
+    """
+
+    kind: Kind
+    number: int
+    written: bool = False
+
+
 def chosen(
     settings: TrainSettings, kind: Kind, *, rows: int, dim: int, written: bool = False
 ) -> TrainSettings:
@@ -67,13 +94,51 @@ def chosen(
         dim: Size of the embedding.
         written: Whether LLMs or rules wrote the pairs.
     """
-    taught = kind == "single" and settings.teacher.model is not None
-    lr = _lr(kind, dim, adapters=settings.lora is not None, written=written, taught=taught)
-    once = written or (kind == "single" and not taught)
-    times = 1 if once else min(max(round(_SEEN / rows), 1), _MOST_EPOCHS)
-    optim = {"lr": lr, "epochs": float(times), "batch_size": _BATCH}
-    mean = {"average": 1.0, "scheduler": "constant_with_warmup"}
-    return _over(settings, {"objective": _objective(settings, kind), "optim": optim | mean})
+    optim = _optim(settings, [Rows(kind, rows, written)], rows, dim)
+    return _over(settings, {"objective": _objective(settings, kind), "optim": optim})
+
+
+def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim: int) -> TrainSettings:
+    """The same for several datasets by name: each has its objective in its own section then.
+
+    Args:
+        settings: As given.
+        datasets: What each is.
+        dim: Size of the embedding.
+    """
+    numbers = [rows.number for rows in datasets.values()]
+    seen = float(np.dot(passes(settings.mix, weights(settings, datasets), numbers), numbers))
+    made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
+    own = {
+        name: settings.datasets.get(name, DatasetSettings()).model_copy(
+            update={"objective": chosen_objective(settings.of(name), rows.kind)}
+        )
+        for name, rows in datasets.items()
+    }
+    return made.model_copy(update={"datasets": {**settings.datasets, **own}})
+
+
+def weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
+    """How often rows of each dataset are seen, against those of the others."""
+    return [settings.datasets.get(name, DatasetSettings()).weight for name in names]
+
+
+def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+    """How often an epoch goes through each dataset, float64 (dataset,).
+
+    Args:
+        mix: What share each has, and what ends an epoch: after `shortest` no dataset was gone through more
+            than once, after `longest` none less.
+        weights: Of each.
+        sizes: Rows of each; for `round-robin`, batches.
+    """
+    number = np.asarray(sizes, np.float64)
+    if mix.until == "once":
+        return np.ones_like(number)
+    power = -1.0 if mix.order == "round-robin" else 1 / mix.temperature - 1
+    found = np.asarray(weights, np.float64) * number**power
+    limit: float = found.max() if mix.until == "shortest" else found.min()
+    return found / limit
 
 
 def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
@@ -122,6 +187,25 @@ def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool, taught: bool) ->
     if written:
         return _LR_WRITTEN
     return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
+
+
+def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: int) -> Tree:
+    """What is chosen of `optim`; `seen` are the rows of an epoch."""
+    each = list(datasets)
+    adapters = settings.lora is not None
+    has_teacher = settings.teacher.model is not None
+    taught = {rows: rows.kind == "single" and has_teacher for rows in each}
+    once = any(rows.written or (rows.kind == "single" and not taught[rows]) for rows in each)
+    times = 1 if once else min(max(round(_SEEN / seen), 1), _MOST_EPOCHS)
+    return {
+        "lr": min(
+            _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
+        ),
+        "epochs": float(times),
+        "batch_size": _BATCH,
+        "average": 1.0,
+        "scheduler": "constant_with_warmup",
+    }
 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:

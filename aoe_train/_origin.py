@@ -32,32 +32,39 @@ _ABOUT = ("_name_or_path", "transformers_version", "architectures")
 def origin(
     settings: TrainSettings,
     *,
-    examples: Examples,
-    dev: Examples | None,
+    data: Mapping[str, Examples],
+    dev_data: Mapping[str, Examples],
     backbone: str,
     tokenizer: str,
     prompts: EncoderSettings,
     precision: str,
     processes: int,
-    objective: str | None = None,
+    own: Mapping[str, str] | None = None,
     advisers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The settings but for those that only tell or keep or say where rows lie, and hashes of what goes in.
 
+    `data` and `dev_data` are the rows of each dataset and dev set; a single one's name says nothing.
     `prompts` are those that the backbone's folder knows, with what was given for the encoder.
-    `objective` is the name of a loss of one's own, where there is one. `advisers` are the identities of a
-    guide and a teacher, by which they are known instead of their names.
+    `own` are the names of losses of one's own, by dataset. `advisers` are the identities of a guide and a
+    teacher, by which they are known instead of their names.
     """
-    own = {} if objective is None else {"objective": objective}
+    hashed, held_out = (
+        {name: hash_examples(rows) for name, rows in rows_of.items()} for rows_of in (data, dev_data)
+    )
+    alone = len(hashed) == 1
     named = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
+    settled = settings.model_dump(
+        mode="json", exclude={"log": True, "card": True, "data": {"streaming"}, **named}
+    )
+    for section in settled["datasets"].values():  # where rows are found decides nothing
+        section.pop("data"), section.pop("dev_data")
     return {
-        **own,
+        **({"objective": next(iter(own.values())) if alone else dict(own)} if own else {}),
         **(advisers or {}),
-        "settings": settings.model_dump(
-            mode="json", exclude={"log": True, "card": True, "data": {"streaming"}, **named}
-        ),
-        "data": hash_examples(examples),
-        "dev_data": None if dev is None else hash_examples(dev),
+        "settings": settled,
+        "data": next(iter(hashed.values())) if alone else hashed,
+        "dev_data": (next(iter(held_out.values()), None) if len(held_out) < 2 else held_out),
         "backbone": backbone,
         "tokenizer": tokenizer,
         "prompts": prompts.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),

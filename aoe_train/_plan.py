@@ -14,11 +14,13 @@ import torch
 from transformers import set_seed
 
 from aoe_train._advisers import advisers_of, check, imagine
-from aoe_train._batch_plan import describe, distinct_texts
+from aoe_train._batch_plan import distinct_texts
 from aoe_train._cache_dir import cache_dir
+from aoe_train._datasets import batches_of
 from aoe_train._defaults import epochs
 from aoe_train._examples import negative_counts, negatives_in_words
 from aoe_train._memory import memory_errors
+from aoe_train._mixture import Mixture, epoch_of, seen_in_words
 from aoe_train._objectives.own import OwnObjective, trained_by
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._precision import choose_precision, training_note
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainingArguments
 
+    from aoe_train._advice import AdviceStore
+    from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
     from aoe_train._trainer.pair_model import PairModel
 
@@ -45,7 +49,7 @@ def plan(
     sources: Sources,
     settings: TrainSettings,
     *,
-    objective: OwnObjective | None = None,
+    own: Mapping[str, OwnObjective] | None = None,
     progress: bool | Listener = True,
 ) -> dict[str, Any]:
     """Prepare everything, train a few steps on a model that is then thrown away, and tell.
@@ -69,31 +73,37 @@ def plan(
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        data = read_data(sources, settings, ranked=objective is None, show=show)
+        own = own or {}
+        data = read_data(sources, settings, ranked=sources.data.keys() - own.keys(), show=show)
         encoder = load_encoder(sources, settings, args.device)
         settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         advisers = advisers_of(settings)
-        check(advisers, settings.objective, encoder, data.train, settings.teacher, own=objective is not None)
-        imagined = imagine(advisers, data.train, settings.teacher, cache_dir("vectors"), show)
-        prepared = prepare(encoder, data, settings, args, objective=objective, advice=imagined, progress=show)
+        imagined: dict[str, AdviceStore] = {}
+        for name, rows in data.train.items():
+            wanted = settings.of(name).objective
+            check(advisers, wanted, encoder, rows, settings.teacher, own=name in own)
+            imagined[name] = imagine(advisers, rows, settings.teacher, cache_dir("vectors"), show)
+        prepared = prepare(encoder, data, settings, args, own=own, advice=imagined, progress=show)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)
-    planned = describe(prepared.batches, prepared.store)
+    planned = batches_of(prepared)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
+    each = {name: _rows(rows, settings.of(name), own.get(name)) for name, rows in data.train.items()}
+    if isinstance(prepared.batches, Mixture):
+        for number, told in enumerate(each.values()):
+            told["epoch"] = epoch_of(prepared.batches, number)
+        found: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": each}
+    else:
+        (found,) = each.values()
     return {
-        "rows": len(data.train),
-        "kind": data.train.kind,
-        "texts": len(data.train.texts),
-        "labels": _labels(data.train.labels),
-        "negatives": negative_counts(data.train),
-        "reading": data.train.reading.record(),
-        "objective": trained_by(settings.objective, objective),
+        **found,
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
         "precision": choose_precision(settings.run.precision, args.device),
         "precision_note": training_note(settings.run.precision, args.device),
         "advisers": {adviser.role: adviser.name for adviser in advisers},
-        "dev_rows": 0 if data.dev is None else len(data.dev),
+        "dev_rows": sum(map(len, data.dev.values())),
+        **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
         "parameters": _parameters(prepared.model),
@@ -107,19 +117,10 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
     """The same for people."""
     batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
     optim = record["optim"]
-    labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
-    reading = record["reading"]
-    left_out = ", ".join(f"{count:,} {one_line(why, 40)}" for why, count in reading["left_out"].items())
     table = ResultTable("", "plan", left=("plan",))
     rows = {
-        "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
-        "labels": labels or "none",
-        "read as": reading["labels"] or "no labels",
-        "rows left out": left_out or "none",
-        "pairs with two labels": f"{reading['conflicts']:,}",
-        **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
-        "dev rows": f"{record['dev_rows']:,}",
-        "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
+        **_of_datasets(record),
+        **_dev_rows(record),
         "training": f"{epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
         f"{optim['batch_size']} rows a batch",
         "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
@@ -137,6 +138,50 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def _of_datasets(record: Mapping[str, Any]) -> dict[str, str]:
+    """The lines on rows and objective; of several datasets, each under its name."""
+    if "datasets" not in record:
+        return _of_rows(record)
+    found = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
+    for name, own in record["datasets"].items():
+        told = _of_rows(own) | {"share": seen_in_words(own["epoch"])}
+        found |= {f"{name}: {line}": words for line, words in told.items()}
+    return found
+
+
+def _of_rows(record: Mapping[str, Any]) -> dict[str, str]:
+    labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
+    reading = record["reading"]
+    left_out = ", ".join(f"{count:,} {one_line(why, 40)}" for why, count in reading["left_out"].items())
+    return {
+        "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
+        "labels": labels or "none",
+        "read as": reading["labels"] or "no labels",
+        "rows left out": left_out or "none",
+        "pairs with two labels": f"{reading['conflicts']:,}",
+        **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
+        "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
+    }
+
+
+def _dev_rows(record: Mapping[str, Any]) -> dict[str, str]:
+    sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
+    return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else "")}
+
+
+def _rows(rows: Examples, settings: TrainSettings, own: OwnObjective | None) -> dict[str, Any]:
+    """What is known of a dataset's rows, and what they are trained by."""
+    return {
+        "rows": len(rows),
+        "kind": rows.kind,
+        "texts": len(rows.texts),
+        "labels": _labels(rows.labels),
+        "negatives": negative_counts(rows),
+        "reading": rows.reading.record(),
+        "objective": trained_by(settings.objective, own),
+    }
 
 
 def _labels(labels: np.ndarray | None) -> dict[str, int]:
@@ -169,7 +214,10 @@ def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
 
 
 def _tokens(prepared: Prepared, rows: list[int]) -> int:
-    return int(prepared.store.lengths[distinct_texts(prepared.data.train.rows[rows])].sum())
+    mixture = prepared.batches
+    number, own = mixture.place(rows) if isinstance(mixture, Mixture) else (0, rows)
+    dataset = prepared.datasets[number]
+    return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[own])].sum())
 
 
 def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from aoe_train._backbones.depth import after_layers, count_layers
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
-from aoe_train._column_prompts import column_prompts
+from aoe_train._column_prompts import run_prompts
 from aoe_train._conflicts import Say, silent
-from aoe_train._defaults import chosen, chosen_objective
+from aoe_train._defaults import Rows, chosen, chosen_for_all, chosen_objective, weights
 from aoe_train._encoder import Encoder
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
+from aoe_train._mixture import MixedCollate, Mixture
 from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import RANKED, TAUGHT, Advisers, Sample
@@ -40,6 +41,8 @@ from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, score_scale, worth_telling
+from pairkit.named_sources import named_sources
+from pairkit.printable import one_line
 from pairkit.progress import Listener, unwatched
 from pairkit.reader import split_names
 
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 
     from aoe_train._objectives.settings import ObjectiveSettings
     from aoe_train._records import Examples
-    from aoe_train._settings import TrainSettings
+    from aoe_train._settings import EncoderSettings, TrainSettings
     from aoe_train._tokens import TokenStore
 
 _SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found
@@ -62,42 +65,58 @@ class Sources:
     """What a run is made from, and where its model goes.
 
     Attributes:
-        data: A pair dataset's folder, a file of pairs or triplets or texts, a Hub id, or rows in memory.
+        data: By name, what to train on: pair datasets' folders, files of pairs or triplets or texts, Hub ids,
+            or rows in memory. One source, or a list of them, is given names.
         backbone: A model folder, a Hub id, `minilm` or `smollm2`.
         out: The model's folder.
-        dev_data: Held-out rows; None takes the data's validation split if it has one.
+        dev_data: By name, held-out rows, given alike; None takes the validation splits that the data have.
         columns: Roles to the data's names of columns.
         revision: A commit of the backbone's repository on the Hub.
         trust_remote_code: Whether the backbone may bring code; needs a revision.
     """
 
-    data: Source
+    data: Mapping[str, Source]
     backbone: str
     out: Path
-    dev_data: Source | None = None
+    dev_data: Mapping[str, Source] | None = None
     columns: Mapping[str, str] | None = None
     revision: str | None = None
     trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
-        """Take paths and strings alike."""
-        object.__setattr__(self, "out", Path(self.out))
-        for name in ("data", "backbone", "dev_data"):
-            if isinstance(value := getattr(self, name), Path):
-                object.__setattr__(self, name, str(value))
+        """Name what has no name, in the order of names: the order in which datasets are given has no say."""
+        dev = None if self.dev_data is None else named_sources(self.dev_data)
+        named = dict(sorted(named_sources(self.data).items()))
+        for name, value in {"data": named, "dev_data": dev, "out": Path(self.out)}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "backbone", str(self.backbone))
 
-    def names(self) -> dict[str, str | None]:
-        """What messages and records call them."""
-        dev = None if self.dev_data is None else source_name(self.dev_data)
-        return {"data": source_name(self.data), "backbone": self.backbone, "dev_data": dev}
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one dataset to train on."""
+        return len(self.data) > 1
+
+    def names(self) -> dict[str, str | dict[str, str] | None]:
+        """What messages and records call them: a table by name where there are several."""
+        dev = None if self.dev_data is None else one_or_all(_source_names(self.dev_data))
+        return {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
+
+
+def one_or_all(by_name: Mapping[str, Any]) -> Any:
+    """The one value where there is one, else all by name; a record of one dataset has no names in it."""
+    return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
+
+
+def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
+    return {name: source_name(source) for name, source in sources.items()}
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows to train on, and rows to choose the best weights by."""
+    """Rows to train on, and rows to choose the best weights by; each by name."""
 
-    train: Examples
-    dev: Examples | None
+    train: Mapping[str, Examples]
+    dev: Mapping[str, Examples]
 
 
 def read_data(
@@ -105,46 +124,125 @@ def read_data(
     settings: TrainSettings,
     say: Say = silent,
     *,
-    ranked: bool = True,
+    ranked: Collection[str] | None = None,
     show: Listener = unwatched,
 ) -> Data:
-    """Read the rows of both.
+    """Read the rows of all.
 
     Args:
         sources: Where they are.
-        settings: The run's.
+        settings: The run's; each dataset is read with those `of` it.
         say: Told what was made of labels, of rows that have fewer negatives than others, and why a validation
             split can't be used that nobody asked for.
-        ranked: Whether the settings' parts are what is trained by, which may need labels that differ.
+        ranked: Datasets for which the settings' parts are what is trained by, which may need labels that
+            differ; None for all.
         show: Told how far the rows are that are put on disk.
 
     Raises:
-        ConfigError: no such source, or a bad mapping.
+        ConfigError: no such source, a bad mapping, or settings for what is no dataset.
         DataError: no rows, rows that can't be used, or labels that rank nothing.
         RemoteError: the Hub could not be asked.
     """
-    rules = LabelRules(settings.data.labels, settings.data.label_range)
-    read = partial(
-        read_examples, columns=sources.columns, rules=rules, conflicts=settings.data.conflicts, say=say
-    )
-    train = read(sources.data, streaming=settings.data.streaming, show=show)
-    if len(counts := negative_counts(train)) > 1:
-        say(f"{source_name(sources.data)}: negatives: {negatives_in_words(counts)}")
-    told = _tell_labels(train, sources.data, say)
-    if ranked and RANKED & chosen_objective(settings, train.kind).weights.wanted.keys():
-        check_labels(train, sources.data)
-    dev = None
-    if sources.dev_data is not None:
-        dev = read(sources.dev_data, split=_dev_split(sources.dev_data))
-        _tell_labels(dev, sources.dev_data, say, told)
-        if reason := _not_scorable(dev):
-            raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(sources.dev_data))
-    elif "validation" in (splits := split_names(sources.data)) and len(splits) > 1:
-        dev = read(sources.data, split="validation")
-        if reason := _not_scorable(dev):
-            say(f"{source_name(sources.data)}: its validation split is left out: {reason}")
-            dev = None
-    return Data(train, dev)
+    check_names(settings, sources)
+    train: dict[str, Examples] = {}
+    told: dict[str, str] = {}
+    for name, source in sources.data.items():
+        with _named_errors(name, sources):
+            train[name], told[name] = _read_train(
+                name, sources, settings, _named_say(name, sources, say), show
+            )
+            wanted = chosen_objective(settings.of(name), train[name].kind).weights.wanted
+            if (ranked is None or name in ranked) and RANKED & wanted.keys():
+                check_labels(train[name], source)
+    return Data(train, _read_dev(sources, settings, told, say))
+
+
+def _read_train(
+    name: str, sources: Sources, settings: TrainSettings, say: Say, show: Listener
+) -> tuple[Examples, str]:
+    """A dataset's rows, and what was told of their labels."""
+    source = sources.data[name]
+    rows = _reader(name, sources, settings, say)(source, streaming=settings.data.streaming, show=show)
+    if len(counts := negative_counts(rows)) > 1:
+        say(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
+    return rows, _tell_labels(rows, source, say)
+
+
+def _read_dev(
+    sources: Sources, settings: TrainSettings, told: Mapping[str, str], say: Say
+) -> dict[str, Examples]:
+    """The held-out rows that were given, or the validation splits that can be used."""
+    dev: dict[str, Examples] = {}
+    for name, source in (sources.data if sources.dev_data is None else sources.dev_data).items():
+        tell = _named_say(name, sources, say)
+        with _named_errors(name, sources):
+            read = _reader(name, sources, settings, tell)
+            if sources.dev_data is not None:
+                rows = read(source, split=_dev_split(source))
+                _tell_labels(rows, source, tell, told.get(name, next(iter(told.values()))))
+                if reason := _not_scorable(rows):
+                    raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
+                dev[name] = rows
+            elif "validation" in (splits := split_names(source)) and len(splits) > 1:
+                rows = read(source, split="validation")
+                if reason := _not_scorable(rows):
+                    tell(f"{source_name(source)}: its validation split is left out: {reason}")
+                else:
+                    dev[name] = rows
+    if settings.mix.dev is not None and settings.mix.dev not in dev:
+        raise ConfigError(
+            f"mix.dev: no dev set {one_line(settings.mix.dev, 80)!r}; "
+            + (f"there are {', '.join(dev)}" if dev else "there is none: give --dev-data")
+        )
+    return dev
+
+
+def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> Callable[..., Examples]:
+    """Reads the rows of a dataset or dev set as its settings say; a dev set may be called otherwise."""
+    (first, *others) = sources.data
+    like = first if name not in {*sources.data, *settings.datasets} and not others else name
+    own, section = settings.of(like).data, settings.datasets.get(like)
+    columns = sources.columns if section is None or section.columns is None else section.columns
+    rules = LabelRules(own.labels, own.label_range)
+    return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
+
+
+def check_names(settings: TrainSettings, sources: Sources) -> None:
+    """See that settings are for datasets that there are, and mean something for them.
+
+    Raises:
+        ConfigError: They are for none; names those that there are.
+    """
+    held_out = sources.dev_data or {}
+    known = dict.fromkeys([*sources.data, *held_out])
+    for name, own in settings.datasets.items():
+        if name not in known:
+            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; there are {', '.join(known)}")
+        only = sorted(own.model_fields_set & {"weight", "batch_size", "preset", "objective"})
+        if name not in sources.data and only:
+            raise ConfigError(
+                f"datasets.{name}.{only[0]}: {name} is held out; it is for {', '.join(sources.data)}"
+            )
+        if "weight" in only and settings.mix.until == "once":
+            raise ConfigError(
+                f"datasets.{name}.weight: has no say where each row is seen once an epoch; leave it out, or"
+                " set mix.epoch to longest or shortest"
+            )
+
+
+@contextmanager
+def _named_errors(name: str, sources: Sources) -> Iterator[None]:
+    """Where there are several datasets, an error says which it is about."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        if not sources.several and len(sources.dev_data or {}) < 2:
+            raise
+        raise type(error)(f"dataset {name}: {error}") from error
+
+
+def _named_say(name: str, sources: Sources, say: Say) -> Say:
+    return (lambda words: say(f"{name}: {words}")) if sources.several else say
 
 
 def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
@@ -217,10 +315,23 @@ def _recompute_layers(encoder: Encoder) -> None:
 def choose(
     settings: TrainSettings, sources: Sources, data: Data, encoder: Encoder, args: TrainingArguments
 ) -> TrainSettings:
-    """Settings with what nobody gave, by rows and backbone; the arguments follow them."""
-    train = data.train
-    written = _written(sources.data) or 2 * train.reading.written > len(train)
-    made = chosen(settings, train.kind, rows=len(train), dim=encoder.dim, written=written)
+    """Settings with what nobody gave, by rows and backbone; the arguments follow them.
+
+    Those of a single dataset are `of` it.
+    """
+    found = {
+        name: Rows(
+            rows.kind,
+            len(rows),
+            _written(sources.data[name]) or 2 * rows.reading.written > len(rows),
+        )
+        for name, rows in data.train.items()
+    }
+    if sources.several:
+        made = chosen_for_all(settings, found, dim=encoder.dim)
+    else:
+        ((name, rows),) = found.items()
+        made = chosen(settings.of(name), rows.kind, rows=rows.number, dim=encoder.dim, written=rows.written)
     set_optimisation(args, made.optim)
     return made
 
@@ -236,13 +347,34 @@ def _written(source: Source) -> bool:
 
 
 @dataclass(frozen=True)
+class Dataset:
+    """All that is about one dataset that is trained on.
+
+    Attributes:
+        name: By which it is told.
+        examples: Its rows.
+        store: The tokens of their texts.
+        batches: How they are dealt out.
+        views: Whether anything compares two views of a text that is its own positive.
+        advice: What guide and teacher say of the rows.
+    """
+
+    name: str
+    examples: Examples
+    store: TokenStore
+    batches: Batches
+    views: bool = True
+    advice: AdviceStore = NO_ADVICE
+
+
+@dataclass(frozen=True)
 class Prepared:
-    """All that training takes."""
+    """All that training takes; `data` and `datasets` have the prompts of texts."""
 
     encoder: Encoder
     data: Data
-    store: TokenStore
-    batches: Batches
+    datasets: Sequence[Dataset]
+    batches: Batches | Mixture
     loader: PlannedLoader
     model: PairModel
 
@@ -250,11 +382,13 @@ class Prepared:
 class PlannedLoader(DataLoader[int]):
     """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
 
-    def __init__(self, plan: Batches, collate: Collate, rows: int, **options: Any) -> None:
+    def __init__(
+        self, plan: Batches | Mixture, collate: Collate | MixedCollate, rows: int, **options: Any
+    ) -> None:
         super().__init__(
             range(rows),  # type: ignore[arg-type]
             batch_sampler=plan,
-            collate_fn=lambda numbers: {**collate(numbers), "numbers": numbers},
+            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
             **options,
         )
 
@@ -269,29 +403,26 @@ def prepare(
     settings: TrainSettings,
     args: TrainingArguments,
     *,
-    objective: OwnObjective | None = None,
-    advice: AdviceStore = NO_ADVICE,
+    own: Mapping[str, OwnObjective] | None = None,
+    advice: Mapping[str, AdviceStore] | None = None,
     progress: Listener | None = None,
 ) -> Prepared:
-    """Tokenise, plan batches, and put backbone and objective together.
+    """Tokenise, plan batches, and put backbone and objectives together.
 
     Args:
         encoder: What is trained, in place.
         data: The rows.
         settings: The run's.
         args: Says which of how many processes this is.
-        objective: A loss of one's own, in place of the settings' parts.
-        advice: What guide and teacher say of the rows to train on.
+        own: By dataset, a loss of one's own in place of the settings' parts.
+        advice: By dataset, what guide and teacher say of its rows.
         progress: Told how many texts are tokenised.
 
     Raises:
         ConfigError: objective, data and backbone don't go together, or sizes don't fit.
         DataError: too few rows, or a text without tokens.
     """
-    kinds = [rows for rows in (data.train, data.dev) if rows is not None]
-    prompts = column_prompts(settings.prompts, encoder.settings, kinds)
-    encoder.settings = prompts.kept
-    data = Data(prompts.applied(data.train), None if data.dev is None else prompts.applied(data.dev))
+    data, encoder.settings = _with_prompts(data, settings, encoder.settings)
     backbone = encoder.model.backbone
     if settings.run.shard and hasattr(backbone, "forward_packed"):
         raise ConfigError(
@@ -303,45 +434,133 @@ def prepare(
         use_fast_layers(backbone)
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
-    examples = data.train
-    views = objective is not None or not settings.objective.weights.wanted.keys() <= TAUGHT
-    if examples.kind == "single" and views and not _has_dropout(backbone):
+    views = {name: _views(settings.of(name), own=name in (own or {})) for name, rows in data.train.items()}
+    single = any(rows.kind == "single" and views[name] for name, rows in data.train.items())
+    if single and not _has_dropout(backbone):
         raise ConfigError(
             "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
             "pairs"
         )
-    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
+    datasets = [
+        _dataset(name, rows, encoder, settings.of(name), args, progress, views[name], advice or {})
+        for name, rows in data.train.items()
+    ]
     # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
     if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
-        train_used_rows(backbone, _used_tokens(backbone, store))
+        train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    # RAN passes its memory on only where a text has a second window.
-    args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed")
-    layers = _learn_layers(encoder, settings.objective)
-    loss = make_objective(
-        settings.objective,
-        dim=encoder.dim,
-        kind=examples.kind,
-        label_range=_label_range(examples),
-        own=objective,
-        advisers=_advisers(settings, encoder, advice, examples),
-        layers=layers,
-    ).to(args.device)  # Trainer would move it, but a plan has none, and weights are shared out before it
-    batches = _plan(examples, store, settings, args, views=views)
-    return Prepared(
-        encoder,
-        data,
-        store,
-        batches,
-        PlannedLoader(
-            batches,
-            Collate(examples, store, dedup=settings.batches.dedup, views=views, advice=advice),
-            len(examples),
-            pin_memory=args.device.type == "cuda",
-        ),
-        PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers),
+    layers = _learn_layers(encoder, _same_layers(settings, data.train))
+    losses = [
+        _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers) for dataset in datasets
+    ]
+    several = len(datasets) > 1
+    loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
+    # Trainer would move it, but a plan has none, and weights are shared out before it.
+    # RAN passes its memory on only where a text has a second window, and a batch has one dataset's objective.
+    args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed") or (
+        several and any(True for _ in loss.parameters())
     )
+    batches, collate = _together(datasets, settings, args)
+    rows = sum(len(dataset.examples) for dataset in datasets)
+    loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
+    model = PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
+    return Prepared(encoder, data, datasets, batches, loader, model)
+
+
+def _with_prompts(
+    data: Data, settings: TrainSettings, encoder: EncoderSettings
+) -> tuple[Data, EncoderSettings]:
+    """The rows with their prompts, and the encoder's settings with these."""
+    prompts = run_prompts(settings, encoder, data.train, data.dev)
+    train, dev = (
+        {name: prompts.of(name).applied(rows) for name, rows in examples.items()}
+        for examples in (data.train, data.dev)
+    )
+    return Data(train, dev), prompts.kept
+
+
+def _dataset(
+    name: str,
+    examples: Examples,
+    encoder: Encoder,
+    settings: TrainSettings,
+    args: TrainingArguments,
+    progress: Listener | None,
+    views: bool,
+    advice: Mapping[str, AdviceStore],
+) -> Dataset:
+    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
+    batches = _plan(examples, store, settings, args, views=views)
+    return Dataset(name, examples, store, batches, views, advice.get(name, NO_ADVICE))
+
+
+def _views(settings: TrainSettings, *, own: bool) -> bool:
+    """Whether anything compares two views of a text, where one is its own positive."""
+    return own or not settings.objective.weights.wanted.keys() <= TAUGHT
+
+
+def _same_layers(settings: TrainSettings, names: Iterable[str]) -> ObjectiveSettings:
+    """The objective of any dataset: which layers learn is the same for all, as a model has them once."""
+    found = {name: settings.of(name).objective for name in names}
+    first, *others = found.values()
+    if any(other.layers != first.layers for other in others):
+        raise ConfigError(
+            "objective.layers differs between datasets: a model has its layers for all of them; give it for"
+            " the run, not in datasets.NAME"
+        )
+    return first
+
+
+def _loss(
+    dataset: Dataset,
+    settings: TrainSettings,
+    encoder: Encoder,
+    own: OwnObjective | None,
+    layers: tuple[int, ...],
+) -> nn.Module:
+    examples, wanted = dataset.examples, settings.of(dataset.name)
+    try:
+        return make_objective(
+            wanted.objective,
+            dim=encoder.dim,
+            kind=examples.kind,
+            label_range=_label_range(examples),
+            own=own,
+            advisers=_advisers(wanted, encoder, dataset.advice, examples),
+            layers=layers,
+        )
+    except ConfigError as error:
+        if not settings.datasets:
+            raise
+        raise ConfigError(f"dataset {dataset.name}: {error}") from error
+
+
+def _together(
+    datasets: Sequence[Dataset], settings: TrainSettings, args: TrainingArguments
+) -> tuple[Batches, Collate] | tuple[Mixture, MixedCollate]:
+    """The batches of a run, and what makes them."""
+    collates = [
+        Collate(
+            dataset.examples,
+            dataset.store,
+            dedup=settings.batches.dedup,
+            views=dataset.views,
+            advice=dataset.advice,
+        )
+        for dataset in datasets
+    ]
+    if len(datasets) == 1:
+        return datasets[0].batches, collates[0]
+    mixture = Mixture(
+        [dataset.batches for dataset in datasets],
+        weights(settings, [dataset.name for dataset in datasets]),
+        settings.mix,
+        seed=settings.seed,
+        world=args.world_size,
+        rank=args.process_index,
+    )
+    return mixture, MixedCollate(mixture, collates)
 
 
 def _advisers(settings: TrainSettings, encoder: Encoder, advice: AdviceStore, examples: Examples) -> Advisers:
@@ -401,11 +620,12 @@ def _has_dropout(backbone: PreTrainedModel) -> bool:
     return any(value for name, value in named if name.startswith("att") and "drop" in name)
 
 
-def _used_tokens(backbone: PreTrainedModel, store: TokenStore) -> np.ndarray:
+def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.ndarray:
     """The ids that occur, ascending, with the padding's for batches that are padded."""
     used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
-    for start in range(0, len(store.ids), _AT_ONCE):
-        used[store.ids[start : start + _AT_ONCE]] = True
+    for store in stores:
+        for start in range(0, len(store.ids), _AT_ONCE):
+            used[store.ids[start : start + _AT_ONCE]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)
 

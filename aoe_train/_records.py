@@ -127,6 +127,7 @@ class Batch(TokenBatch):
         guide: A guide's vectors of the rows' texts; absent without one.
         teacher: A teacher's.
         scores: A teacher's score of each row's first text with each of its others, where rows bring them.
+        dataset: Which of several the rows are of, on all ranks; absent where there is one.
     """
 
     rows: Int[Tensor, "row column"]
@@ -135,3 +136,4 @@ class Batch(TokenBatch):
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
     scores: NotRequired[Float[Tensor, "row other"]]
+    dataset: NotRequired[int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
@@ -85,6 +85,43 @@ def _layers(value: object) -> object:
     if not isinstance(given, list | tuple):
         return given
     return [{"size": one} if isinstance(one, int | str) else one for one in given]
+
+
+class MixSettings(Settings):
+    """How the batches of several datasets follow each other; all rows of a batch are of one dataset.
+
+    A dataset's weight stands in its own section, `datasets.NAME.weight`.
+    """
+
+    # proportional: in random order, each dataset in proportion to weight * rows^(1 / temperature);
+    # round-robin: in turns, each dataset in proportion to its weight
+    order: Literal["proportional", "round-robin"] = "proportional"
+    # of proportional: 1 shows all rows equally often; the larger, the more a small dataset counts
+    temperature: float = Field(default=1.0, gt=0)
+    # once: each row once; shortest: until one dataset is through, the others going on in the next epoch;
+    # longest: until all are through, the others beginning anew; unset: longest for proportional, which for
+    # equal weights at temperature 1 is each row once, and shortest for round-robin
+    epoch: Literal["once", "shortest", "longest"] | None = None
+    dev: str | None = None  # the dev set that chooses the best weights; unset: the mean over all
+
+    @property
+    def until(self) -> Literal["once", "shortest", "longest"]:
+        """What ends an epoch."""
+        return self.epoch or ("longest" if self.order == "proportional" else "shortest")
+
+    @model_validator(mode="after")
+    def _meant(self) -> MixSettings:
+        if self.order == "round-robin" and self.temperature != 1:
+            raise ValueError(
+                f"mix.temperature = {self.temperature:g}: datasets take turns by their weights alone in"
+                " round-robin; leave it out, or order = proportional"
+            )
+        if self.until == "once" and self.temperature != 1:
+            raise ValueError(
+                f"mix.temperature = {self.temperature:g}: has no say where each row is seen once an epoch;"
+                " leave it out, or epoch = longest"
+            )
+        return self
 
 
 class EncoderSettings(Settings):
@@ -255,6 +292,30 @@ PRESETS: Mapping[str, Tree] = {
 }
 
 
+class DatasetSettings(Settings):
+    """One dataset or dev set by its name: where it differs from what the run says for all."""
+
+    data: str | None = None  # its rows to train on, as in `--data NAME=…`
+    dev_data: str | None = None  # its held-out rows, as in `--dev-data NAME=…`
+    # which column is which, such as {anchor = "question", positive = "answer"}; unset: as `--columns`
+    columns: dict[str, str] | None = None
+    labels: LabelValues | None = None  # what labels count as; unset: as data.labels
+    label_range: LabelRange | None = None  # the lowest and the highest score; unset: as data.label_range
+    conflicts: Conflicts | None = None  # rows that say different things; unset: as data.conflicts
+    # how often its rows are seen, against those of the others; see `mix`
+    weight: float = Field(default=1.0, gt=0)
+    batch_size: int | None = Field(default=None, ge=2)  # rows of each process; unset: optim.batch_size
+    prompts: str | dict[str, str] | None = None  # as the run's `prompts`; of its dev set too
+    preset: str | None = None  # its objective by name; unset: as the run's `preset`
+    # its objective, what is not given as in the run's `objective`
+    objective: ObjectiveSettings = ObjectiveSettings()
+
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        return value if value is None else known_preset(value)
+
+
 class TrainSettings(Settings):
     """A whole training run."""
 
@@ -276,6 +337,8 @@ class TrainSettings(Settings):
     run: RunSettings = RunSettings()
     log: LogSettings = LogSettings()
     card: CardSettings = CardSettings()
+    mix: MixSettings = MixSettings()
+    datasets: dict[str, DatasetSettings] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -288,9 +351,46 @@ class TrainSettings(Settings):
     @field_validator("preset")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in PRESETS:
-            raise ValueError(f"expected one of {', '.join(PRESETS)}")
-        return value
+        return known_preset(value)
+
+    @model_validator(mode="after")
+    def _each_dataset(self) -> TrainSettings:
+        for name in self.datasets:
+            try:
+                self.of(name)
+            except ValidationError as error:
+                message = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"datasets.{name}: {message}") from error
+        return self
+
+    def of(self, dataset: str) -> TrainSettings:
+        """What holds for one dataset or dev set: what its own section gives, over the rest."""
+        if not self.datasets:
+            return self
+        own = self.datasets.get(dataset, DatasetSettings()).model_dump(exclude_unset=True)
+        given = self.model_dump(exclude_unset=True, exclude={"datasets"})
+        if preset := own.get("preset"):  # in place of the run's, of which nothing shall show through
+            given["preset"] = preset
+            given.setdefault("objective", {}).pop("weights", None)
+        if own.get("prompts") is not None:
+            given["prompts"] = own["prompts"]
+        if own.get("batch_size") is not None:
+            given = merged(given, {"optim": {"batch_size": own["batch_size"]}})
+        read = {name: own[name] for name in DataSettings.model_fields if own.get(name) is not None}
+        return TrainSettings.model_validate(
+            merged(given, {"data": given.get("data", {}) | read, "objective": own.get("objective", {})})
+        )
+
+
+def known_preset(name: str) -> str:
+    """The name, where it is a preset's.
+
+    Raises:
+        ValueError: It isn't.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"expected one of {', '.join(PRESETS)}")
+    return name
 
 
 def merged(below: Tree, above: Tree) -> Tree:

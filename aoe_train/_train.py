@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,22 +18,29 @@ from transformers.utils.logging import disable_progress_bar
 
 from aoe_train._advisers import Adviser, advisers_of, check, consult, scores_identity
 from aoe_train._backbones.decoder import has_lora, merge_lora
-from aoe_train._batch_plan import describe
 from aoe_train._cache_dir import cache_dir
 from aoe_train._card import model_card
 from aoe_train._conflicts import Say, silent
-from aoe_train._defaults import only_directions, told
-from aoe_train._evaluate.dev import DevMetric, dev_metric
+from aoe_train._datasets import told_in_record, told_of
+from aoe_train._defaults import only_directions
+from aoe_train._evaluate.dev import DevScores, dev_scores
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
-from aoe_train._examples import negative_counts
 from aoe_train._memory import memory_errors
-from aoe_train._objectives.own import OwnObjective, qualified_name, trained_by
+from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
 from aoe_train._precision import training_note
-from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
-from aoe_train._settings import PAPERS
+from aoe_train._preparation import (
+    Data,
+    Prepared,
+    Sources,
+    choose,
+    load_encoder,
+    one_or_all,
+    prepare,
+    read_data,
+)
 from aoe_train._trainer.arguments import (
     evaluation_precision,
     idle_gpus,
@@ -68,8 +76,9 @@ if TYPE_CHECKING:
 
     from aoe_train._batches import Batches
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Examples
+    from aoe_train._mixture import Mixture
     from aoe_train._settings import TrainSettings
+    from pairkit.in_memory import Source
 
 SOUND = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
 
@@ -78,7 +87,7 @@ def train(
     sources: Sources,
     settings: TrainSettings,
     *,
-    objective: OwnObjective | None = None,
+    own: Mapping[str, OwnObjective] | None = None,
     fresh: bool = False,
     say: Say = print,
     progress: bool | Listener = True,
@@ -91,7 +100,7 @@ def train(
     Args:
         sources: What to train on what, and where to put it.
         settings: How.
-        objective: A loss of one's own, in place of the settings' parts.
+        own: By dataset, a loss of one's own in place of the settings' parts.
         fresh: Begin anew, whatever another run left.
         say: Told what goes on.
         progress: Shown on stderr, or told to a function.
@@ -114,7 +123,8 @@ def train(
         if main and (idle := idle_gpus(args)):
             say(idle)
         with Display(progress if main else False) as show:
-            run = _Run(sources, settings, objective, work, args, say if main else silent, show, callbacks)
+            told = say if main else silent
+            run = _Run(sources, settings, own or {}, work, args, told, show, callbacks)
             with memory_errors(lambda: _less_memory(run.settings)):
                 return run.run(fresh=fresh)
 
@@ -134,7 +144,7 @@ class _Run:
         self,
         sources: Sources,
         settings: TrainSettings,
-        objective: OwnObjective | None,
+        own: Mapping[str, OwnObjective],
         work: Path,
         args: TrainingArguments,
         say: Say,
@@ -142,7 +152,7 @@ class _Run:
         callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         self.sources, self.settings, self.work, self.args = sources, settings, work, args
-        self.objective, self.say, self.show, self.callbacks = objective, say, show, callbacks
+        self.own, self.say, self.show, self.callbacks = own, say, show, callbacks
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
         self.advised: dict[str, Any] = {}  # by role, for the record
@@ -150,24 +160,25 @@ class _Run:
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, args = self.sources, self.args
         set_seed(self.settings.seed)
-        with stage(f"read {source_name(sources.data)}", self.show):
-            data = read_data(sources, self.settings, self.say, ranked=self.objective is None, show=self.show)
+        with stage(f"read {', '.join(map(source_name, sources.data.values()))}", self.show):
+            ranked = sources.data.keys() - self.own.keys()
+            data = read_data(sources, self.settings, self.say, ranked=ranked, show=self.show)
         with stage(f"load {sources.backbone}", self.show):
             encoder = load_encoder(sources, self.settings, args.device)
         self.settings = settings = choose(self.settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
-        advisers = self._advisers(data.train, encoder)
+        advisers = self._advisers(data, encoder)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,
-                examples=data.train,
-                dev=data.dev,
+                data=data.train,
+                dev_data=data.dev,
                 backbone=hash_weights(encoder.model),
                 tokenizer=hash_tokenizer(encoder.tokenizer),
                 prompts=encoder.settings,
                 precision=args.mixed_precision,
                 processes=args.world_size,
-                objective=self.objective and qualified_name(self.objective),
+                own={name: qualified_name(function) for name, function in self.own.items()},
                 advisers={adviser.role: adviser.identity for adviser in advisers}
                 | scores_identity(settings.teacher),
             )
@@ -180,26 +191,21 @@ class _Run:
         else:
             if self.main and (note := training_note(settings.run.precision, args.device)):
                 self.say(note)
-            if self.objective is None and (
-                note := only_directions(settings, data.train.kind, encoder.settings)
-            ):
+            for note in self._directions(data, encoder):
                 self.say(note)
-            if not settings.preset.endswith(PAPERS):
-                parts = trained_by(settings.objective, self.objective)
-                self.say(told(settings, data.train.kind, rows=len(data.train), parts=parts))
             with args.main_process_first(local=False):  # the others find tokens and vectors in the cache
-                advice = consult(advisers, data.train, settings.teacher, cache_dir("vectors"), self.show)
+                advice = {
+                    name: consult(advisers, rows, settings.teacher, cache_dir("vectors"), self.show)
+                    for name, rows in data.train.items()
+                }
                 prepared = prepare(
-                    encoder,
-                    data,
-                    settings,
-                    args,
-                    objective=self.objective,
-                    advice=advice,
-                    progress=self.show,
+                    encoder, data, settings, args, own=self.own, advice=advice, progress=self.show
                 )
+            for line in told_of(prepared, settings, self.own):
+                self.say(line)
+            first, rows = next(iter(data.train.items()))
             self.advised = {
-                adviser.role: adviser.record(data.train, advice.vectors[adviser.role].dim)
+                adviser.role: adviser.record(rows, advice[first].vectors[adviser.role].dim)
                 for adviser in advisers
             }
             if settings.teacher.scores is not None:
@@ -209,15 +215,23 @@ class _Run:
             clear(self.work)
         return finished
 
-    def _advisers(self, examples: Examples, encoder: Encoder) -> list[Adviser]:
+    def _directions(self, data: Data, encoder: Encoder) -> Iterator[str]:
+        """What to tell of a model whose vectors are compared by more than what the objectives train."""
+        for name, rows in data.train.items():
+            note = only_directions(self.settings.of(name), rows.kind, encoder.settings)
+            if note is not None and name not in self.own:
+                yield f"{name}: {note}" if self.sources.several else note
+
+    def _advisers(self, data: Data, encoder: Encoder) -> list[Adviser]:
         """Those of the run; rank 0 alone loads them, to find out who they are."""
         found = advisers_of(self.settings)
         with stage("load advisers", self.show) if found else nullcontext():
             known = self._on_main(lambda: [adviser.identity for adviser in found])
         for adviser, identity in zip(found, known, strict=True):
             adviser.know(identity)
-        settings = self.settings
-        check(found, settings.objective, encoder, examples, settings.teacher, own=self.objective is not None)
+        for name, rows in data.train.items():
+            wanted, teacher = self.settings.of(name).objective, self.settings.teacher
+            check(found, wanted, encoder, rows, teacher, own=name in self.own)
         return found
 
     def _on_main(self, action: Callable[[], Any]) -> Any:
@@ -229,7 +243,7 @@ class _Run:
 
     def _train(self, prepared: Prepared) -> dict[str, Any]:
         score = self._scorer(prepared)
-        before: DevMetric | None = self._on_main(score) if score else None
+        before: DevScores | None = self._on_main(score) if score else None
         watch = self._watch(prepared)
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
         if self.settings.run.shard:
@@ -239,7 +253,9 @@ class _Run:
             self.args,
             prepared.loader,
             work=self.work,
-            evaluate_dev=score and (lambda: score().value),
+            evaluate_dev=score and (lambda: score().figures),
+            dev_sets=[*prepared.data.dev] if len(prepared.data.dev) > 1 else [],
+            datasets=[dataset.name for dataset in prepared.datasets],
             average=WeightAverage(self.settings.optim.average),
             watch=watch,
             callbacks=[PaceCallback(self.settings.log), *self._stopping(score), *self.callbacks],
@@ -258,21 +274,18 @@ class _Run:
         wait_for_all()
         return record
 
-    def _scorer(self, prepared: Prepared) -> Callable[[], DevMetric] | None:
-        dev, encoder = prepared.data.dev, prepared.encoder
-        if dev is None:
+    def _scorer(self, prepared: Prepared) -> Callable[[], DevScores] | None:
+        sets, encoder = prepared.data.dev, prepared.encoder
+        if not sets:
             return None
         # A process that begins a batch anew would take part in what others do later.
-        encode = partial(
-            encoder.encode,
-            prompt=dev.prompts,
-            halve=not self.settings.run.shard,
-            progress=self._dev_progress,
-        )
+        encode = partial(encoder.encode, halve=not self.settings.run.shard, progress=self._dev_progress)
 
-        def score() -> DevMetric:
+        def score() -> DevScores:
             with evaluation_precision(self.args):
-                return dev_metric(encode, dev, encoder.settings.similarity_fn_name)
+                return dev_scores(
+                    encode, sets, encoder.settings.similarity_fn_name, chosen=self.settings.mix.dev
+                )
 
         return score
 
@@ -283,7 +296,7 @@ class _Run:
             with evaluation_precision(self.args):
                 return encoder.encode(texts, halve=not self.settings.run.shard)
 
-        watch = Watch(encode, data.train.texts, data.dev.texts if data.dev else [])
+        watch = Watch(encode, *(rows.texts for rows in (*data.train.values(), *data.dev.values())))
         watch.before = self._on_main(watch.spread)
         return watch
 
@@ -313,10 +326,14 @@ class _Run:
             raise ConfigError("optim.patience: there is no held-out data to judge by; give --dev-data")
         return [EarlyStoppingCallback(patience)]
 
-    def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevMetric | None) -> dict[str, Any]:
+    def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevScores | None) -> dict[str, Any]:
         steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
         pairs = rows_trained(prepared.batches, steps, self.settings.optim.accumulation)
         sources, seconds = self.sources, trainer.clock.seconds
+        best, dev_history = (
+            trainer.state.best_global_step,
+            [entry for entry in history if "eval_dev" in entry],
+        )
         return {
             "made_by": f"aoe {__version__}",
             "result": {
@@ -327,35 +344,30 @@ class _Run:
                 "pairs_per_s": round(pairs / seconds, 2),
                 "peak_rss_mb": peak_rss_mb(),
                 "dev": trainer.state.best_metric,
-                "dev_metric": before and before.name,
-                "dev_before": before and before.value,
-            },
+                "dev_metric": before and before.deciding.name,
+                "dev_before": before and before.deciding.value,
+            }
+            | _dev_sets(before, [entry for entry in dev_history if entry["step"] == best]),
             "origin": self.origin,
             "sources": sources.names(),
-            "files": {"data": hash_files(sources.data), "dev_data": hash_files(sources.dev_data)},
+            "files": {"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
             **({"advisers": self.advised} if self.advised else {}),
-            "rows": {
-                "train": len(prepared.data.train),
-                "kind": prepared.data.train.kind,
-                "reading": prepared.data.train.reading.record(),
-            }
-            | ({"negatives": negatives} if (negatives := negative_counts(prepared.data.train)) else {})
-            | ({"dev": len(prepared.data.dev)} if prepared.data.dev else {}),
-            "batches": describe(prepared.batches, prepared.store),
+            **told_in_record(prepared),
             "training_texts": self.settings.log.training_texts,
             "versions": versions(),
             "wall_s": round(time.perf_counter() - self.begun, 3),
             "history": [entry for entry in history if "loss" in entry],
-            "dev_history": [entry for entry in history if "eval_dev" in entry],
-            "best_step": trainer.state.best_global_step or None,
+            "dev_history": dev_history,
+            "best_step": best or None,
         }
 
     def _write(self, prepared: Prepared, record: dict[str, Any]) -> None:
         with whole_folder(self.sources.out) as folder:
             self._save(prepared, folder)
             if self.settings.log.training_texts:
-                write_digests(folder, prepared.data.train.texts)
+                texts = (rows.texts for rows in prepared.data.train.values())
+                write_digests(folder, chain.from_iterable(texts))
             card = model_card(self.sources.out.name, record, prepared.encoder.dim, about=self.settings.card)
             write_text(folder / "README.md", card)
             write_json(folder / RUN_FILE, record)
@@ -373,8 +385,29 @@ def _finite(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
 
 
-def rows_trained(batches: Batches, steps: int, accumulation: int) -> int:
+def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
+    """Of each source's files; without a name where there is but one."""
+    found: dict[str, Any] = one_or_all({name: hash_files(source) for name, source in sources.items()})
+    return found
+
+
+def _dev_sets(before: DevScores | None, best: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of several dev sets, what each measures, before training and with the weights kept."""
+    if before is None or len(before.by_set) == 1:
+        return {}
+    told = {
+        name: {
+            "metric": metric.name,
+            "before": metric.value,
+            "dev": best[0][f"eval_dev.{name}"] if best else None,
+        }
+        for name, metric in before.by_set.items()
+    }
+    return {"dev_sets": told, "dev_set": before.chosen}
+
+
+def rows_trained(batches: Batches | Mixture, steps: int, accumulation: int) -> int:
     """Rows in the batches of so many optimiser steps, of all processes together."""
     epochs, rest = divmod(steps, math.ceil(len(batches) / accumulation))
     begun = batches.plan(epochs)[: rest * accumulation]
-    return epochs * sum(map(len, batches.plan(0))) + sum(map(len, begun))
+    return batches.rows_seen(epochs) + sum(map(len, begun))

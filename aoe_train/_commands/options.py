@@ -34,9 +34,17 @@ _OF_COLUMN = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|doc
 INPUT, MODEL, TRAINING, RUN, OUTPUT = map(Group, ("Input", "Model", "Training", "Run", "Output"))
 
 Data = Annotated[str, INPUT("--data -d", "A dataset's folder, a file or a Hub id.", "DATA")]
+TrainData = Annotated[
+    list[str] | None,
+    INPUT("--data -d", "A dataset's folder, a file or a Hub id; repeatable, with names as nli=FILE.", "DATA"),
+]
 DevData = Annotated[
-    str | None,
-    INPUT("--dev-data", "Held-out rows that choose the weights. [default: the validation split]", "DATA"),
+    list[str] | None,
+    INPUT(
+        "--dev-data",
+        "Held-out rows that choose the weights; repeatable. [default: the validation split]",
+        "DATA",
+    ),
 ]
 Columns = Annotated[
     str | None,
@@ -103,6 +111,13 @@ Fresh = Annotated[bool, RUN("--fresh", "Begin anew; replace what another run lef
 DryRun = Annotated[bool, RUN("--dry-run", "Show counts, memory and time, and stop.")]
 Json = Annotated[bool, OUTPUT("--json", "End with one JSON object on stdout.")]
 Quiet = Annotated[bool, OUTPUT("--quiet -q", "No progress and no notes on stderr.")]
+
+
+def sources(given: list[str] | None) -> Any:
+    """One source, or several by name; None where nothing was given."""
+    from pairkit.named_sources import named_words  # brings polars, which help does without
+
+    return named_words(given) if given else None
 
 
 def prompts(given: list[str] | None) -> str | dict[str, str] | None:

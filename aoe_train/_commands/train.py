@@ -25,14 +25,16 @@ if TYPE_CHECKING:
         "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
         "aoe train -d 'shards/*.parquet' -b minilm -o model --streaming on",
+        "aoe train -d nli=nli.tsv -d stsb=stsb-train.tsv --dev-data stsb=stsb-dev.tsv -b minilm -o model"
+        " --set datasets.stsb.weight=2",
         "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     )
 )
 def train(
-    data: o.Data,
     backbone: o.Backbone,
     out: o.Out,
     *,
+    data: o.TrainData = None,
     dev_data: o.DevData = None,
     columns: o.Columns = None,
     labels: o.Labels = None,
@@ -117,7 +119,7 @@ def train(
         preset=preset,
         dims=dims,
         layers=layers,
-        dev_data=dev_data,
+        dev_data=o.sources(dev_data),
         columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
@@ -140,15 +142,16 @@ def train(
         config=config,
         settings=sets,
     )
+    rows = o.sources(data)
     if dry_run:
-        plan = aoe_train.plan(data, backbone=backbone, out=out, progress=not quiet, **options)
+        plan = aoe_train.plan(rows, backbone=backbone, out=out, progress=not quiet, **options)
         if json:
             print_json(plan.to_dict())
         else:
             stdout.print(plan.table())
             next_step("train", "the same command without --dry-run", quiet=quiet)
         return
-    run = aoe_train.train(data, backbone=backbone, out=out, fresh=fresh, progress=not quiet, **options)
+    run = aoe_train.train(rows, backbone=backbone, out=out, fresh=fresh, progress=not quiet, **options)
     if run.is_main:
         _show(run, json=json, quiet=quiet)
 
@@ -165,10 +168,11 @@ def _show(run: Trained, *, json: bool, quiet: bool) -> None:
     )
     if run.dev is not None and run.dev_before is not None:
         say(f"{run.dev_metric} on dev data: {run.dev:.4f}, before {run.dev_before:.4f}", quiet=quiet)
+        for name, dev in run.dev_sets.items():
+            told = "" if dev["dev"] is None else f"{dev['dev']:.4f}, before "
+            say(f"  {name}: {dev['metric']} {told}{dev['before']:.4f}", quiet=quiet)
         if run.dev <= run.dev_before:
             say("no better than before training: try a lower --lr or another --preset", quiet=quiet)
-    next_step(
-        "evaluate it",
-        ["aoe", "evaluate", "--model", run.out, "--data", run.record["sources"]["data"]],
-        quiet=quiet,
-    )
+    data = run.record["sources"]["data"]
+    first = data if isinstance(data, str) else next(iter(data.values()))
+    next_step("evaluate it", ["aoe", "evaluate", "--model", run.out, "--data", first], quiet=quiet)

@@ -86,7 +86,7 @@ def tune(
         repeats=repeats,
         fresh=fresh,
         progress=not quiet,
-        dev_data=dev_data,
+        dev_data=o.sources(dev_data),
         columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,

@@ -1,7 +1,11 @@
-"""One figure for how well a model does on held-out examples, whatever kind they are of."""
+"""One figure for how well a model does on held-out examples of any kind, and one over several dev sets."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +31,37 @@ class DevMetric(NamedTuple):
 
     name: str
     value: float
+
+
+MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class DevScores:
+    """How well a model does on each dev set.
+
+    Attributes:
+        by_set: Each figure, by dev set.
+        chosen: The dev set whose figure chooses the best weights; None for the mean of all.
+    """
+
+    by_set: Mapping[str, DevMetric]
+    chosen: str | None = None
+
+    @property
+    def deciding(self) -> DevMetric:
+        """What chooses the best weights: one figure, or the mean of all, whatever they measure."""
+        if self.chosen is not None:
+            return self.by_set[self.chosen]
+        if len(self.by_set) == 1:
+            return next(iter(self.by_set.values()))
+        return DevMetric(MEAN, math.fsum(metric.value for metric in self.by_set.values()) / len(self.by_set))
+
+    @property
+    def figures(self) -> list[float]:
+        """The deciding one, and where there are several dev sets, that of each."""
+        each = [metric.value for metric in self.by_set.values()] if len(self.by_set) > 1 else []
+        return [self.deciding.value, *each]
 
 
 def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
@@ -55,6 +90,36 @@ def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cos
         return DevMetric("mrr", rank)
     alike = pair_similarities(vectors, examples.rows, similarity)
     return DevMetric("spearman", correlation(alike, examples.labels, "held-out data").scores()["spearman"])
+
+
+def dev_scores(
+    encode: Callable[..., np.ndarray],
+    sets: Mapping[str, Examples],
+    similarity: Similarity = "cosine",
+    *,
+    chosen: str | None = None,
+) -> DevScores:
+    """Score held-out examples by dev set; see `dev_metric`.
+
+    Args:
+        encode: Makes the vectors; it also takes the prompts of texts, as `Encoder.encode`.
+        sets: The examples of each.
+        similarity: What vectors are compared by.
+        chosen: The dev set that decides; None for the mean.
+
+    Raises:
+        ConfigError, DataError: See `dev_metric`.
+    """
+
+    def score(name: str, rows: Examples) -> DevMetric:
+        try:
+            return dev_metric(partial(encode, prompt=rows.prompts), rows, similarity)
+        except DataError as error:
+            if len(sets) == 1:
+                raise
+            raise DataError(f"dev set {name}: {error}") from error
+
+    return DevScores({name: score(name, rows) for name, rows in sets.items()}, chosen)
 
 
 def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> float:

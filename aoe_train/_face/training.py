@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aoe_train._settings import TrainSettings
     from pairkit.in_memory import Source
     from pairkit.labels import Meaning
+    from pairkit.named_sources import Given
     from pairkit.progress import Listener
     from pairkit.result_table import ResultTable
 
@@ -25,7 +26,7 @@ class TrainOptions(TypedDict, total=False):
     preset: str | None
     dims: Sequence[int] | str | None
     layers: Sequence[int] | str | None
-    dev_data: Source | None
+    dev_data: Given | None
     columns: Mapping[str, str] | None
     labels: Mapping[str, Meaning] | str | None
     label_range: tuple[float, float] | str | None
@@ -45,7 +46,7 @@ class TrainOptions(TypedDict, total=False):
     seed: int | None
     revision: str | None
     trust_remote_code: bool
-    objective: OwnObjective | None
+    objective: OwnObjective | Mapping[str, OwnObjective] | None
     config: str | Path | None
     settings: Mapping[str, Any] | Sequence[str] | None
 
@@ -93,13 +94,21 @@ class Trained:
 
     @property
     def dev_metric(self) -> str | None:
-        """What that figure is: `spearman`, `triplet_accuracy` or `mrr`."""
+        """What that figure is: `spearman`, `triplet_accuracy` or `mrr`; of several dev sets, their `mean`."""
         found: str | None = self.record["result"]["dev_metric"]
         return found
 
     @property
+    def dev_sets(self) -> dict[str, dict[str, Any]]:
+        """Each of several dev sets: its `metric`, and the figure `before` training and now (`dev`)."""
+        return dict(self.record["result"].get("dev_sets", {}))
+
+    @property
     def history(self) -> list[dict[str, Any]]:
-        """Log entries by step: `loss` and its parts, and `eval_dev` of each evaluation."""
+        """Log entries by step: `loss` and its parts, and `eval_dev` of each evaluation.
+
+        With several datasets and dev sets also those of each by name: `nli.loss`, `eval_dev.nli`.
+        """
         entries = [*self.record["history"], *self.record["dev_history"]]
         return sorted(entries, key=lambda entry: entry["step"])
 
@@ -113,7 +122,8 @@ class Trained:
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe train --json`."""
         names = ("out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb")
-        return {name: self.record["result"][name] for name in (*names, "dev", "dev_metric", "dev_before")}
+        found = {name: self.record["result"][name] for name in (*names, "dev", "dev_metric", "dev_before")}
+        return found | ({"dev_sets": self.dev_sets} if self.dev_sets else {})
 
     def __repr__(self) -> str:
         told = [
@@ -165,14 +175,14 @@ class Plan:
 
 
 def train(
-    data: Source,
+    data: Given | None = None,
     *,
     backbone: str | Path = "minilm",
     out: str | Path,
     preset: str | None = None,
     dims: Sequence[int] | str | None = None,
     layers: Sequence[int] | str | None = None,
-    dev_data: Source | None = None,
+    dev_data: Given | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
@@ -192,7 +202,7 @@ def train(
     seed: int | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
-    objective: OwnObjective | None = None,
+    objective: OwnObjective | Mapping[str, OwnObjective] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Sequence[str] | None = None,
     fresh: bool = False,
@@ -202,7 +212,10 @@ def train(
 
     Args:
         data: Pairs, triplets or single texts: the folder of a dataset, a file, a Hub id, a DataFrame, a
-            `Dataset`, a list of dicts, a list of texts or a `PairDataset`.
+            `Dataset`, a list of dicts, a list of texts or a `PairDataset`. Several datasets are a mapping
+            from names to these, such as `{"nli": "nli.tsv", "stsb": rows}`, or a list of paths or tables:
+            each batch has rows of one, and the settings `datasets.NAME` and `mix` say the rest. None takes
+            the settings' `datasets.NAME.data`.
         backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index) or
             `smollm2` (SmolLM2-135M-Instruct).
         out: The model's folder.
@@ -212,7 +225,9 @@ def train(
             objective is learnt at each of them (Matryoshka).
         layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model
             may then be cut to so many (2D Matryoshka, Espresso).
-        dev_data: Held-out rows to choose the best weights by; by default the validation split.
+        dev_data: Held-out rows to choose the best weights by, or several dev sets, given as `data`; by
+            default the validation splits. The setting `mix.dev` says which dev set chooses; by default the
+            mean.
         columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
         labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
             such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}` or "0=1,1=skip,2=0".
@@ -245,7 +260,8 @@ def train(
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
         objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
             vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
-            negative that a row lacks is a vector of zeros. A module learns too.
+            negative that a row lacks is a vector of zeros. A module learns too. Or one for some of several
+            datasets, by name.
         config: A TOML file with settings that differ from the defaults.
         settings: Dotted keys to values, such as `{"objective.tau.angle": 0.05}`; over the file, under what
             is given by name.
@@ -265,6 +281,18 @@ def train(
         >>> import aoe_train
         >>> run = aoe_train.train("pairs.tsv", backbone="model", out="trained", lr=1e-3, progress=False)
         >>> run.encoder.encode(["A plane is taking off."]).shape == (1, run.encoder.dim)
+        True
+
+        Two datasets, of which one is seen twice as often:
+
+        >>> run = aoe_train.train(
+        ...     {"pairs": "pairs.tsv", "more": [{"anchor": "A plane.", "positive": "A jet."}] * 8},
+        ...     backbone="model",
+        ...     out="mixed",
+        ...     settings={"datasets.pairs.weight": 2},
+        ...     progress=False,
+        ... )
+        >>> {"pairs.loss", "more.loss"} <= run.history[-1].keys()
         True
     """
     options = TrainOptions(
@@ -294,7 +322,8 @@ def train(
         config=config,
         settings=settings,
     )
-    sources, merged = sources_of(data, backbone, out, options), settings_of(options)
+    merged = settings_of(options)
+    sources = sources_of(data, backbone, out, options, merged)
     from aoe_train import _train
     from aoe_train._face.notes import notes
     from aoe_train._trainer.gather import is_main, leave_group
@@ -302,7 +331,7 @@ def train(
     record = _train.train(
         sources,
         merged,
-        objective=objective,
+        own=_own(objective, sources),
         fresh=fresh,
         say=notes(progress),
         progress=progress,
@@ -313,7 +342,7 @@ def train(
 
 
 def plan(
-    data: Source,
+    data: Given | None = None,
     *,
     backbone: str | Path = "minilm",
     out: str | Path = "model",
@@ -334,26 +363,57 @@ def plan(
     """
     if unknown := options.keys() - TrainOptions.__annotations__.keys() - {"fresh"}:
         raise TypeError(f"plan() got an unexpected keyword argument {min(unknown)!r}")
-    sources, settings = sources_of(data, backbone, out, options), settings_of(options)
+    settings = settings_of(options)
+    sources = sources_of(data, backbone, out, options, settings)
     from aoe_train import _plan
 
-    return Plan(_plan.plan(sources, settings, objective=options.get("objective"), progress=progress))
+    own = _own(options.get("objective"), sources)
+    return Plan(_plan.plan(sources, settings, own=own, progress=progress))
 
 
-def sources_of(data: Source, backbone: str | Path, out: str | Path, options: TrainOptions) -> Sources:
-    """What a run is made from, and where its model goes."""
+def sources_of(
+    data: Given | None,
+    backbone: str | Path,
+    out: str | Path,
+    options: TrainOptions,
+    settings: TrainSettings,
+) -> Sources:
+    """What a run is made from, and where its model goes: what was given, over what the settings name."""
     from aoe_train._preparation import Sources
     from pairkit.config import argument
+    from pairkit.errors import ConfigError
+    from pairkit.named_sources import named_sources
 
+    def named(given: Given | None, key: str) -> dict[str, Source]:
+        sections = settings.datasets.items()
+        below = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
+        return {**below, **({} if given is None else named_sources(given))}
+
+    found = named(data, "data")
+    if not found:
+        raise ConfigError("there is no data to train on; give --data, or datasets.NAME.data in a file")
     return Sources(
-        data,
+        found,
         str(argument("backbone", backbone, str | Path)),
         argument("out", out, Path),
-        dev_data=options.get("dev_data"),
+        dev_data=named(options.get("dev_data"), "dev_data") or None,
         columns=options.get("columns"),
         revision=options.get("revision"),
         trust_remote_code=options.get("trust_remote_code", False),
     )
+
+
+def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:
+    """The loss of one's own of each dataset that has one."""
+    from pairkit.errors import ConfigError
+
+    if objective is None:
+        return {}
+    if not isinstance(objective, Mapping):
+        return dict.fromkeys(sources.data, objective)
+    if unknown := objective.keys() - sources.data.keys():
+        raise ConfigError(f"objective: no dataset {min(unknown)!r}; there are {', '.join(sources.data)}")
+    return dict(objective)
 
 
 def settings_of(options: TrainOptions) -> TrainSettings:

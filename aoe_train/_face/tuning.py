@@ -135,7 +135,8 @@ def tune(
         raise ConfigError("--search and --space: give one of them")
     count = argument("trials", trials, Annotated[int, Field(ge=1)])
     often = argument("repeats", repeats, Annotated[int, Field(ge=1)])
-    sources, settings = sources_of(data, backbone, out, options), settings_of(options)
+    settings = settings_of(options)
+    sources = sources_of(data, backbone, out, options, settings)
     from aoe_train import _tune
     from aoe_train._tune.space import parse, read_space
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,13 @@ class Dev:
         metric: Its name, such as `spearman`; larger is better.
         curve: Against steps; it begins at step 0, before training.
         best_step: Whose weights were kept.
+        sets: Where there are several dev sets, the figure of each, as `name: metric`.
     """
 
     metric: str
     curve: Curve
     best_step: int | None
+    sets: Mapping[str, Curve] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Curves:
 
     Attributes:
         loss: What was minimised, each point the mean over the steps since the one before.
-        parts: The loss's parts by name, likewise, each before its weight is applied.
+        parts: The loss's parts by name, likewise, each before its weight is applied. Of several datasets, the
+            loss and the parts of each as `name.part`.
         dev: None where there was no held-out data.
     """
 
@@ -70,9 +73,15 @@ def read_curves(model: str) -> Curves:
 
 
 def _curves(run: Mapping[str, Any]) -> Curves:
-    history = run["history"]
-    weights = run["origin"]["settings"]["objective"]["weights"]
-    parts = [name for name in weights if any(name in entry for entry in history)]
+    history, settings = run["history"], run["origin"]["settings"]
+    wanted = list(settings["objective"]["weights"])
+    if "datasets" in run:
+        wanted = [
+            f"{name}.{part}"
+            for name in run["datasets"]
+            for part in ("loss", *settings["datasets"][name]["objective"]["weights"])
+        ]
+    parts = [name for name in wanted if any(name in entry for entry in history)]
     return Curves(_curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run))
 
 
@@ -80,8 +89,16 @@ def _dev(run: Mapping[str, Any]) -> Dev | None:
     result = run["result"]
     if result["dev_metric"] is None:
         return None
+    sets = result.get("dev_sets", {})
     before = {"step": 0, "eval_dev": result["dev_before"]}
-    return Dev(str(result["dev_metric"]), _curve([before, *run["dev_history"]], "eval_dev"), run["best_step"])
+    before |= {f"eval_dev.{name}": dev["before"] for name, dev in sets.items()}
+    entries = [before, *run["dev_history"]]
+    return Dev(
+        str(result["dev_metric"]),
+        _curve(entries, "eval_dev"),
+        run["best_step"],
+        {f"{name}: {dev['metric']}": _curve(entries, f"eval_dev.{name}") for name, dev in sets.items()},
+    )
 
 
 def _curve(entries: Sequence[Mapping[str, Any]], key: str) -> Curve:

@@ -61,10 +61,13 @@ def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
     panels: dict[str, dict[str, Curve]] = {"loss": {name: model.loss for name, model in models.items()}}
     for name, model in models.items():
         for part, curve in model.parts.items():
-            panels.setdefault(f"{part}, unweighted", {})[name] = curve
+            told = part if part.endswith(".loss") else f"{part}, unweighted"
+            panels.setdefault(told, {})[name] = curve
     for name, model in models.items():
         if model.dev is not None:
             panels.setdefault(_dev_title(model.dev), {})[name] = _hundredfold(model.dev.curve)
+            for told, curve in model.dev.sets.items():
+                panels.setdefault(f"dev {told.replace('_', ' ')} × 100", {})[name] = _hundredfold(curve)
     return panels
 
 

@@ -28,6 +28,7 @@ from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
 from aoe_train._reproduce.scoring import Scoring, score
 from pairkit.files import sha256, write_json
+from pairkit.named_sources import named_sources
 from pairkit.progress import Listener
 
 if TYPE_CHECKING:
@@ -149,7 +150,12 @@ class Bench:
         if not run.train:
             return {}
         chosen = self._material(run)
-        sources = Sources(chosen.train, run.backbone, self._model(run), dev_data=chosen.dev)
+        sources = Sources(
+            named_sources(chosen.train),
+            run.backbone,
+            self._model(run),
+            dev_data=None if chosen.dev is None else named_sources(chosen.dev),
+        )
         settings = run.settings
         if chosen.labels is not None:
             data = settings.data.model_copy(update={"labels": dict(chosen.labels)})

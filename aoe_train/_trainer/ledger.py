@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import torch
 
@@ -12,8 +13,14 @@ from aoe_train._trainer.gather import gather_numbers
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
     from torch import Tensor
+
+
+class _Batch(NamedTuple):
+    parts: dict[str, Tensor]
+    rows: Sequence[int]
+    step: int
+    dataset: str | None
 
 
 class Ledger:
@@ -25,50 +32,68 @@ class Ledger:
 
     def __init__(self, lr: float) -> None:
         self._lr = lr
-        self._steps: list[dict[str, Tensor]] = []
-        self._where: list[tuple[int, Sequence[int]]] = []
+        self._batches: list[_Batch] = []
 
-    def add(self, parts: dict[str, Tensor], rows: Sequence[int], step: int) -> None:
-        """Note a batch: its loss by parts, the numbers of its rows, and the steps taken before it."""
-        self._steps.append({name: part.detach() for name, part in parts.items()})
-        self._where.append((step, rows))
+    def add(
+        self, parts: dict[str, Tensor], rows: Sequence[int], step: int, dataset: str | None = None
+    ) -> None:
+        """Note a batch.
+
+        Args:
+            parts: Its loss, and what that is made of.
+            rows: Their numbers in the dataset.
+            step: How many steps were taken before it.
+            dataset: Of several, the one that the rows are of.
+        """
+        self._batches.append(
+            _Batch({name: part.detach() for name, part in parts.items()}, rows, step, dataset)
+        )
 
     def drain(self) -> dict[str, float]:
-        """The mean of each part over the steps noted since the last call; nothing where there are none.
+        """The mean of each part over the batches noted since the last call; nothing where there are none.
+
+        With several datasets that of the loss is over all, and each has its own under its name: `nli.loss`,
+        `nli.cosine`.
 
         Raises:
             DataError, Diverged: see `check`.
         """
-        if not self._steps:
-            return {}
-        names = sorted(self._steps[0])
-        means = self.check().mean(0).tolist()
-        self._steps, self._where = [], []
-        return dict(zip(names, means, strict=True))
+        found: dict[str, list[float]] = {}
+        for batch, values in zip(self._batches, self.check(), strict=True):
+            for name, value in zip(batch.parts, values, strict=True):
+                if batch.dataset is None or name == "loss":
+                    found.setdefault(name, []).append(value)
+                if batch.dataset is not None:
+                    found.setdefault(f"{batch.dataset}.{name}", []).append(value)
+        self._batches = []
+        return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
-    def check(self) -> Float[Tensor, "step part"]:
-        """The noted parts on the host, by names in order.
+    def check(self) -> list[list[float]]:
+        """The parts of each noted batch.
 
         Raises:
             DataError: a loss is not finite before the first step; names the rows of that batch.
             Diverged: a loss is not finite later on.
         """
-        if not self._steps:
-            return torch.empty(0, 0)
-        names = sorted(self._steps[0])
-        table = torch.stack([torch.stack([step[name].float() for name in names]) for step in self._steps])
-        table = table.double().cpu()
-        losses = table[:, names.index("loss")]
-        if not losses.isfinite().all():
-            first = int((~losses.isfinite()).nonzero()[0])
-            # The loss is that of all ranks, so all of them come here.
-            step, own = self._where[first]
-            rows = ", ".join(str(row) for row in sorted(gather_numbers(own)))
-            found = (
-                f"the loss became {losses[first].item()} on a batch of rows {rows} (counted from 0 in the "
-                "training data; look at them, or use --precision fp32)"
-            )
-            if step:
-                raise Diverged(found, step=step, lr=self._lr)
-            raise DataError(f"{found}, before the first step was taken")
-        return table
+        if not self._batches:
+            return []
+        parts = [part.float() for batch in self._batches for part in batch.parts.values()]
+        numbers = iter(torch.stack(parts).tolist())  # in one go, as a GPU has to be waited for
+        found = [[next(numbers) for _ in batch.parts] for batch in self._batches]
+        for batch, values in zip(self._batches, found, strict=True):
+            loss = dict(zip(batch.parts, values, strict=True))["loss"]
+            if not math.isfinite(loss):
+                self._refuse(batch, loss)
+        return found
+
+    def _refuse(self, batch: _Batch, loss: float) -> NoReturn:
+        # The loss is that of all ranks, so all of them come here.
+        rows = ", ".join(str(row) for row in sorted(gather_numbers(batch.rows)))
+        whose = f" of {batch.dataset}" if batch.dataset else ""
+        found = (
+            f"the loss became {loss} on a batch of rows {rows}{whose} (counted from 0 in the training data;"
+            " look at them, or use --precision fp32)"
+        )
+        if batch.step:
+            raise Diverged(found, step=batch.step, lr=self._lr)
+        raise DataError(f"{found}, before the first step was taken")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class PairModel(nn.Module):
 
     Args:
         text_model: Packed tokens to one vector a text.
-        objective: Vectors of the rows to `loss` and its parts.
+        objective: Vectors of the rows to `loss` and its parts; for several datasets, a list of one for each.
         chunk: Texts that are embedded at a time in training; None embeds the whole batch at once. With chunks
             only the vectors are kept: the backward pass embeds each chunk again, with the same dropout, and
             feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
@@ -70,18 +70,25 @@ class PairModel(nn.Module):
         guide: Float[Tensor, "row column guide"] | None = None,
         teacher: Float[Tensor, "row column teacher"] | None = None,
         scores: Float[Tensor, "row other"] | None = None,
+        dataset: int | None = None,
     ) -> dict[str, Tensor]:
         """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
         left_out = () if prompt_lengths is None else (prompt_lengths,)
         vectors = self.embed(input_ids, lengths, pieces, *left_out)[..., : self.dim]
-        return self._loss(vectors[rows], labels, numbers, Advice(guide, teacher, scores))
+        return self._loss(vectors[rows], labels, numbers, Advice(guide, teacher, scores), dataset)
 
     @uncompiled  # little work, which differs with the batch and between processes
     def _loss(
-        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, advice: Advice
+        self,
+        vectors: Tensor,
+        labels: Tensor | None,
+        texts: Tensor,
+        advice: Advice,
+        dataset: int | None,
     ) -> dict[str, Tensor]:
-        return self.objective(  # type: ignore[no-any-return]
+        objective = self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
+        return objective(  # type: ignore[no-any-return]
             gather_rows(vectors),
             None if labels is None else gather_rows(labels),
             gather_rows(texts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from aoe_train._trainer.divergence import Watch
     from aoe_train._trainer.pair_model import PairModel
 
-Evaluate = Callable[[], float]
+Evaluate = Callable[[], Sequence[float]]
 METRIC = "dev"
 _WEIGHTS = "model.safetensors"
 
@@ -66,7 +66,9 @@ class PairTrainer(Trainer):
       its look-ahead draws random numbers that a resumed run would draw twice.
     * A run that has diverged ends (`divergence`), where Trainer leaves losses that are no numbers out of the
       log.
-    * Evaluation calls `evaluate_dev` on rank 0 and tells the others.
+    * Evaluation calls `evaluate_dev` on rank 0 and tells the others. It gives a figure for each of `dev_sets`
+      after the one that chooses the best weights.
+    * The log has the parts of each of `datasets` under its name, where there are several.
     * The best weights are kept (whole ones in host memory) and written with each checkpoint. So evaluating
       costs no writing, and one folder holds all that a killed run needs.
     * A checkpoint holds the weights that learn and is whole or absent. It is the same for a model that is
@@ -82,6 +84,8 @@ class PairTrainer(Trainer):
         *,
         work: Path,
         evaluate_dev: Evaluate | None = None,
+        dev_sets: Sequence[str] = (),
+        datasets: Sequence[str] = (),
         average: WeightAverage,
         watch: Watch,
         callbacks: list[TrainerCallback] | None = None,
@@ -105,6 +109,8 @@ class PairTrainer(Trainer):
         self.batches = batches
         self.work = work
         self.evaluate_dev = evaluate_dev
+        self.dev_figures = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
+        self.datasets = datasets
         self.average = average
         self.watch = watch
         self.ledger = Ledger(args.learning_rate)
@@ -180,9 +186,10 @@ class PairTrainer(Trainer):
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, *_: Any, **__: Any
     ) -> Any:
         """The loss of a batch; its parts go to the ledger."""
-        rows = inputs.pop("numbers")
+        rows, dataset = inputs.pop("numbers"), inputs.get("dataset")
         parts = model(**inputs)
-        self.ledger.add(parts, rows, self.state.global_step)
+        name = None if dataset is None else self.datasets[dataset]
+        self.ledger.add(parts, rows, self.state.global_step, name)
         return (parts["loss"], parts) if return_outputs else parts["loss"]
 
     def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
@@ -230,11 +237,12 @@ class PairTrainer(Trainer):
         self._check(self.state.global_step)
         with self.clock.paused():
             self.pair_model.eval()
-            score = torch.zeros((), dtype=torch.float64)
+            scores = torch.zeros(len(self.dev_figures), dtype=torch.float64)
             if self.is_world_process_zero() or is_sharded(self.pair_model):
                 with self.average.applied(self.pair_model), ready_in_parts(self.pair_model):
-                    score += self.evaluate_dev()
-            metrics = {f"eval_{METRIC}": float(self._from_main(score))}
+                    scores += torch.tensor(self.evaluate_dev(), dtype=torch.float64)
+            found = self._from_main(scores).tolist()
+            metrics = {f"eval_{name}": score for name, score in zip(self.dev_figures, found, strict=True)}
             self.log(metrics)
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train._conflicts import Say
 from aoe_train._origin import hash_examples, versions
-from aoe_train._preparation import read_data
+from aoe_train._preparation import one_or_all, read_data
 from aoe_train._tune.space import Dimension, default_space
 from aoe_train._tune.study import Study
 from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of
@@ -198,15 +198,16 @@ class _Tuning:
 
 def _made_of(sources: Sources, settings: TrainSettings, search: Search, say: Say) -> dict[str, Any]:
     """What tells this search from another; how long it is may change from call to call."""
-    if sources.dev_data is not None:
-        _refuse_test(sources.dev_data)
+    for source in (sources.dev_data or {}).values():
+        _refuse_test(source)
     data = read_data(sources, settings, say)
-    if data.dev is None:
-        raise ConfigError(f"{source_name(sources.data)}: no held-out rows to search by; give --dev-data")
+    if not data.dev:
+        names = ", ".join(map(source_name, sources.data.values()))
+        raise ConfigError(f"{names}: no held-out rows to search by; give --dev-data")
     return {
         "sources": sources.names(),
-        "data": hash_examples(data.train),
-        "dev_data": hash_examples(data.dev),
+        "data": one_or_all({name: hash_examples(rows) for name, rows in data.train.items()}),
+        "dev_data": one_or_all({name: hash_examples(rows) for name, rows in data.dev.items()}),
         "settings": settings.model_dump(mode="json", exclude_unset=True, exclude={"log", "card"}),
         "space": {dimension.key: dimension.to_dict() for dimension in search.space},
     }

@@ -84,15 +84,32 @@ def setting_table(section: Section) -> Iterator[str]:
 
 
 def sections(
-    model: type[Settings], flags: Mapping[str, str], prefix: str = "", defaults: Settings | None = None
+    model: type[Settings],
+    flags: Mapping[str, str],
+    prefix: str = "",
+    defaults: Settings | None = None,
+    shown: dict[type[Settings], str] | None = None,
 ) -> Iterator[Section]:
-    """The sections of a model, its own settings first; `defaults` stand where the model above has some."""
+    """The sections of a model, its own settings first.
+
+    Args:
+        model: The settings.
+        flags: By key.
+        prefix: Of the keys.
+        defaults: Stand where the model above has some.
+        shown: The models that were told already, with their places; what they hold is not told again.
+    """
+    shown = {} if shown is None else shown
     own: list[Setting] = []
     inner: list[tuple[str, type[Settings], Settings | None]] = []
     comments = _comments(model)
     for name, field in model.model_fields.items():
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
+        if nested is not None and nested in shown:
+            told = f"{_sentence(comments.get(name, ''))} Its keys are those of `[{shown[nested]}]`"
+            own.append(Setting(key, "table", "none", _sentence(told.strip()), flags.get(key, "")))
+            continue
         if nested is not None:
             whole = field.get_default(call_default_factory=True)
             inner.append(
@@ -105,7 +122,8 @@ def sections(
     if own:
         yield Section(prefix, (inspect.getdoc(model) or "").partition("\n\nAttributes:")[0], own)
     for key, nested, whole in inner:
-        yield from sections(nested, flags, key, whole)
+        shown[nested] = key
+        yield from sections(nested, flags, key, whole, shown)
 
 
 def _place(key: str, annotation: Any) -> str:

@@ -262,7 +262,8 @@ def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
     assert encode_file(str(tmp_path / "texts.txt"), vectors, partial(map, encoder.encode), 32, {}).texts == 2
     assert encoder.tokens(["a cat"], cache_dir=str(tmp_path / "cache")).truncated == 0
     sources = Sources(tmp_path / "a", tmp_path / "b", "out", dev_data=tmp_path / "c")  # type: ignore[arg-type]
-    assert (sources.data, sources.out) == (str(tmp_path / "a"), Path("out"))
+    assert (sources.data, sources.out) == ({"a": str(tmp_path / "a")}, Path("out"))
+    assert (sources.backbone, sources.dev_data) == (str(tmp_path / "b"), {"c": str(tmp_path / "c")})
 
 
 def test_it_says_what_it_is(bert: Path) -> None:

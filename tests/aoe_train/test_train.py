@@ -642,13 +642,14 @@ def test_held_out_rows_that_score_nothing(
     (tmp_path / "set" / "validation.tsv").write_text(lines)
     told: list[str] = []
     found = read_data(Sources(str(tmp_path / "set"), "none", tmp_path / "m"), settings(), told.append)
-    assert found.dev is None
+    assert found.dev == {}
     (left_out,) = (line for line in told if "validation split is left out" in line)
     assert words in left_out
     (tmp_path / "dev.tsv").write_text(lines)
     with pytest.raises(DataError, match=f"{words}.*--dev-data"):
         read_data(
-            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")), settings()
+            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")),
+            settings(),
         )
 
 
@@ -678,7 +679,7 @@ def test_unused_words_are_left_out_where_that_changes_nothing(
     embedding: Any = prepared.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:
-        used = np.union1d(prepared.store.ids, [0])
+        used = np.union1d(prepared.datasets[0].store.ids, [0])
         assert torch.equal(embedding.weight, load_file(bert / "model.safetensors")[WORD_ROWS][used])
 
 
@@ -780,7 +781,11 @@ def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> 
         torch.testing.assert_close(whole[name], chunks[name], atol=1e-5, rtol=1e-4)
     assert any((whole[name] - other[name]).abs().max() > 1e-3 for name in whole)
     assert not Encoder.load(tmp_path / "whole").settings.include_prompt
-    plan(Sources(backbone=str(base), out=tmp_path / "p", **data), settings(prompts=BY_COLUMN), progress=False)
+    plan(
+        Sources(backbone=str(base), out=tmp_path / "p", **data),
+        settings(prompts=BY_COLUMN),
+        progress=False,
+    )
 
 
 def test_another_tokenizer_is_another_run(data: dict[str, str], bert: Path, tmp_path: Path) -> None:

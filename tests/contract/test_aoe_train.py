@@ -16,13 +16,15 @@ from safetensors.torch import load_file
 
 from aoe_train import Encoder
 from tests import forked
-from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.test_train import write_pairs, write_triplets
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import ROOT, Done, run_alone, run_module
 
 FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
 
 DEV = ("--dev-data", "dev.tsv")
+# Beside train.tsv; the loss of one has weights of its own, which batches of the other leave unused.
+MIXTURE = ("--data", "other=triplets.jsonl", "--set", "datasets.other.preset=sbert")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_bert(folder / "bert", dropout=0.0)
     write_pairs(folder / "train.tsv", 96, 1)
     write_pairs(folder / "dev.tsv", 30, 2)
+    write_triplets(folder / "triplets.jsonl", 40, 3)
     return folder
 
 
@@ -130,6 +133,22 @@ def test_bad_input(
 
 
 @pytest.mark.slow
+def test_a_mixture_that_is_killed_goes_on_to_the_same_bytes(place: Path) -> None:
+    arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
+    assert run(place, *arguments, out="mixed").code == 0
+    process = forked.begin(*command(*arguments, out="cut-mixture"), cwd=place, environ=environ())
+    deadline = time.monotonic() + 300
+    while not list(place.glob("cut-mixture.work/step-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.join()
+    assert not (place / "cut-mixture").exists()
+    done = run(place, *arguments, out="cut-mixture")
+    assert "cut-mixture.work: continues after step" in done.err
+    assert difference(place, "cut-mixture", "mixed") == 0
+
+
+@pytest.mark.slow
 def test_killed_again_and_again(place: Path, trained: Done) -> None:
     arguments = (*DEV, "--set", "log.checkpoint_steps=2")
     for step in range(4, 36, 8):
@@ -203,8 +222,10 @@ def test_a_compiled_model_trains_to_the_same_weights(place: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_train_the_model_of_one(place: Path) -> None:
-    flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json")
+@pytest.mark.parametrize("mixture", [False, True])
+def test_two_processes_train_the_model_of_one(place: Path, *, mixture: bool) -> None:
+    flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
+    flags += MIXTURE if mixture else ()
     one = run(place, *flags, "--batch-size", "16", out="one")
     assert one.code == 0, one.err
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]

@@ -10,7 +10,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
 RUN = (
-    *(ROOT / "README.md", _DOCS / "start.md", _DOCS / "howto" / "extend.md", _DOCS / "howto" / "python.md"),
+    *(
+        ROOT / "README.md",
+        _DOCS / "start.md",
+        _DOCS / "howto" / "extend.md",
+        _DOCS / "howto" / "python.md",
+        _DOCS / "howto" / "mixtures.md",
+    ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
 )
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -6,7 +6,9 @@ import tomllib
 from pathlib import Path
 
 import llm_labeler
+from aoe_train._settings import TrainSettings
 from gis_builder._emulator.faults import FaultPlan
+from pairkit.config import load_settings
 from tests.docs.blocks import ROOT, blocks_of
 
 DOCS = ROOT / "docs"
@@ -24,6 +26,16 @@ def test_llms_of_ones_own(tmp_path: Path) -> None:
     assert {"llama", "small", "chatgpt", "team"} <= told.keys()
     assert told["team"].key_variable == "TEAM_API_KEY"
     assert told["chatgpt"].price_out == 0.6
+
+
+def test_a_mixture(tmp_path: Path) -> None:
+    config = tmp_path / "mixture.toml"
+    config.write_text(_toml("howto/mixtures.md"), encoding="utf-8")
+    settings = load_settings(TrainSettings, file=config)
+    assert settings.of("nli").objective.weights.wanted == {"contrastive": 1}
+    assert settings.of("stsb").objective.margin == 0.5
+    assert settings.of("stsb").data.label_range == (0, 5)
+    assert settings.datasets["faq"].columns == {"anchor": "question", "positive": "answer"}
 
 
 def test_a_fault_plan() -> None:

@@ -1,0 +1,143 @@
+"""Whose batch comes next, how much of each dataset an epoch takes, and that nothing is left out for good."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train._batches import Batches
+from aoe_train._defaults import passes
+from aoe_train._mixture import MixedCollate, Mixture, epoch_of, seen_in_words
+from aoe_train._settings import MixSettings
+from tests.aoe_train.test_batches import make
+
+SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
+ORDERS = st.sampled_from(["proportional", "round-robin"])
+
+
+def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
+    dealt = {name: flags.pop(name) for name in ("seed", "world", "rank") if name in flags}
+    each = [Batches(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), **dealt)
+
+
+def whose(made: Mixture, epoch: int = 0) -> list[int]:
+    return made.turns(epoch).tolist()
+
+
+@given(SIZES, ORDERS, st.integers(0, 9))
+def test_each_row_once_where_that_is_wanted(rows: list[int], order: str, epoch: int) -> None:
+    made = mixture(rows, order=order, epoch="once")
+    assert sorted(chain.from_iterable(made.plan(epoch))) == list(range(sum(rows)))
+
+
+@given(SIZES, st.integers(0, 9))
+def test_without_weights_each_row_is_seen_once(rows: list[int], epoch: int) -> None:
+    assert sorted(chain.from_iterable(mixture(rows).plan(epoch))) == list(range(sum(rows)))
+
+
+@given(SIZES, ORDERS, st.integers(1, 2), st.integers(0, 3))
+def test_a_batch_is_of_one_dataset_on_all_ranks(rows: list[int], order: str, share: int, epoch: int) -> None:
+    whole = mixture(rows, batch=2 * share, order=order, world=2)
+    ranks = [mixture(rows, batch=2 * share, order=order, world=2, rank=rank) for rank in range(2)]
+    for made in (whole, *ranks):
+        made.set_epoch(epoch)
+    for batch, *slices in zip(whole, *ranks, strict=True):
+        assert list(chain.from_iterable(slices)) == batch
+        assert len({np.searchsorted(whole.starts, row, side="right") for row in batch}) == 1
+    assert len(list(whole)) == len(whole) == sum(whole.counts)
+
+
+@given(
+    SIZES,
+    ORDERS,
+    st.sampled_from(["shortest", "longest"]),
+    st.lists(st.floats(0.2, 5), min_size=4, max_size=4),
+)
+def test_an_epoch_goes_on_where_the_one_before_stopped(
+    rows: list[int], order: str, until: str, weights: list[float]
+) -> None:
+    made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
+    found: list[list[np.ndarray]] = [[] for _ in rows]
+    for epoch in range(3):
+        for dataset, batch in zip(made.turns(epoch), made.plan(epoch), strict=True):
+            found[dataset].append(batch - made.starts[dataset])
+    for own, batches in zip(found, made.batches, strict=True):
+        through = -(-len(own) // len(batches))
+        expected = chain.from_iterable(batches.plan(number) for number in range(through))
+        assert all(np.array_equal(one, other) for one, other in zip(own, expected, strict=False))
+    whole = [count / len(batches) for count, batches in zip(made.counts, made.batches, strict=True)]
+    assert max(whole) <= 1 if until == "shortest" else min(whole) >= 1
+    assert 1 in whole
+
+
+def test_shares_worked_out_by_hand() -> None:
+    rows = [100, 10_000]
+    assert passes(MixSettings(), [1, 1], rows).tolist() == [1, 1]
+    # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+    assert passes(MixSettings(temperature=2), [1, 1], rows) == pytest.approx([10, 1])
+    assert passes(MixSettings(temperature=2, epoch="shortest"), [1, 1], rows) == pytest.approx([1, 0.1])
+    assert passes(MixSettings(), [3, 1], rows) == pytest.approx([3, 1])
+    assert passes(MixSettings(order="round-robin"), [1, 1], rows) == pytest.approx([1, 0.01])
+    assert passes(MixSettings(order="round-robin", epoch="longest"), [2, 1], rows) == pytest.approx([200, 1])
+
+
+def test_turns() -> None:
+    rows = [8, 16, 12]  # two, four and three batches
+    in_turns = mixture(rows, order="round-robin")
+    first = whose(in_turns)[0]
+    assert whose(in_turns) == [(first + turn) % 3 for turn in range(3)] * 2
+    assert whose(in_turns) == whose(in_turns, 1)
+    once = whose(mixture(rows, order="round-robin", epoch="once"))
+    assert Counter(once) == {0: 2, 1: 4, 2: 3}
+    assert {*once[:3]} == {*once[3:6]} == {0, 1, 2}
+    assert once[-1] == 1
+    twice = mixture([40, 40], order="round-robin", weights=[2, 1], epoch="shortest")
+    assert Counter(whose(twice)) == {0: 10, 1: 5}
+    assert max(len(run) for run in "".join(map(str, whose(twice))).split("1")) <= 3
+    shuffled = mixture(rows)
+    assert sorted(whose(shuffled)) == sorted(whose(shuffled, 1))
+    assert whose(shuffled) != whose(shuffled, 1)
+    assert whose(shuffled) == whose(mixture(rows))
+    assert any(whose(shuffled) != whose(mixture(rows, seed=seed)) for seed in (1, 2, 3))
+
+
+@pytest.mark.parametrize("order", ["proportional", "round-robin"])
+def test_the_largest_batch_comes_first(order: str) -> None:
+    made = mixture([40, 44, 36], order=order, batch=8)
+    lengths = [batches._lengths for batches in made.batches]
+    sizes = [
+        sum(lengths[dataset][batch - made.starts[dataset]])
+        for dataset, batch in zip(made.turns(0), made.plan(0), strict=True)
+    ]
+    assert sizes[0] == max(sizes)
+
+
+def test_what_repeats_and_what_waits_is_counted() -> None:
+    made = mixture([10, 30], weights=[2, 1], batch=5)
+    assert [epoch_of(made, dataset) for dataset in (0, 1)] == [
+        {"batches": 4, "passes": 2, "rows_seen": 20, "rows_repeated": 10, "rows_waiting": 0},
+        {"batches": 6, "passes": 1, "rows_seen": 30, "rows_repeated": 0, "rows_waiting": 0},
+    ]
+    assert made.rows_seen(3) == 3 * 50
+    short = mixture([10, 30], batch=5, order="round-robin")
+    assert epoch_of(short, 1)["rows_waiting"] == 20
+    words = [seen_in_words(epoch_of(one, dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))]
+    assert words == [
+        "4 batches an epoch, 2 times each row (10 rows repeat)",
+        "6 batches an epoch, each row once",
+        "2 batches an epoch, 10 rows (20 wait for a later epoch)",
+    ]
+
+
+def test_a_batch_says_whose_it_is() -> None:
+    made = mixture([8, 12])
+    collate = MixedCollate(made, [lambda rows: {"rows": ("a", *rows)}, lambda rows: {"rows": ("b", *rows)}])
+    assert collate([8, 19]) == {"rows": ("b", 0, 11), "dataset": 1, "numbers": [0, 11]}
+    assert collate([7]) == {"rows": ("a", 7), "dataset": 0, "numbers": [7]}

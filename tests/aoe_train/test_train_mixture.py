@@ -1,0 +1,295 @@
+"""Several datasets in one run: each with its objective, labels and prompts; killed and gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import aoe_train
+from aoe_train import Encoder
+from aoe_train._evaluate.dev import dev_metric
+from aoe_train._examples import read_examples
+from aoe_train._figures.curves import read_curves
+from aoe_train._figures.draw_curves import draw_curves
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.test_train import weights, write_pairs, write_triplets
+
+FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Graded pairs, triplets, positives, and held-out rows."""
+    folder = tmp_path_factory.mktemp("mixture")
+    positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
+    (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
+    return {
+        "stsb": str(write_pairs(folder / "stsb.tsv", 90, 1)),
+        "nli": str(write_triplets(folder / "nli.jsonl", 40, 3)),
+        "qa": str(folder / "positives.jsonl"),
+        "stsb-dev": str(write_pairs(folder / "stsb-dev.tsv", 30, 2)),
+        "nli-dev": str(write_triplets(folder / "nli-dev.jsonl", 20, 4)),
+    }
+
+
+def three(files: dict[str, str]) -> dict[str, str]:
+    return {name: files[name] for name in ("stsb", "nli", "qa")}
+
+
+def equal(one: Path, other: Path) -> bool:
+    expected = weights(other)
+    return all(torch.equal(value, expected[name]) for name, value in weights(one).items())
+
+
+def test_three_kinds_in_one_run(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
+    settings = {"log.steps": 2, "datasets.nli.preset": "simcse", "datasets.qa.weight": 2, "mix.dev": "nli"}
+    run = aoe_train.train(
+        three(files), dev_data=dev, backbone=bert, out=tmp_path / "m", settings=settings, **FAST
+    )
+    # 6 + 3 + 2 * 2 batches an epoch
+    assert run.steps == 2 * 13
+    assert run.pairs == 2 * (90 + 40 + 2 * 20)
+    datasets = run.record["datasets"]
+    assert {name: own["kind"] for name, own in datasets.items()} == {
+        "stsb": "graded",
+        "nli": "triplet",
+        "qa": "positive",
+    }
+    assert datasets["qa"]["epoch"] == {
+        "batches": 4,
+        "passes": 2,
+        "rows_seen": 40,
+        "rows_repeated": 20,
+        "rows_waiting": 0,
+    }
+    logged = {name for entry in run.history for name in entry}
+    assert {"stsb.loss", "stsb.cosine", "nli.loss", "nli.contrastive", "qa.loss", "loss"} <= logged
+    assert not {"cosine", "nli.cosine", "qa.cosine"} & logged
+    for entry in run.record["dev_history"]:
+        assert entry["eval_dev"] == entry["eval_dev.nli"]
+    assert {name: found["metric"] for name, found in run.dev_sets.items()} == {
+        "stsb": "spearman",
+        "nli": "triplet_accuracy",
+    }
+    assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
+    found = dev_metric(Encoder.load(run.out).encode, read_examples(dev["stsb"]))
+    assert found.value == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
+    settled = run.record["origin"]["settings"]["datasets"]
+    assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
+    assert settled["stsb"]["objective"]["tau"]["cosine"] == 0.2
+    assert run.to_dict()["dev_sets"] == run.dev_sets
+    _told_by_the_card(run.out)
+    curves = read_curves(str(run.out))
+    assert {"stsb.loss", "nli.contrastive", "qa.loss"} <= curves.parts.keys()
+    assert curves.dev is not None
+    assert {*curves.dev.sets} == {"stsb: spearman", "nli: triplet_accuracy"}
+    titles = {axes.get_title() for axes in draw_curves({"m": curves}).axes}
+    assert {"nli.loss", "nli.contrastive, unweighted", "dev stsb: spearman × 100"} <= titles
+
+
+def _told_by_the_card(out: Path) -> None:
+    _, head, body = (out / "README.md").read_text().split("---\n", 2)
+    ((model),) = yaml.safe_load(head)["model-index"]
+    named = [result["dataset"]["name"] for result in model["results"]]
+    assert named == ["stsb-dev.tsv, held-out rows", "nli-dev.jsonl, held-out rows that chose the weights"]
+    for words in (
+        "- **nli**: 40 triplets from `nli.jsonl`.",
+        "2 times each row (20 rows repeat)",
+        "### qa\n",
+        "`nli` chose the best weights",
+        "| weights | triplet_accuracy on nli | stsb: spearman | nli: triplet_accuracy |",
+    ):
+        assert words in body
+
+
+@pytest.mark.parametrize(
+    ("settings", "killed_before"),
+    [
+        ({}, 7),
+        ({"mix.order": "round-robin", "mix.epoch": "longest", "run.chunk": 20}, 8),
+        pytest.param(
+            {"mix.temperature": 2, "optim.accumulation": 2, "objective.dims": (32, 8)},
+            5,
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=str,
+)
+def test_goes_on_to_the_same_weights(
+    files: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, settings: Any, killed_before: int
+) -> None:
+    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
+    flags: dict[str, Any] = {"dev_data": dev, "backbone": bert, "settings": settings, **FAST}
+    undisturbed = aoe_train.train(three(files), out=tmp_path / "a", **flags)
+    flags["settings"] = {**settings, "log.checkpoint_steps": 3}
+    kill_at(killed_before)
+    with pytest.raises(Killed):
+        aoe_train.train(three(files), out=tmp_path / "b", **flags)
+    assert (tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir()
+    resumed = aoe_train.train(three(files), out=tmp_path / "b", **flags)
+    assert equal(tmp_path / "b", tmp_path / "a")
+    assert resumed.record["dev_history"] == undisturbed.record["dev_history"]
+    assert resumed.pairs == undisturbed.pairs
+
+
+def test_one_dataset_is_trained_as_ever(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    plain = aoe_train.train(files["stsb"], backbone=bert, out=tmp_path / "a", preset="cosent", **FAST)
+    settings = {"datasets.x.preset": "cosent", "datasets.x.data": files["stsb"], "mix.order": "round-robin"}
+    named = aoe_train.train(backbone=bert, out=tmp_path / "b", settings=settings, **FAST)
+    assert equal(named.out, plain.out)
+    same = ("rows", "batches", "sources", "files", "result")
+    for name in same[:4]:
+        assert named.record[name] == plain.record[name]
+    assert "datasets" not in named.record
+
+
+def test_the_order_in_which_datasets_are_given_has_no_say(
+    files: dict[str, str], bert: Path, tmp_path: Path
+) -> None:
+    data = [("nli", files["nli"]), ("qa", files["qa"])]
+    for name, given in (("a", data), ("b", data[::-1])):
+        aoe_train.train(dict(given), backbone=bert, out=tmp_path / name, **FAST)
+    assert equal(tmp_path / "a", tmp_path / "b")
+
+
+def test_an_objective_a_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def own(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+        assert labels is None
+        seen.append(tuple(vectors.shape))
+        return (vectors[:, 0] - vectors[:, 1]).square().mean()
+
+    run = aoe_train.train(
+        {"stsb": files["stsb"], "qa": files["qa"]},
+        backbone=bert,
+        out=tmp_path / "m",
+        objective={"qa": own},
+        settings={"datasets.stsb.preset": "sbert", "datasets.stsb.batch_size": 8},
+        **FAST,
+    )
+    assert {*seen} == {(16, 2, 32), (4, 2, 32)}
+    assert "stsb.sbert" in {name for entry in run.history for name in entry}
+    assert run.record["origin"]["objective"] == {"qa": f"{__name__}.{own.__qualname__}"}
+    assert run.record["datasets"]["stsb"]["batches"]["rows_max"] == 8
+    with pytest.raises(ConfigError, match=r"objective: no dataset 'nli'; there are qa, stsb"):
+        aoe_train.plan(
+            {"stsb": files["stsb"], "qa": files["qa"]}, backbone=bert, objective={"nli": own}, progress=False
+        )
+
+
+def test_prompts_of_each_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    settings = {
+        "datasets.qa.prompts": {"anchor": "the question "},
+        "datasets.nli.prompts": {"anchor": "the claim "},
+        "datasets.stsb.prompts": "the text ",
+    }
+    run = aoe_train.train(three(files), backbone=bert, out=tmp_path / "m", settings=settings, **FAST)
+    assert run.encoder.prompts == {
+        **run.encoder.prompts,
+        "query": "the question ",
+        "query-nli": "the claim ",
+        "stsb": "the text ",
+    }
+    assert run.encoder.settings.default_prompt_name is None
+
+
+def test_a_plan_tells_all(files: dict[str, str], bert: Path) -> None:
+    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
+    plan = aoe_train.plan(
+        three(files), backbone=bert, dev_data=dev, settings={"mix.order": "round-robin"}, **FAST
+    )
+    assert plan.record["datasets"]["stsb"]["epoch"]["rows_waiting"] == 90 - 32
+    assert plan.record["batches"]["steps"] == 3 * 2
+    assert plan.record["dev_sets"] == {"stsb": 30, "nli": 20}
+    table = str(plan.table())
+    for words in ("150 of 3 datasets", "nli: objective", "58 wait for a later epoch", "50 (stsb 30, nli 20)"):
+        assert words in table
+
+
+def test_labels_and_columns_of_each_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    rows = [{"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"} for n in range(20)]
+    data = {"stsb": files["stsb"], "faq": rows}
+    settings = {
+        "datasets.faq.columns": {"text1": "q", "text2": "d", "label": "label"},
+        "datasets.faq.labels": {"yes": 1, "no": 0},
+    }
+    run = aoe_train.train(data, backbone=bert, out=tmp_path / "m", settings=settings, **FAST)
+    assert run.record["datasets"]["faq"]["kind"] == "binary"
+    assert run.record["datasets"]["faq"]["reading"]["labels"]
+    assert run.record["sources"]["data"] == {"stsb": files["stsb"], "faq": "the list given"}
+    del settings["datasets.faq.labels"]
+    data["faq"] = [row | {"label": "perhaps"} for row in rows]
+    with pytest.raises(DataError, match=r"^dataset faq: the list given"):
+        aoe_train.plan(data, backbone=bert, settings=settings, **FAST)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"datasets.nil.weight": 2}, r"datasets\.nil: no such dataset; there are nli, qa, stsb"),
+        ({"mix.dev": "x"}, r"mix\.dev: no dev set 'x'; there is none: give --dev-data"),
+        ({"mix.order": "round-robin", "mix.temperature": 2}, r"mix\.temperature = 2: .* round-robin"),
+        ({"mix.epoch": "once", "datasets.nli.weight": 2}, r"datasets\.nli\.weight: has no say"),
+        ({"datasets.qa.preset": "cosent"}, r"dataset qa: objective cosine: found positive data"),
+        ({"datasets.nli.preset": "x"}, r"'datasets\.nli\.preset' = 'x': expected one of auto, angle"),
+        ({"datasets.nli.wieght": 2}, r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_in_one_line(
+    files: dict[str, str], bert: Path, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        aoe_train.plan(three(files), backbone=bert, settings=settings, progress=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_dev_sets_that_have_no_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"datasets\.other\.weight: other is held out; it is for stsb"):
+        aoe_train.plan(
+            {"stsb": files["stsb"]},
+            dev_data={"other": files["stsb-dev"]},
+            backbone=bert,
+            settings={"datasets.other.weight": 2},
+            progress=False,
+        )
+    dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
+    run = aoe_train.train(files["stsb"], dev_data=dev, backbone=bert, out=tmp_path / "m", **FAST)
+    mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
+    assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
+    assert "the mean over them chose" in (run.out / "README.md").read_text()
+
+
+def test_validation_splits_are_dev_sets(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
+        (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
+    run = aoe_train.train([folder, Path(files["nli"])], backbone=bert, out=tmp_path / "m", **FAST)
+    assert run.record["dev_sets"] == {"set": 30}
+    assert run.dev_metric == "spearman"
+    assert [*run.record["datasets"]] == ["nli", "set"]
+
+
+def test_a_loss_that_is_no_number_names_the_dataset(
+    files: dict[str, str], bert: Path, tmp_path: Path
+) -> None:
+    def broken(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+        del labels
+        return vectors.sum() * float("nan")
+
+    with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
+        aoe_train.train(three(files), backbone=bert, out=tmp_path / "m", objective={"qa": broken}, **FAST)
