@@ -277,7 +277,7 @@ def test_what_does_not_go_together_is_one_line_before_anything_is_encoded(
 def test_a_loss_of_ones_own_hears_of_nobody(bert: Path, teacher: Path, tmp_path: Path) -> None:
     sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
     with pytest.raises(ConfigError, match="a loss of one's own hears of no guide"):
-        train(sources, settings(guide__model=str(teacher)), objective=lambda vectors, _: vectors.sum())
+        train(sources, settings(guide__model=str(teacher)), own={"rows": lambda vectors, _: vectors.sum()})
 
 
 def test_a_plan_asks_for_no_vectors(bert: Path, teacher: Path, tmp_path: Path) -> None:
