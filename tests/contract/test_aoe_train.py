@@ -240,7 +240,8 @@ def test_two_processes_train_the_model_of_one(place: Path, *, mixture: bool) -> 
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1  # rank 0 alone tells
     assert json.loads(done.stdout)["pairs"] == one.result["pairs"]
-    assert difference(place, "one", "two") < 1e-5
+    # Rounding may turn a step of Adam where a gradient is next to nothing; a mixture takes more steps.
+    assert difference(place, "one", "two") < (2e-5 if mixture else 1e-5)
     moved = load_file(place / "one" / "model.safetensors"), load_file(place / "bert" / "model.safetensors")
     assert max(float((moved[0][name] - moved[1][name]).abs().max()) for name in moved[0]) > 1e-4
 
