@@ -161,5 +161,12 @@ def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> No
     assert gradient.abs().sum() > 0
 
 
+def test_half_precision_may_differ_as_two_ways_of_transformers_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aoe_train._packing.run._AGREES_ROUGHLY", 0.0)
+    assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
+    softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8)
+    assert not can_pack(softcapped.bfloat16().eval())
+
+
 def test_a_capped_attention_is_run_padded() -> None:
     assert not can_pack(_small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval())
