@@ -17,6 +17,7 @@ _MODULES = {
     "smollm2": ("gguf",),
     "tune": ("optuna",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
 }

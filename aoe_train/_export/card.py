@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train._card import card_head, prompts_told
 
 if TYPE_CHECKING:
+    from aoe_train._export.graphs import Graph
+    from aoe_train._export.loss import Loss
     from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings
 
@@ -27,43 +29,59 @@ _OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name
 _GRAPH = """
 ## Use
 ```python
-from sentence_transformers import SentenceTransformer    # with optimum-onnx
+from sentence_transformers import SentenceTransformer    # with {optimum}
 
-model = SentenceTransformer("{name}", backend="onnx")
+model = SentenceTransformer("{name}", backend="{backend}"{file_name})
 ```
-transformers.js (`pipeline("feature-extraction", "{name}")`) and fastembed (`TextEmbedding.add_custom_model`,
-with `model_file="onnx/model.onnx"`) read the same files. So does onnxruntime alone:
+{others}
 ```python
-import onnxruntime
-from transformers import AutoTokenizer
-
-texts = ["A man is playing a flute."]
-tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
-session = onnxruntime.InferenceSession("{name}/onnx/model.onnx")
-inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
-(vectors,) = session.run(["sentence_embedding"], inputs)
+{alone}
 ```
 The graph takes int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). It gives
 `last_hidden_state`, a vector a token, and `sentence_embedding`, pooled by {pooling}{normalized}.
 `tokenizer.json` does all that comes before, truncation to {max_length} tokens included.
 """
+_TOKENS = """texts = ["A man is playing a flute."]
+tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
+"""
+_INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
+"""
+_OTHERS = {
+    "onnx": """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
+(`TextEmbedding.add_custom_model`, with `model_file="{file}"`) read the same files.
+So does onnxruntime alone:""",
+    "openvino": """OpenVINO computes in bf16 on processors that have it, and in fp32 with
+`model_kwargs={{"ov_config": {{"INFERENCE_PRECISION_HINT": "f32"}}}}`. OpenVINO alone reads the same file:""",
+}
+_ALONE = {
+    "onnx": f"""import onnxruntime
+from transformers import AutoTokenizer
+
+{_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
+{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)""",
+    "openvino": f"""import openvino
+from transformers import AutoTokenizer
+
+{_TOKENS}model = openvino.compile_model("{{name}}/{{file}}", "CPU")
+{_INPUTS}vectors = model(inputs)["sentence_embedding"]""",
+}
+_OPTIMUM = {"onnx": "optimum-onnx", "openvino": "optimum-intel"}
 
 
-def head(name: str, dim: int, *, library: str, about: Mapping[str, Any]) -> str:
+def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
     """The beginning of a card, for a model that has none yet.
 
     Args:
         name: The model's name.
         dim: Numbers in a vector.
-        library: What loads it.
+        tags: What else than embeddings it is found by.
         about: What the source's own card says in its head, if it has one.
     """
-    tags = [*_TAGS, "onnx", "transformers.js"] if library == "onnx" else _TAGS
     base = about.get("base_model")
     yaml = card_head(
         name,
         library="sentence-transformers",
-        tags=tags,
+        tags=[*_TAGS, *tags],
         license_id=str(about.get("license") or "unknown"),
         language=_words(about.get("language")),
         base_model=base if isinstance(base, str) else None,
@@ -108,10 +126,24 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     return "\n".join(lines)
 
 
-def graph_usage(name: str, settings: EncoderSettings) -> str:
-    """How to encode with an ONNX graph."""
+def graph_tags(graph: Graph) -> Sequence[str]:
+    """What a graph is found by on the Hub."""
+    return ("onnx", "transformers.js") if graph.backend == "onnx" else ("openvino",)
+
+
+def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
+    """How to encode with a graph, and what int8 lost."""
+    file = Path(graph.file)
+    words = {"name": name, "file": graph.file}
+    named = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
+    js = f', {{model_file_name: "{file.stem}", dtype: "fp32"}}' if graph.int8 else ""
     text = _GRAPH.format(
         name=name,
+        backend=graph.backend,
+        optimum=_OPTIMUM[graph.backend],
+        file_name=named,
+        others=_OTHERS[graph.backend].format(**words, js=js),
+        alone=_ALONE[graph.backend].format(**words),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",
@@ -119,7 +151,8 @@ def graph_usage(name: str, settings: EncoderSettings) -> str:
     prompts = settings.named_prompts
     alone = "" if prompts.around_all else "Whoever runs the graph alone puts it before the text.\n"
     told = _prompts(prompts)
-    return f"{text}\n{told}{alone if told else ''}"
+    lost = f"## Loss\n{loss}.\n" if loss else ""
+    return f"{text}\n{told}{alone if told else ''}{lost}"
 
 
 def _prompts(prompts: NamedPrompts) -> str:

@@ -14,8 +14,12 @@ import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._evaluate.overlap import DIGESTS_FILE
-from aoe_train._export.card import card_data, graph_usage, head, usage
-from aoe_train._export.onnx import onnx_encoder, require_onnx, write_onnx
+from aoe_train._export.card import card_data, graph_tags, graph_usage, head, usage
+from aoe_train._export.graphs import GRAPHS, require
+from aoe_train._export.loss import Loss, measure
+from aoe_train._export.onnx import onnx_encoder, write_onnx
+from aoe_train._export.openvino import compress_openvino, convert_to_openvino, openvino_encoder
+from aoe_train._export.quantize import quantize_onnx
 from aoe_train._export.verify import difference, probes, verify
 from aoe_train._interchange import needs_toolkit
 from aoe_train._model_folder.files import read_object
@@ -28,10 +32,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate import PairTask
 
-Format = Literal["sentence-transformers", "onnx"]
+Format = Literal["sentence-transformers", "onnx", "onnx-int8", "openvino", "openvino-int8"]
 Dtype = Literal["fp32", "bf16", "fp16"]
-_WITHIN = {"sentence-transformers": 1e-5, "onnx": 1e-4}
+_WITHIN, _GRAPH_WITHIN = 1e-5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,10 @@ class Exported:
         dim: Numbers in a vector.
         merged: Whether there were adapters, now part of the weights.
         difference: Largest difference of a probe's vector from the model's, relative to its length, both
-            computed in float32 with the weights as stored.
+            computed in float32 with the weights as stored; for int8 before the weights became int8.
         rounding: The same, from the model as it was: what merging and storing in `dtype` changed.
         needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
+        loss: What int8 changed; None in other formats.
     """
 
     out: Path
@@ -58,6 +64,7 @@ class Exported:
     difference: float
     rounding: float
     needs_toolkit: str | None
+    loss: Loss | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
@@ -65,7 +72,13 @@ class Exported:
 
 
 def export(
-    encoder: Encoder, out: str | Path, *, source: str | Path, form: Format, dtype: Dtype = "fp32"
+    encoder: Encoder,
+    out: str | Path,
+    *,
+    source: str | Path,
+    form: Format,
+    dtype: Dtype = "fp32",
+    task: PairTask | None = None,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
 
@@ -75,6 +88,7 @@ def export(
         source: Where the model comes from; a card, a run.json and digests of texts there are taken along.
         form: What shall read the folder.
         dtype: What to store the weights as.
+        task: Pairs to measure on what int8 loses; by default those of built-in sentences.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
@@ -91,17 +105,26 @@ def export(
     expected = encoder.encode(texts)
     with whole_folder(out) as folder:
         found, reason = _write(encoder, folder, form, DTYPES[dtype])
-        apart = verify(found, texts, expected, path=out, within=_WITHIN[form])
+        within = _GRAPH_WITHIN if form in GRAPHS else _WITHIN
+        apart = verify(found, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
             expected_so = encoder.encode(texts[:1], prompt_name=name)
-            verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=_WITHIN[form])
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, difference(expected, original), reason)
+            verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
+        loss = _to_int8(encoder, folder, form, task, out) if form in GRAPHS and GRAPHS[form].int8 else None
+        rounding = difference(expected, original)
+        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss)
         _describe(done, encoder, source, folder)
     return done
 
 
-def check(out: Path, form: str, dtype: str) -> None:
+def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
     """Refuse what is known to fail before a model is loaded for it.
+
+    Args:
+        out: See `export`.
+        form: See `export`.
+        dtype: See `export`.
+        measured: Whether there are pairs to measure on.
 
     Raises:
         ConfigError: See `export`.
@@ -113,25 +136,42 @@ def check(out: Path, form: str, dtype: str) -> None:
         )
     if out.exists():
         raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
-    if form == "onnx":
-        require_onnx()
+    if form in GRAPHS:
+        require(GRAPHS[form].backend)
         if dtype != "fp32":
-            raise ConfigError(f"--dtype {dtype}: an ONNX graph is exported in fp32; leave --dtype out")
+            raise ConfigError(f"--dtype {dtype}: a graph is exported in fp32 or int8; leave --dtype out")
+    if measured and not (form in GRAPHS and GRAPHS[form].int8):
+        raise ConfigError("--data is what the loss of int8 is measured on; give it with an int8 --format")
 
 
 def _write(
     encoder: Encoder, folder: Path, form: Format, dtype: torch.dtype
 ) -> tuple[Callable[..., np.ndarray], str | None]:
     """What encodes texts by the written folder, with a `prompt_name` too, and why it needs this package."""
-    if form == "onnx":
+    if form in GRAPHS:
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
             write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
-        return onnx_encoder(folder, encoder.settings.named_prompts), None
+        if GRAPHS[form].backend == "onnx":
+            return onnx_encoder(folder, encoder.settings.named_prompts), None
+        convert_to_openvino(folder)
+        return openvino_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)
     reason = needs_toolkit(folder, encoder.settings)
     return _their_encoder(folder, trust=reason is not None), reason
+
+
+def _to_int8(encoder: Encoder, folder: Path, form: Format, task: PairTask | None, out: Path) -> Loss:
+    """Replace the verified float32 graph by one in int8, and measure what that changed."""
+    prompts, file = encoder.settings.named_prompts, GRAPHS[form].file
+    if GRAPHS[form].backend == "onnx":
+        quantize_onnx(folder)
+        found = onnx_encoder(folder, prompts, file=file)
+    else:
+        compress_openvino(folder)
+        found = openvino_encoder(folder, prompts, file=file)
+    return measure(encoder.encode, found, task, path=out)
 
 
 def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
@@ -165,12 +205,13 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         shutil.copyfile(card, folder / "README.md")
     else:
         use = (
-            graph_usage(name, settings)
-            if done.format == "onnx"
+            graph_usage(name, settings, GRAPHS[done.format], done.loss)
+            if done.format in GRAPHS
             else usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
         )
         about = card_data(card) if card.is_file() else {}
-        write_text(folder / "README.md", head(name, done.dim, library=done.format, about=about) + use)
+        tags = graph_tags(GRAPHS[done.format]) if done.format in GRAPHS else ()
+        write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +18,13 @@ from torch import Tensor, nn
 from aoe_train._backbones.architecture import model_class
 from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder import SETTINGS_FILE
+from aoe_train._export.graphs import GRAPHS, INPUTS, OUTPUTS, graph_encoder, require
 from aoe_train._heads import own_places, read_heads
 from aoe_train._interchange import is_ran, write_sentence_transformers
-from aoe_train._prompts import read_prompt
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     from jaxtyping import Float, Int
@@ -35,11 +34,8 @@ if TYPE_CHECKING:
     from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings, Pooling
 
-GRAPH = "onnx/model.onnx"
-_OUTPUTS = ("last_hidden_state", "sentence_embedding")
+GRAPH = GRAPHS["onnx"].file
 _MOST_BYTES = 1_900_000_000  # of one file, as protobuf has it; larger weights get a file of their own
-_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-_INPUTS = ("input_ids", "attention_mask")
 
 
 class PaddedEncoder(nn.Module):
@@ -109,7 +105,7 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     Raises:
         ConfigError: a package is missing, or the model can't be a graph.
     """
-    require_onnx()
+    require("onnx")
     _refuse_loops(model, settings)
     # Read afresh: an encoder's backbone may have been changed to run without padding.
     kind = model_class(model)
@@ -152,38 +148,22 @@ def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
         reason = f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
     else:
         return
-    raise ConfigError(f"this model can't be an ONNX graph: {reason}; use --format sentence-transformers")
+    raise ConfigError(f"this model can't be a graph: {reason}; use --format sentence-transformers")
 
 
-def require_onnx() -> None:
-    """Check that everything ONNX needs is installed.
-
-    Raises:
-        ConfigError: names what is not.
-    """
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install {' '.join(missing)}`")
-
-
-def onnx_encoder(folder: Path, prompts: NamedPrompts | None = None) -> Callable[..., np.ndarray]:
+def onnx_encoder(
+    folder: Path, prompts: NamedPrompts | None = None, *, file: str = GRAPH
+) -> Callable[..., np.ndarray]:
     """What encodes texts, perhaps with a `prompt_name`, by a folder's graph with onnxruntime, on the CPU."""
     import onnxruntime
-    from transformers import AutoTokenizer
 
-    session = onnxruntime.InferenceSession(folder / GRAPH, providers=["CPUExecutionProvider"])
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
 
-    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
-        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
-        whole = [read_prompt(words).before + text for text in texts]
-        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
-        vectors: np.ndarray = session.run(
-            _OUTPUTS[1:], {name: tokens[name].astype("int64") for name in _INPUTS}
-        )[0]
+    def run(inputs: dict[str, np.ndarray]) -> np.ndarray:
+        vectors: np.ndarray = session.run(OUTPUTS[1:], inputs)[0]
         return vectors
 
-    return encode
+    return graph_encoder(folder, run, prompts)
 
 
 def _trace(model: PaddedEncoder, path: Path) -> None:
@@ -198,8 +178,8 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
                 model,
                 (ids, mask),
                 path,
-                input_names=_INPUTS,
-                output_names=_OUTPUTS,
+                input_names=INPUTS,
+                output_names=OUTPUTS,
                 external_data=sum(weight.nbytes for weight in model.parameters()) > _MOST_BYTES,
                 dynamic_shapes=(shape, shape),
                 dynamo=True,

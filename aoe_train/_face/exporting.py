@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from aoe_train._export.export import Dtype, Exported, Format
     from pairkit.hub import Pushed
+    from pairkit.in_memory import Source
     from pairkit.progress import Listener
 
 
@@ -28,6 +29,7 @@ def export(
     format: str = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: str = "fp32",
     layers: int | None = None,
+    data: Source | None = None,
     progress: bool | Listener = True,
 ) -> Exported:
     """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
@@ -35,16 +37,20 @@ def export(
     Args:
         model: A model's folder, a Hub id, `minilm` or `smollm2`.
         out: A folder that doesn't exist yet.
-        format: sentence-transformers, or onnx: `onnx/model.onnx` beside config and tokenizer, as
-            sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it.
-        dtype: Store weights as fp32, bf16 or fp16; onnx is always fp32.
+        format: sentence-transformers, or a graph beside config and tokenizer: onnx (`onnx/model.onnx`, as
+            sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it), onnx-int8
+            (`onnx/model_qint8.onnx`), openvino (`openvino/openvino_model.xml`) or openvino-int8
+            (`openvino/openvino_model_qint8.xml`). What int8 loses is measured and stands in the card.
+        dtype: Store weights as fp32, bf16 or fp16; graphs are fp32 or int8 by their format.
         layers: Keep so many of the model's layers, the first ones; the export is then checked against the
             model that has no more.
+        data: Pairs with labels to measure on what int8 loses: a path, a Hub id, or rows in memory; of several
+            splits the test. By default the cosines of built-in sentences are compared.
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
-        DataError: The export's vectors are not the model's; nothing is written.
+        DataError: The export's vectors are not the model's, or in int8 too far from them; nothing is written.
         RemoteError: The Hub could not be asked.
 
     Example:
@@ -54,16 +60,23 @@ def export(
     """
     from aoe_train._backbones.load import find_folder
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate import read_pair_task
     from aoe_train._export import export as use_case
     from pairkit.progress import Display, Progress, stage
 
-    use_case.check(Path(out), format, dtype)
+    use_case.check(Path(out), format, dtype, measured=data is not None)
+    task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         show(Progress(f"write and check {out}"))
         return use_case.export(
-            encoder, out, source=find_folder(model), form=cast("Format", format), dtype=cast("Dtype", dtype)
+            encoder,
+            out,
+            source=find_folder(model),
+            form=cast("Format", format),
+            dtype=cast("Dtype", dtype),
+            task=task,
         )
 
 
