@@ -24,7 +24,8 @@ from aoe_train._mixture import Mixture, epoch_of, seen_in_words
 from aoe_train._objectives.own import OwnObjective, trained_by
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._precision import choose_precision, training_note
-from aoe_train._preparation import Prepared, Sources, choose, load_encoder, prepare, read_data
+from aoe_train._preparation import Prepared, choose, load_encoder, prepare
+from aoe_train._run_data import Sources, read_data
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.pair_model import split_texts
 from pairkit.errors import ConfigError

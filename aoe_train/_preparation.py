@@ -1,11 +1,10 @@
-"""From a data source and a backbone to everything that a training loop needs; for training and plan."""
+"""From rows and a backbone to everything that a training loop needs; for training and plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,251 +20,38 @@ from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
 from aoe_train._column_prompts import run_prompts
-from aoe_train._conflicts import Say, silent
-from aoe_train._defaults import Rows, chosen, chosen_for_all, chosen_objective, weights
+from aoe_train._defaults import Rows, chosen, chosen_for_all, weights
 from aoe_train._encoder import Encoder
-from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._memory import keep_freed_memory
 from aoe_train._mixture import MixedCollate, Mixture
 from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
-from aoe_train._objectives.parts import RANKED, TAUGHT, Advisers, Sample
+from aoe_train._objectives.parts import TAUGHT, Advisers, Sample
 from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision
 from aoe_train._records import ABSENT
+from aoe_train._run_data import Data
 from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
-from pairkit.labels import LabelRules, score_scale, worth_telling
-from pairkit.named_sources import named_sources
-from pairkit.printable import one_line
-from pairkit.progress import Listener, unwatched
-from pairkit.reader import split_names
+from pairkit.labels import score_scale
+from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train._objectives.settings import ObjectiveSettings
     from aoe_train._records import Examples
+    from aoe_train._run_data import Sources
     from aoe_train._settings import EncoderSettings, TrainSettings
     from aoe_train._tokens import TokenStore
 
 _SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found
-
-
-_AT_ONCE = 1 << 20  # tokens of a round
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a run is made from, and where its model goes.
-
-    Attributes:
-        data: By name, what to train on: pair datasets' folders, files of pairs or triplets or texts, Hub ids,
-            or rows in memory. One source, or a list of them, is given names.
-        backbone: A model folder, a Hub id, `minilm` or `smollm2`.
-        out: The model's folder.
-        dev_data: By name, held-out rows, given alike; None takes the validation splits that the data have.
-        columns: Roles to the data's names of columns.
-        revision: A commit of the backbone's repository on the Hub.
-        trust_remote_code: Whether the backbone may bring code; needs a revision.
-    """
-
-    data: Mapping[str, Source]
-    backbone: str
-    out: Path
-    dev_data: Mapping[str, Source] | None = None
-    columns: Mapping[str, str] | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-
-    def __post_init__(self) -> None:
-        """Name what has no name, in the order of names: the order in which datasets are given has no say."""
-        dev = None if self.dev_data is None else named_sources(self.dev_data)
-        named = dict(sorted(named_sources(self.data).items()))
-        for name, value in {"data": named, "dev_data": dev, "out": Path(self.out)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "backbone", str(self.backbone))
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one dataset to train on."""
-        return len(self.data) > 1
-
-    def names(self) -> dict[str, str | dict[str, str] | None]:
-        """What messages and records call them: a table by name where there are several."""
-        dev = None if self.dev_data is None else one_or_all(_source_names(self.dev_data))
-        return {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
-
-
-def one_or_all(by_name: Mapping[str, Any]) -> Any:
-    """The one value where there is one, else all by name; a record of one dataset has no names in it."""
-    return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
-
-
-def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
-    return {name: source_name(source) for name, source in sources.items()}
-
-
-@dataclass(frozen=True)
-class Data:
-    """Rows to train on, and rows to choose the best weights by; each by name."""
-
-    train: Mapping[str, Examples]
-    dev: Mapping[str, Examples]
-
-
-def read_data(
-    sources: Sources,
-    settings: TrainSettings,
-    say: Say = silent,
-    *,
-    ranked: Collection[str] | None = None,
-    show: Listener = unwatched,
-) -> Data:
-    """Read the rows of all.
-
-    Args:
-        sources: Where they are.
-        settings: The run's; each dataset is read with those `of` it.
-        say: Told what was made of labels, of rows that have fewer negatives than others, and why a validation
-            split can't be used that nobody asked for.
-        ranked: Datasets for which the settings' parts are what is trained by, which may need labels that
-            differ; None for all.
-        show: Told how far the rows are that are put on disk.
-
-    Raises:
-        ConfigError: no such source, a bad mapping, or settings for what is no dataset.
-        DataError: no rows, rows that can't be used, or labels that rank nothing.
-        RemoteError: the Hub could not be asked.
-    """
-    check_names(settings, sources)
-    train: dict[str, Examples] = {}
-    told: dict[str, str] = {}
-    for name, source in sources.data.items():
-        with _named_errors(name, sources):
-            train[name], told[name] = _read_train(
-                name, sources, settings, _named_say(name, sources, say), show
-            )
-            wanted = chosen_objective(settings.of(name), train[name].kind).weights.wanted
-            if (ranked is None or name in ranked) and RANKED & wanted.keys():
-                check_labels(train[name], source)
-    return Data(train, _read_dev(sources, settings, told, say))
-
-
-def _read_train(
-    name: str, sources: Sources, settings: TrainSettings, say: Say, show: Listener
-) -> tuple[Examples, str]:
-    """A dataset's rows, and what was told of their labels."""
-    source = sources.data[name]
-    rows = _reader(name, sources, settings, say)(source, streaming=settings.data.streaming, show=show)
-    if len(counts := negative_counts(rows)) > 1:
-        say(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
-    return rows, _tell_labels(rows, source, say)
-
-
-def _read_dev(
-    sources: Sources, settings: TrainSettings, told: Mapping[str, str], say: Say
-) -> dict[str, Examples]:
-    """The held-out rows that were given, or the validation splits that can be used."""
-    dev: dict[str, Examples] = {}
-    for name, source in (sources.data if sources.dev_data is None else sources.dev_data).items():
-        tell = _named_say(name, sources, say)
-        with _named_errors(name, sources):
-            read = _reader(name, sources, settings, tell)
-            if sources.dev_data is not None:
-                rows = read(source, split=_dev_split(source))
-                _tell_labels(rows, source, tell, told.get(name, next(iter(told.values()))))
-                if reason := _not_scorable(rows):
-                    raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
-                dev[name] = rows
-            elif "validation" in (splits := split_names(source)) and len(splits) > 1:
-                rows = read(source, split="validation")
-                if reason := _not_scorable(rows):
-                    tell(f"{source_name(source)}: its validation split is left out: {reason}")
-                else:
-                    dev[name] = rows
-    if settings.mix.dev is not None and settings.mix.dev not in dev:
-        raise ConfigError(
-            f"mix.dev: no dev set {one_line(settings.mix.dev, 80)!r}; "
-            + (f"there are {', '.join(dev)}" if dev else "there is none: give --dev-data")
-        )
-    return dev
-
-
-def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> Callable[..., Examples]:
-    """Reads the rows of a dataset or dev set as its settings say; a dev set may be called otherwise."""
-    (first, *others) = sources.data
-    like = first if name not in {*sources.data, *settings.datasets} and not others else name
-    own, section = settings.of(like).data, settings.datasets.get(like)
-    columns = sources.columns if section is None or section.columns is None else section.columns
-    rules = LabelRules(own.labels, own.label_range)
-    return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
-
-
-def check_names(settings: TrainSettings, sources: Sources) -> None:
-    """See that settings are for datasets that there are, and mean something for them.
-
-    Raises:
-        ConfigError: They are for none; names those that there are.
-    """
-    held_out = sources.dev_data or {}
-    known = dict.fromkeys([*sources.data, *held_out])
-    for name, own in settings.datasets.items():
-        if name not in known:
-            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; there are {', '.join(known)}")
-        only = sorted(own.model_fields_set & {"weight", "batch_size", "preset", "objective"})
-        if name not in sources.data and only:
-            raise ConfigError(
-                f"datasets.{name}.{only[0]}: {name} is held out; it is for {', '.join(sources.data)}"
-            )
-        if "weight" in only and settings.mix.until == "once":
-            raise ConfigError(
-                f"datasets.{name}.weight: has no say where each row is seen once an epoch; leave it out, or"
-                " set mix.epoch to longest or shortest"
-            )
-
-
-@contextmanager
-def _named_errors(name: str, sources: Sources) -> Iterator[None]:
-    """Where there are several datasets, an error says which it is about."""
-    try:
-        yield
-    except (ConfigError, DataError) as error:
-        if not sources.several and len(sources.dev_data or {}) < 2:
-            raise
-        raise type(error)(f"dataset {name}: {error}") from error
-
-
-def _named_say(name: str, sources: Sources, say: Say) -> Say:
-    return (lambda words: say(f"{name}: {words}")) if sources.several else say
-
-
-def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
-    """Say what was made of labels that are not 0 and 1 as they come, unless that was said before."""
-    labels = examples.reading.labels
-    words = worth_telling(labels)
-    if labels is not None and words != before:
-        say(f"{source_name(source)}: {labels}")
-    return words
-
-
-def _not_scorable(dev: Examples) -> str | None:
-    """Why a model can't be scored on these held-out rows; None where it can."""
-    if dev.kind == "single":
-        return "single texts tell nothing that a model could be scored by"
-    if dev.labels is not None and (dev.labels == dev.labels[0]).all():
-        return f"all {len(dev)} labels are {dev.labels[0]:g}, which ranks nothing"
-    return None
-
-
-def _dev_split(source: Source) -> str | None:
-    splits = split_names(source)
-    return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None
+_AT_ONCE = 1 << 20  # tokens that are looked at in one go
 
 
 def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Encoder:
@@ -455,8 +241,8 @@ def prepare(
         _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers) for dataset in datasets
     ]
     several = len(datasets) > 1
-    loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
     # Trainer would move it, but a plan has none, and weights are shared out before it.
+    loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
     # RAN passes its memory on only where a text has a second window, and a batch has one dataset's objective.
     args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed") or (
         several and any(True for _ in loss.parameters())

@@ -31,16 +31,8 @@ from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
 from aoe_train._packing.rows import train_all_rows
 from aoe_train._precision import training_note
-from aoe_train._preparation import (
-    Data,
-    Prepared,
-    Sources,
-    choose,
-    load_encoder,
-    one_or_all,
-    prepare,
-    read_data,
-)
+from aoe_train._preparation import Prepared, choose, load_encoder, prepare
+from aoe_train._run_data import Data, Sources, one_or_all, read_data
 from aoe_train._trainer.arguments import (
     evaluation_precision,
     idle_gpus,

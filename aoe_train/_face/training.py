@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
     from aoe_train._objectives.own import OwnObjective
-    from aoe_train._preparation import Sources
+    from aoe_train._run_data import Sources
     from aoe_train._settings import TrainSettings
     from pairkit.in_memory import Source
     from pairkit.labels import Meaning
@@ -379,7 +379,7 @@ def sources_of(
     settings: TrainSettings,
 ) -> Sources:
     """What a run is made from, and where its model goes: what was given, over what the settings name."""
-    from aoe_train._preparation import Sources
+    from aoe_train._run_data import Sources
     from pairkit.config import argument
     from pairkit.errors import ConfigError
     from pairkit.named_sources import named_sources

@@ -23,10 +23,10 @@ from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.overlap import overlap, read_digests
 from aoe_train._origin import hash_files, versions
 from aoe_train._precision import slow_precision
-from aoe_train._preparation import Sources
 from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
 from aoe_train._reproduce.scoring import Scoring, score
+from aoe_train._run_data import Sources
 from pairkit.files import sha256, write_json
 from pairkit.named_sources import named_sources
 from pairkit.progress import Listener

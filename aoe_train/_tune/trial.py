@@ -24,7 +24,7 @@ from pairkit.folders import read_object
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
-    from aoe_train._preparation import Sources
+    from aoe_train._run_data import Sources
     from pairkit.progress import Listener
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train._conflicts import Say
 from aoe_train._origin import hash_examples, versions
-from aoe_train._preparation import one_or_all, read_data
+from aoe_train._run_data import one_or_all, read_data
 from aoe_train._tune.space import Dimension, default_space
 from aoe_train._tune.study import Study
 from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of
@@ -28,7 +28,7 @@ from pairkit.progress import Display, Listener, Progress
 from pairkit.reader import split_names
 
 if TYPE_CHECKING:
-    from aoe_train._preparation import Sources
+    from aoe_train._run_data import Sources
     from aoe_train._settings import TrainSettings
 
 _FINALISTS = 3

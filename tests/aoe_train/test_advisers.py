@@ -20,7 +20,7 @@ from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder as Loaded
 from aoe_train._examples import read_examples
 from aoe_train._plan import plan
-from aoe_train._preparation import Sources
+from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._train import train
 from pairkit.config import load_settings

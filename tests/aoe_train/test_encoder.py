@@ -250,7 +250,7 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
 def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
     from aoe_train._encode import encode_file
     from aoe_train._export.export import export
-    from aoe_train._preparation import Sources
+    from aoe_train._run_data import Sources
 
     encoder = Encoder.load(str(bert), device="cpu")
     encoder.save(str(tmp_path / "saved"))

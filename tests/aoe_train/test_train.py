@@ -22,7 +22,8 @@ from aoe_train._evaluate.dev import dev_metric
 from aoe_train._examples import read_examples
 from aoe_train._plan import plan
 from aoe_train._precision import choose_precision
-from aoe_train._preparation import Sources, load_encoder, prepare, read_data
+from aoe_train._preparation import load_encoder, prepare
+from aoe_train._run_data import Sources, read_data
 from aoe_train._settings import TrainSettings
 from aoe_train._train import _finite, _less_memory, train
 from aoe_train._trainer.arguments import _check_shard, evaluation_precision, idle_gpus, start_processes

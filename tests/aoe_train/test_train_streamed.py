@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import _tokens as tokens_room
-from aoe_train._preparation import Sources
+from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._tokens import TokenStore
 from aoe_train._train import train
