@@ -133,7 +133,7 @@ def score(
 
 
 def report(ledger: Ledger) -> None:
-    """A table of every setting, and each seed's difference from the papers'."""
+    """A table of every setting, before training and after it."""
     runs: dict[str, list[dict]] = {}
     for entry in ledger.read():
         runs.setdefault(entry["run"]["name"], []).append(entry)

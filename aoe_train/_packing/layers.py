@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,10 +36,17 @@ def _is_intel() -> bool:
     return "GenuineIntel" in told
 
 
+@cache
+def _by_torch() -> list[torch.dtype]:
+    """What torch multiplies better than a layer of oneDNN does where a matrix is transposed.
+
+    The processor's name decides on float32: by measured speed a run that is continued would now and then come
+    to other weights. It is asked for by the first backward pass, so whoever only encodes need not wait for it.
+    """
+    return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
+
+
 _DTYPES = _onednn_dtypes()
-# What torch multiplies better than a layer of oneDNN does where a matrix is transposed. The processor's name
-# decides on float32: by measured speed a run that is continued would now and then come to other weights.
-_BY_TORCH = [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -51,7 +59,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _backward_product(one: Tensor, other: Tensor) -> Tensor:
     """The product of two matrices, of which one may be transposed: oneDNN's layers would copy it first."""
-    return torch.mm(one, other) if one.dtype in _BY_TORCH else _product(one, other.t())
+    return torch.mm(one, other) if one.dtype in _by_torch() else _product(one, other.t())
 
 
 class _Linear(torch.autograd.Function):
