@@ -41,7 +41,7 @@ def _by_torch() -> list[torch.dtype]:
     """What torch multiplies better than a layer of oneDNN does where a matrix is transposed.
 
     The processor's name decides on float32: by measured speed a run that is continued would now and then come
-    to other weights. It is asked for by the first backward pass, so whoever only encodes need not wait for it.
+    to other weights. The first backward pass asks for it, so that whoever only encodes need not wait.
     """
     return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
 
