@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from aoe_quality import read, spread
+from aoe_quality import run_missing, spread
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
 from scipy.stats import spearmanr
@@ -157,13 +157,8 @@ def main() -> None:
         for task in options.tasks.split(",")
         for seed in (options.seeds.split(",") if settings is not None else ["0"])
     ]
-    for run in wanted:
-        if run not in [entry["run"] for entry in read(options.out)]:
-            entry = {"run": run, **result(run, options)}
-            with options.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(entry) + "\n")
-            print(json.dumps(entry), flush=True)
-    report(read(options.out), wanted, options)
+    found = run_missing(wanted, options.out, lambda run: result(run, options))
+    report(found, wanted, options)
 
 
 def result(run: dict, options: argparse.Namespace) -> dict:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from machine import instruction_sets, processor
 from onnxruntime import InferenceSession, SessionOptions
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from transformers import AutoTokenizer
@@ -26,7 +27,6 @@ import aoe_train
 from aoe_train import Encoder
 
 PRECISIONS = ("fp32", "bf16", "int8")
-INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     lines = options.texts.read_text(encoding="utf-8").splitlines()[1:]
     texts = [line.split("\t")[1] for line in lines]
-    print(processor(), f"{options.threads} threads, {len(texts)} texts", sep="; ")
+    print(processor(), instruction_sets(), f"{options.threads} threads, {len(texts)} texts", sep="; ")
     encoders = {name: Encoder.load(options.model, device="cpu", precision=name) for name in PRECISIONS}
     who: dict[str, Callable[[], np.ndarray]] = {
         name: lambda encoder=encoder: encoder.encode(texts) for name, encoder in encoders.items()
@@ -52,14 +52,6 @@ def main() -> None:
         for size in (8, 32):
             who[f"onnxruntime int8, batches of {size}"] = by_onnxruntime(graph, texts, size, options.threads)
         report({name: seconds(encode, options.rounds) for name, encode in who.items()})
-
-
-def processor() -> str:
-    """Its name and those of its instruction sets that matter here; of Linux."""
-    told = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    fields = dict(line.replace("\t", "").split(":", 1) for line in told if ":" in line)
-    has = [name for name in INSTRUCTIONS if name in fields["flags"].split()]
-    return f"{fields['model name'].strip()} ({', '.join(has)})"
 
 
 def quantised_graph(model: str, folder: Path) -> Path:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -184,6 +185,17 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
     fixed = {"data": str(files["train"]), "backbone": "minilm", "seed": seed, "precision": options.precision}
     own = {"dev_data": str(files["dev"]), **options.tuned} if tuned(setting) else setting.work["train"]
     return {"train": {**fixed, **own}, "score": scored}
+
+
+def run_missing(wanted: list[dict], results: Path, work: Callable[[dict], dict]) -> list[dict]:
+    """Do the work of each run that has no line in the file yet, and add one; all lines."""
+    for key in wanted:
+        if key not in [entry["run"] for entry in read(results)]:
+            entry = {"run": key, **work(key)}
+            with results.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(entry) + "\n")
+            print(json.dumps(entry), flush=True)
+    return read(results)
 
 
 def read(results: Path) -> list[dict]:

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from aoe_defaults import TASKS, Task, scored, shuffled
-from aoe_quality import read, spread
+from aoe_quality import run_missing, spread
 from peers_aoe.environments import add_flags
 
 import aoe_train
@@ -59,13 +59,8 @@ def main() -> None:
     ]
     wanted = [{"datasets": [], "mix": {}, "seed": 0} | same, *runs]
     tasks = {name: TASKS[name](options) for name in DATASETS}
-    for run in wanted:
-        if run not in [entry["run"] for entry in read(options.out)]:
-            entry = {"run": run, **result(run, tasks)}
-            with options.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(entry) + "\n")
-            print(json.dumps(entry), flush=True)
-    report(read(options.out), wanted, test=options.test)
+    found = run_missing(wanted, options.out, lambda run: result(run, tasks))
+    report(found, wanted, test=options.test)
 
 
 def result(run: dict, tasks: dict[str, Task]) -> dict:

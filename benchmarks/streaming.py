@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from machine import processor
 
 SIZES = (10_000, 100_000, 1_000_000)
 PROJECTED = 10_000_000
@@ -156,8 +157,7 @@ def row(way: str, rows: int, found: dict[str, float]) -> str:
 
 def main(sizes: list[int]) -> None:
     """Measure, and print a table."""
-    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), "")
-    print(f"{cpu.partition(': ')[2]}, Python {platform.python_version()}\n")
+    print(f"{processor()}, Python {platform.python_version()}\n")
     print("| way | rows | " + " | ".join(MEASURES) + " |\n|---|---:|" + "---:|" * len(MEASURES))
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for rows in sizes:
