@@ -373,9 +373,7 @@ class Encoder:
             "tokenizer": hash_tokenizer(self.tokenizer),
             "config": hash_config(self.model.backbone.config),
             "settings": self.settings.model_dump(mode="json"),
-            "precision": "int8"
-            if self._is_int8
-            else str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "precision": self._precision,
             "device": self.device.type,
         }
 
