@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
 PROJECT = "aoe"  # where runs of several models stand together
-_TENSORBOARD_DIR, _WANDB_DIR = "TENSORBOARD_LOGGING_DIR", "WANDB_DIR"
 
 
 def check_reports(names: Sequence[str]) -> None:
@@ -103,7 +102,7 @@ class Reports:
         from wandb.errors import Error
 
         if callback._wandb.run is None:  # else a person's own, in the same process
-            home = Path(os.environ.get(_WANDB_DIR) or self._home)
+            home = Path(os.environ.get("WANDB_DIR") or self._home)
             home.mkdir(parents=True, exist_ok=True)
             project = os.environ.get("WANDB_PROJECT") or self._args.project
             known = {"id": name, "name": self._args.run_name or name, "project": project, "dir": str(home)}
