@@ -254,23 +254,17 @@ class ContrastiveLoss(_Loss):
             contrast_anchors: Other first texts are candidates too.
             contrast_positives: Other positives are also compared with the positive.
         """
-        config = {"tau": tau, "hard_negatives": hard_negatives, "symmetric": symmetric}
-        further: dict[str, Any] = {
+        config: dict[str, Any] = {
+            "hard_negatives": hard_negatives,
+            "symmetric": symmetric,
+            "positive_from": positive_from,
             "guide_margin": guide_margin,
             "guide_margin_strategy": guide_margin_strategy,
             "contrast_anchors": contrast_anchors,
             "contrast_positives": contrast_positives,
         }
-        settings = _settings(
-            weights={"contrastive": 1},
-            tau={"contrastive": tau},
-            hard_negatives=hard_negatives,
-            symmetric=symmetric,
-            positive_from=positive_from,
-            **further,
-        )
-        config = {**config, "positive_from": positive_from, **further}
-        super().__init__(model, settings, config, guide)
+        settings = _settings(weights={"contrastive": 1}, tau={"contrastive": tau}, **config)
+        super().__init__(model, settings, {"tau": tau, **config}, guide)
 
     @property
     def citation(self) -> str:
