@@ -4,5 +4,7 @@ All texts of a batch stand one after the other in one row of tokens, so that lin
 activations never touch a padding token; only attention has to know where a text begins and ends.
 
 Rooms: `sequences` (where texts lie, which are attended to together), `attention`, `layers` (linear, dropout)
-over `randomness`, `rows` (embedding rows that training touches), `threads`, and `run` (calling a backbone).
+over `randomness`, `int8` (linear layers for encoding only), `rows` (embedding rows that training touches),
+`threads`, `compiling` (what torch.compile leaves alone), `transfer` (to the device and back), and `run`
+(calling a backbone).
 """
