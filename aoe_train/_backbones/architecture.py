@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aoe_train._model_folder.files import read_object
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -15,8 +17,6 @@ _ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5Enco
 def model_class(folder: Path) -> Any:
     """The class whose `from_pretrained` reads the model in `folder`, whose files may be read."""
     import transformers
-
-    from aoe_train._model_folder.files import read_object
 
     told = read_object(folder / "config.json")
     kind = None if "auto_map" in told else told.get("model_type")
