@@ -46,8 +46,8 @@ def margin_mse_loss(
         known: Pairs for which there is both.
         rows: How many rows there are.
     """
-    positive, counted = (scores - taught)[:rows], known[rows:]
-    differences = positive.repeat(len(counted) // rows) - (scores - taught)[rows:]
+    beyond, counted = scores - taught, known[rows:]
+    differences = beyond[:rows].repeat(len(counted) // rows) - beyond[rows:]
     return _mean(differences.square(), counted)
 
 
