@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from aoe_train._objectives.layers import divergence
 from aoe_train._objectives.pairs import NO_ADVICE, Advice
+from aoe_train._objectives.similarity import wide
 from aoe_train._records import ABSENT
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ class Compressed(nn.Module):
         found = self.objective(vectors, labels, texts, advice)
         settings, there = self.settings, texts != ABSENT
         with torch.autocast(vectors.device.type, enabled=False):
-            wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            vectors = wide(vectors)
             apart = torch.stack(
                 [
-                    _apart(wide[..., :size], target, there, settings.compress_tau)
-                    for size, target in principal(wide, settings.dims, there).items()
+                    _apart(vectors[..., :size], target, there, settings.compress_tau)
+                    for size, target in principal(vectors, settings.dims, there).items()
                 ]
             ).sum()
         loss = found["loss"] + settings.compress * apart

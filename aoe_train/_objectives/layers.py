@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train._objectives.pairs import NO_ADVICE, Advice
+from aoe_train._objectives.similarity import wide
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
@@ -108,8 +109,7 @@ def divergence(
         tau: Numbers are divided by it.
     """
     with torch.autocast(found.device.type, enabled=False):
-        kind = torch.promote_types(found.dtype, torch.float32)
-        logs = (found.to(kind) / tau).log_softmax(-1)
-        target = (wanted.to(kind) / tau).log_softmax(-1)
+        logs = (wide(found) / tau).log_softmax(-1)
+        target = (wide(wanted) / tau).log_softmax(-1)
         each = (target.exp() * (target - logs)).sum(-1)
         return tau * (each * there).sum() / there.sum()

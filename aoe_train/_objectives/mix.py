@@ -13,6 +13,7 @@ from aoe_train._objectives.kinds import LabelRange, check_advisers, check_object
 from aoe_train._objectives.pairs import NO_ADVICE, Advice, as_pairs
 from aoe_train._objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers, Given
 from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._objectives.similarity import wide
 from aoe_train._records import Kind
 
 
@@ -83,9 +84,9 @@ class Objective(nn.Module):
             advice: What the advisers say of the same rows.
         """
         with torch.autocast(vectors.device.type, enabled=False):
-            wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-            told = Advice(*(None if each is None else each.to(wide.dtype) for each in advice))
-            pairs = as_pairs(wide, labels, texts, told)
+            vectors = wide(vectors)
+            told = Advice(*(None if each is None else each.to(vectors.dtype) for each in advice))
+            pairs = as_pairs(vectors, labels, texts, told)
             weights = self.settings.weights.wanted
             parts = {part: loss(pairs) for part, loss in self.parts.items()}
             loss = torch.stack([weights[part] * value for part, value in parts.items()]).sum()

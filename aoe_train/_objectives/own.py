@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train._objectives.pairs import NO_ADVICE, Advice
+from aoe_train._objectives.similarity import wide
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
@@ -50,9 +51,8 @@ class Own(nn.Module):
         """
         del advice
         with torch.autocast(vectors.device.type, enabled=False):
-            wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
-            wide = wide.masked_fill((texts == ABSENT)[..., None], 0)
-            loss = self.function(wide, labels)
+            vectors = wide(vectors).masked_fill((texts == ABSENT)[..., None], 0)
+            loss = self.function(vectors, labels)
         if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             found = (
                 f"a {loss.dtype} tensor of shape {tuple(loss.shape)}"

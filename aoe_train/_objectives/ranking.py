@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from aoe_train._objectives.parts import Given, Loss
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine, wide
 
 
 def cosine_part(given: Given) -> Loss:
@@ -53,9 +53,9 @@ def ranking_loss(
         present: Pairs that there are, where some are not; the others are compared with none.
     """
     ordered, order = labels.sort()
-    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))[order]
+    scores = wide(scores)[order]
     # The margin parts into what belongs to i and what belongs to j, so the running sum stays one.
-    scaled = scale * (wide - margin * ordered.to(wide.dtype))
+    scaled = scale * (scores - margin * ordered.to(scores.dtype))
     smaller = torch.searchsorted(ordered, ordered)  # how many labels are strictly smaller
     away = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
     counted = scaled.masked_fill(away, -torch.inf)

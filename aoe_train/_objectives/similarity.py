@@ -15,6 +15,11 @@ TINY = 1e-6  # lengths below it count as zero: dividing by them would only blow 
 SMOOTH = 0.01  # sine of half the angle below which `angle_phase` is quadratic
 
 
+def wide(values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """In float32, or in float64 where that is what they are: half precision is too coarse for a loss."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
 def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
     """Vectors of length 1, in the direction of `vectors`."""
     return vectors / _divisor(torch.linalg.vector_norm(vectors, dim=-1, keepdim=True))
