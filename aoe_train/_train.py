@@ -322,10 +322,8 @@ class _Run:
         steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
         pairs = rows_trained(prepared.batches, steps, self.settings.optim.accumulation)
         sources, seconds = self.sources, trainer.clock.seconds
-        best, dev_history = (
-            trainer.state.best_global_step,
-            [entry for entry in history if "eval_dev" in entry],
-        )
+        best = trainer.state.best_global_step
+        dev_history = [entry for entry in history if "eval_dev" in entry]
         return {
             "made_by": f"aoe {__version__}",
             "result": {
