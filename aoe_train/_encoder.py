@@ -16,7 +16,6 @@ from torch.nn.functional import normalize as unit
 
 from aoe_train._backbones.decoder import (
     add_padding,
-    default_pooling,
     has_lora,
     make_bidirectional,
     merge_lora,
@@ -26,23 +25,24 @@ from aoe_train._backbones.depth import keep_layers
 from aoe_train._backbones.load import check_pin, find_folder, load_backbone
 from aoe_train._backbones.packed_bert import PackedBert
 from aoe_train._backbones.quiet import quietly
-from aoe_train._frame import raw_tokenizer
-from aoe_train._heads import Heads, fresh_heads, own_places, read_heads, write_heads
-from aoe_train._interchange import (
-    dense_folders,
-    prompt_of_tokenizer,
-    read_sentence_transformers,
-    write_sentence_transformers,
+from aoe_train._encoder_settings import (
+    LONGEST,
+    SETTINGS_FILE,
+    resolved,
+    store_settings,
+    stored_heads,
+    stored_settings,
 )
+from aoe_train._frame import raw_tokenizer
+from aoe_train._heads import Heads, fresh_heads, write_heads
+from aoe_train._interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
-from aoe_train._model_folder.files import read_object
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train._packing.int8 import Int8Linear, use_int8
-from aoe_train._packing.run import can_pack, position_offset, use_fast_layers
+from aoe_train._packing.run import can_pack, use_fast_layers
 from aoe_train._packing.threads import one_thread
 from aoe_train._packing.transfer import arrived, upload
 from aoe_train._precision import weights_dtype
-from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
 from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
 from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
@@ -50,7 +50,6 @@ from aoe_train._text_model import TextModel
 from aoe_train._tokens import TokenStore
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import write_json
 from pairkit.memory import is_out_of_memory
 from pairkit.printable import one_line
 from pairkit.progress import Display, Listener, Progress
@@ -61,9 +60,6 @@ if TYPE_CHECKING:
     from aoe_train._settings import EncodingPrecision
     from aoe_train._small import Quantize
 
-SETTINGS_FILE = "aoe.json"
-_FORMAT = 1
-_LONGEST = 512  # where neither model nor tokenizer knows a limit
 _LITTLE = 1 << 30  # multiplications, some 10 ms of a core: not worth a second one
 
 
@@ -122,7 +118,7 @@ class Encoder:
         check_pin(source, revision, trust_remote_code=trust_remote_code)
         place = _named_device(device) if device else _best_device()
         folder = find_folder(source, revision=revision)
-        stored = _stored_settings(folder)
+        stored = stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
         given = {key: value for key, value in overrides.items() if value is not None}
         if isinstance(more := given.get("prompts"), Mapping):
@@ -139,7 +135,7 @@ class Encoder:
             and quantization is None
             and not (trust_remote_code or settings.bidirectional),
         )
-        heads = _stored_heads(folder, stored.get("dense"), settings, loaded.backbone)
+        heads = stored_heads(folder, stored.get("dense"), settings, loaded.backbone)
         if quantization is None:
             cast("Any", loaded.backbone).to(place)
         tokenizer = loaded.tokenizer
@@ -184,7 +180,7 @@ class Encoder:
             keep_layers(backbone, settings.layers)
         if settings.bidirectional:
             make_bidirectional(backbone)
-        settings = _resolved(settings, backbone)
+        settings = resolved(settings, backbone)
         if lower:
             tokenizer = _lowered(tokenizer)
         # As the saved tokenizer shall cut texts for others too.
@@ -357,7 +353,7 @@ class Encoder:
         return TokenStore.build(
             texts,
             self.tokenizer,
-            max_length=self.settings.max_length or _LONGEST,
+            max_length=self.settings.max_length or LONGEST,
             prompts=prompts,
             include_prompt=self.settings.include_prompt,
             long_text=self.settings.long_text,
@@ -400,7 +396,7 @@ class Encoder:
             name_base(folder, self.model.backbone)
         if self.model.heads is not None:
             write_heads(folder, self.model.heads)
-        write_json(folder / SETTINGS_FILE, {"format": _FORMAT, **self.settings.model_dump()})
+        store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 
     @property
@@ -478,61 +474,6 @@ def _best_device() -> torch.device:
     if torch.accelerator.is_available():
         return torch.accelerator.current_accelerator() or torch.device("cpu")
     return torch.device("cpu")
-
-
-def _stored_settings(folder: Path) -> dict[str, Any]:
-    path = folder / SETTINGS_FILE
-    if not path.is_file():
-        return read_sentence_transformers(folder)
-    stored = read_object(path)
-    if stored.pop("format", None) != _FORMAT:
-        raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
-    if (words := stored.pop("prompt", None)) is not None:  # of a folder from before prompts had names
-        stored |= {"prompts": {DEFAULT: words}, "default_prompt_name": DEFAULT}
-    try:
-        return load_settings(EncoderSettings, below=stored).model_dump()
-    except ConfigError as error:
-        raise DataError(f"{error}; copy the model again", path=path) from error
-
-
-def _stored_heads(
-    folder: Path, stored: Any, settings: EncoderSettings, backbone: PreTrainedModel
-) -> Heads | None:
-    """The dense layers that a model's folder has; None where it has none."""
-    if not stored:
-        return None
-    if EncoderSettings(dense=stored).dense != settings.dense:
-        raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
-    own = (folder / SETTINGS_FILE).is_file()
-    places = [folder / place for place in own_places(len(settings.dense))] if own else dense_folders(folder)
-    return read_heads(places, settings.dense, int(backbone.config.hidden_size))
-
-
-def _resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    recurrent = hasattr(backbone, "forward_packed")
-    pooling: str = settings.pooling
-    if pooling == "auto":
-        pooling = "cells" if recurrent else default_pooling(backbone)
-    if pooling == "cells" and not recurrent:
-        raise ConfigError("pooling cells: only a Recurrent Attention Network has them; use avg or cls")
-    if pooling == "first-last-avg" and recurrent:
-        raise ConfigError("pooling first-last-avg: a Recurrent Attention Network gives its last layer only")
-    if pooling == "cells" and not settings.include_prompt:
-        raise ConfigError(
-            "include_prompt is false, but cells hold prompt and text together; use another pooling"
-        )
-    limit = _limit(backbone)
-    if settings.max_length is not None and limit is not None and settings.max_length > limit:
-        raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
-    return settings.model_copy(
-        update={"pooling": pooling, "max_length": settings.max_length or min(limit or _LONGEST, _LONGEST)}
-    )
-
-
-def _limit(backbone: PreTrainedModel) -> int | None:
-    """The most tokens that the backbone has positions for; None where it has no such limit."""
-    positions = getattr(backbone.config, "max_position_embeddings", None)
-    return None if positions is None else int(positions) - position_offset(backbone)
 
 
 def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:

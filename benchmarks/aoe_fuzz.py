@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from aoe_train._backbones.ran.convert import _published_config
 from aoe_train._encode.partial import Partial
 from aoe_train._encode.record import read_finished
-from aoe_train._encoder import _stored_settings
+from aoe_train._encoder_settings import stored_settings
 from aoe_train._evaluate.overlap import read_digests, write_digests
 from aoe_train._figures.folder import check_folder
 from aoe_train._model_folder import check_files, check_settings
@@ -96,15 +96,15 @@ def _seconds(folder: Path) -> float:
 
 # A file, what stands in it, and what reads it.
 READERS: list[tuple[str, Any, Callable[[Path], object]]] = [
-    ("aoe.json", {"format": 1, **EncoderSettings(dense=[{"size": 4}]).model_dump()}, _stored_settings),
-    ("modules.json", MODULES, _stored_settings),
+    ("aoe.json", {"format": 1, **EncoderSettings(dense=[{"size": 4}]).model_dump()}, stored_settings),
+    ("modules.json", MODULES, stored_settings),
     ("modules.json", MODULES, check_modules),
-    ("1_Pooling/config.json", POOLING, _stored_settings),
-    ("2_Dense/config.json", DENSE, _stored_settings),
-    ("sentence_bert_config.json", BERT, _stored_settings),
-    ("config_sentence_transformers.json", MODEL, _stored_settings),
-    ("tokenizer_config.json", {"model_max_length": 16}, _stored_settings),
-    ("config.json", CONFIG, _stored_settings),
+    ("1_Pooling/config.json", POOLING, stored_settings),
+    ("2_Dense/config.json", DENSE, stored_settings),
+    ("sentence_bert_config.json", BERT, stored_settings),
+    ("config_sentence_transformers.json", MODEL, stored_settings),
+    ("tokenizer_config.json", {"model_max_length": 16}, stored_settings),
+    ("config.json", CONFIG, stored_settings),
     ("config.json", CONFIG, check_settings),
     ("config.json", {"head_num": 12, "window_size": 256}, _published_config),
     ("tokenizer.json", TOKENIZER, check_settings),

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from aoe_train._backbones.architecture import model_class
 from aoe_train._backbones.quiet import quietly
-from aoe_train._encoder import SETTINGS_FILE
+from aoe_train._encoder_settings import SETTINGS_FILE
 from aoe_train._export.graphs import GRAPHS, INPUTS, OUTPUTS, graph_encoder, require
 from aoe_train._heads import own_places, read_heads
 from aoe_train._interchange import is_ran, write_sentence_transformers

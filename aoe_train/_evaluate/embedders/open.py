@@ -97,7 +97,7 @@ def _open_local(
 
 def _why_not_ours(folder: Path) -> ConfigError | None:
     """What a sentence-transformers folder has that `Encoder` can't compute; None if nothing."""
-    from aoe_train._encoder import SETTINGS_FILE
+    from aoe_train._encoder_settings import SETTINGS_FILE
     from aoe_train._interchange import read_sentence_transformers
 
     if (folder / SETTINGS_FILE).is_file():
