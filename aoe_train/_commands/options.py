@@ -82,6 +82,15 @@ Layers = Annotated[
     int | None, MODEL("--layers", "Use the first N layers of the model. [default: all]", "N", min=1)
 ]
 Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
+Prompts = Annotated[
+    list[str] | None,
+    MODEL(
+        "--prompts",
+        "Words before each text, or around {text}; of one column as anchor='query: ', repeatable.",
+        "TEXT",
+    ),
+]
+Lora = Annotated[bool, MODEL("--lora", "Train low-rank adapters only; see the settings lora.*.")]
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
 Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "DIR")]

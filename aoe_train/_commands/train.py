@@ -53,17 +53,8 @@ def train(
             "NAME",
         ),
     ] = None,
-    prompts: Annotated[
-        list[str] | None,
-        o.MODEL(
-            "--prompts",
-            "Words before each text, or around {text}; of one column as anchor='query: ', repeatable.",
-            "TEXT",
-        ),
-    ] = None,
-    lora: Annotated[
-        bool, o.MODEL("--lora", "Train low-rank adapters only; see the settings lora.*.")
-    ] = False,
+    prompts: o.Prompts = None,
+    lora: o.Lora = False,
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     preset: Annotated[
