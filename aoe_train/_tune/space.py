@@ -30,7 +30,7 @@ from pairkit.config import load_settings, read_toml
 from pairkit.errors import ConfigError
 
 Value = str | int | float | bool
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(:log)?", re.ASCII)
 _TAU = "objective.tau"  # stands for the temperature of every part
 _NOT_SEARCHED = ("data", "log", "card", "seed")

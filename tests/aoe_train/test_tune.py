@@ -155,6 +155,7 @@ def test_what_is_written_of_a_space(tmp_path: Path) -> None:
         ("optim.lr=-1..1", "greater than 0"),
         ("seed=1,2", "none of what can be searched"),
         ("data.conflicts=keep,drop", "none of what can be searched"),
+        pytest.param(f"optim.lr={'1' * 2000}..{'1' * 2000}x", "valid number", id="many digits"),
     ],
 )
 def test_what_is_no_space(text: str, says: str) -> None:
