@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aoe_train._objectives.settings import Taus
 from aoe_train._settings import TrainSettings
 from pairkit.config import load_settings, read_toml
 from pairkit.errors import ConfigError
@@ -97,12 +98,11 @@ def default_space(record: Mapping[str, Any]) -> list[Dimension]:
     return [*space, Dimension(_TAU, low=0.02, high=0.5, log=True)]
 
 
-def assignments(drawn: Mapping[str, Value], settings: TrainSettings) -> dict[str, Value]:
+def assignments(drawn: Mapping[str, Value]) -> dict[str, Value]:
     """Settings by their dotted keys; `objective.tau` becomes those of all parts."""
     given = {key: value for key, value in drawn.items() if key != _TAU}
     if _TAU in drawn:
-        names = type(settings.objective.tau).model_fields
-        given |= {f"{_TAU}.{name}": drawn[_TAU] for name in names}
+        given |= {f"{_TAU}.{name}": drawn[_TAU] for name in Taus.model_fields}
     return given
 
 
@@ -149,5 +149,5 @@ def _checked(space: list[Dimension]) -> list[Dimension]:
             (int(dimension.low), int(dimension.high)) if dimension.whole else (dimension.low, dimension.high)
         )
         for value in dimension.choices or ends:
-            load_settings(TrainSettings, flags=assignments({dimension.key: value}, TrainSettings()))
+            load_settings(TrainSettings, flags=assignments({dimension.key: value}))
     return space

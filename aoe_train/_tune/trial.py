@@ -87,7 +87,7 @@ def read_trials(folder: Path) -> list[Trial]:
 
 def settings_of(given: TrainSettings, drawn: Mapping[str, Value], seed: int) -> TrainSettings:
     """The settings of a run: what a person gave, with what the search chose over it."""
-    flags = {**assignments(drawn, given), "seed": seed, "log.training_texts": False}
+    flags = {**assignments(drawn), "seed": seed, "log.training_texts": False}
     return load_settings(TrainSettings, below=given.model_dump(exclude_unset=True), flags=flags)
 
 

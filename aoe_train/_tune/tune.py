@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aoe_train._settings import TrainSettings
 
 _FINALISTS = 3
-_TEST = re.compile(r"(?:^|[-_. /])(?:test|eval-test)(?:[-_. ]|$)", re.IGNORECASE)
+_TEST = re.compile(r"(?:^|[-_. ])test(?:[-_. ]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def tune(
         raise ConfigError("aoe tune runs in one process; start it without torchrun")
     out = sources.out
     check_place(out, "a search", "search")
-    check_only(out, OURS, "a search") if out.is_dir() else None
+    check_only(out, OURS, "a search")
     work = out.with_name(out.name + ".work")
     with held_folder(work, "another search works in it; wait for it or choose another --out"):
         if fresh:
@@ -86,7 +86,7 @@ def tune(
         with Display(progress) as show:
             record = _Tuning(sources, settings, search, work, say, show).record()
         record = {"made_by": f"aoe tune {__version__}", "made_of": made_of, **record, "versions": versions()}
-        write_search(out, record, settings)
+        write_search(out, record)
     return record
 
 

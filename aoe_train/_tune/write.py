@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,11 @@ from pairkit.files import whole_folder, write_json, write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from aoe_train._settings import TrainSettings
-
 OURS = {"best.toml", "run.json", "trials.png", "trials.svg"}
 
 
-def write_search(out: Path, record: Mapping[str, Any], settings: TrainSettings) -> None:
+def write_search(out: Path, record: Mapping[str, Any]) -> None:
     """Put the folder in place; without matplotlib it has no picture."""
-    del settings
     with whole_folder(out) as folder:
         write_text(folder / "best.toml", best_toml(record))
         write_json(folder / "run.json", record)
@@ -55,9 +53,9 @@ def draw_trials(record: Mapping[str, Any]) -> Figure:
     if failed:
         low = axes.get_ylim()[0]
         axes.plot(failed, [low] * len(failed), "v", color=COLOURS[1], markersize=3.5, label="failed")
-    done = [(t["number"], t["dev"]) for t in trials if t["state"] == "done"]
-    best = [max(value for _, value in done[: place + 1]) for place in range(len(done))]
-    axes.step([number for number, _ in done], best, where="post", color=COLOURS[0], label="best so far")
+    done = [t for t in trials if t["state"] == "done"]
+    best = [*accumulate((t["dev"] for t in done), max)]
+    axes.step([t["number"] for t in done], best, where="post", color=COLOURS[0], label="best so far")
     axes.axhline(record["untrained"], color=GREY, linestyle=":", label="before training")
     axes.axhline(trials[0]["dev"], color=COLOURS[2], linestyle="--", label="without flags")
     axes.set_xlabel("trial")

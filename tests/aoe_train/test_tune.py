@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train._settings import TrainSettings
 from aoe_train._tune import trial as trials
 from aoe_train._tune.space import Dimension, assignments, default_space, parse, read_space
 from aoe_train._tune.study import Study
@@ -141,7 +140,7 @@ def test_what_is_written_of_a_space(tmp_path: Path) -> None:
         "optim.lr",
         "optim.epochs",
     }
-    taus = assignments({"objective.tau": 0.1, "optim.lr": 1.0}, TrainSettings())
+    taus = assignments({"objective.tau": 0.1, "optim.lr": 1.0})
     assert taus["objective.tau.angle"] == taus["objective.tau.cosine"] == 0.1
 
 
