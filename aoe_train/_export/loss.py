@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aoe_train._evaluate import correlation, spearman
+from aoe_train._evaluate.vectors import unit
 from aoe_train._export.samples import SAMPLES
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from aoe_train._evaluate import PairTask
 
 _LEAST_COSINE, _LEAST_AGREEMENT = 0.95, 0.9
@@ -82,7 +81,7 @@ def measure(
     texts = sorted({text for row in rows for text in row}, key=len)
     places = {text: place for place, text in enumerate(texts)}
     pairs = np.array([[places[text] for text in row] for row in rows])
-    plain, int8 = (_unit(_in_batches(encode, texts)) for encode in (expected, found))
+    plain, int8 = (unit(_in_batches(encode, texts)) for encode in (expected, found))
     cosines = np.einsum("ij,ij->i", plain, int8)
     before, after = (
         np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]]) for vectors in (plain, int8)
@@ -108,9 +107,3 @@ def _labels(task: PairTask, before: np.ndarray, after: np.ndarray) -> dict[str, 
 
 def _in_batches(encode: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
     return np.concatenate([encode(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)])
-
-
-def _unit(vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
-    wide = vectors.astype(np.float64)
-    unit: np.ndarray = wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12)
-    return unit
