@@ -104,12 +104,12 @@ def _read(shard: Shard, out: Path) -> _Made:
     if not path.is_file():
         begun = path.with_name(path.name + ".partial").is_dir()
         raise DataError(f"is not finished; {again}" if begun else f"is missing; {again}", path=path)
-    record = read_record(path)
+    record = read_record(path) or {}
     try:
-        place = _Place.model_validate(None if record is None else record.get("shard"))
+        place = _Place.model_validate(record.get("shard"))
     except ValidationError as error:
         raise DataError(f"is no shard as its record has it; {again} and --fresh", path=path) from error
-    if record is None or (place.number, place.of) != (shard.number, shard.of):
+    if (place.number, place.of) != (shard.number, shard.of):
         raise DataError(f"is another shard by its record; {again} and --fresh", path=path)
     return _Made(path, record["made_of"], place, Stored(path, record["texts"], record["dim"]))
 
