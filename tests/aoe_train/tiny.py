@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from transformers import (
     Gemma3TextModel,
     LlamaConfig,
     LlamaModel,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
@@ -71,7 +73,6 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, seed: int = 0) -> Path:
     """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them."""
     tokenizer = wordpiece()
-    torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=dim,
@@ -82,15 +83,12 @@ def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
-    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _save(folder, lambda: BertModel(config, add_pooling_layer=False), tokenizer, seed)
 
 
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
     """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
     tokenizer = bytelevel()
-    torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=dim,
@@ -102,15 +100,12 @@ def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -
         bos_token_id=0,
         eos_token_id=1,
     )
-    LlamaModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return _save(folder, lambda: LlamaModel(config), tokenizer, seed)
 
 
 def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
     """The encoder of a T5, or with `decoder` all of it, with a tokenizer."""
     tokenizer = wordpiece()
-    torch.manual_seed(seed)
     config = T5Config(
         vocab_size=len(tokenizer),
         d_model=dim,
@@ -122,15 +117,13 @@ def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, deco
         relative_attention_max_distance=16,
         feed_forward_proj="gated-gelu",
     )
-    (T5Model if decoder else T5EncoderModel)(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    kind = T5Model if decoder else T5EncoderModel
+    return _save(folder, lambda: kind(config), tokenizer, seed)
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
     """A Gemma 3 that reads in both directions, with a window, as EmbeddingGemma does."""
     tokenizer = wordpiece()
-    torch.manual_seed(seed)
     config = Gemma3TextConfig(
         vocab_size=len(tokenizer),
         hidden_size=dim,
@@ -145,7 +138,15 @@ def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -
         use_bidirectional_attention=True,
         pad_token_id=0,
     )
-    Gemma3TextModel(config).save_pretrained(folder)
+    return _save(folder, lambda: Gemma3TextModel(config), tokenizer, seed)
+
+
+def _save(
+    folder: Path, make: Callable[[], PreTrainedModel], tokenizer: PreTrainedTokenizerFast, seed: int
+) -> Path:
+    """A model with random weights, and its tokenizer beside it."""
+    torch.manual_seed(seed)
+    make().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
