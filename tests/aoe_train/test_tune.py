@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,7 @@ from aoe_train._tune.space import Dimension, assignments, default_space, parse, 
 from aoe_train._tune.study import Study
 from aoe_train._tune.trial import Trial
 from pairkit.errors import ConfigError
-from tests.aoe_train.tiny import WORDS
-
-
-def rows(path: Path, count: int, seed: int) -> Path:
-    choose = random.Random(seed)
-    lines = ["text1\ttext2\tscore"]
-    for _ in range(count):
-        one = choose.sample(WORDS, choose.randint(3, 9))
-        kept = choose.sample(one, choose.randint(0, len(one)))
-        other = [*kept, *choose.sample(WORDS, 2)]
-        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{len(kept) / len(one):.2f}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
+from tests.aoe_train.test_train import write_pairs
 
 
 def search(bert: Path, folder: Path, **more: Any) -> Any:
@@ -52,8 +39,8 @@ def search(bert: Path, folder: Path, **more: Any) -> Any:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-    rows(tmp_path / "train.tsv", 48, 1)
-    rows(tmp_path / "dev.tsv", 20, 2)
+    write_pairs(tmp_path / "train.tsv", 48, 1)
+    write_pairs(tmp_path / "dev.tsv", 20, 2)
     return tmp_path
 
 
