@@ -22,6 +22,16 @@ _AT_CHANCE = 5  # trials before anything is learnt from them, or any is given up
 _FAILED = -1.0  # below whatever held-out rows may say: such settings are avoided
 
 
+def check_installed() -> None:
+    """Find out before any run whether Optuna is there.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    with needed_for("aoe tune"):
+        import optuna  # noqa: F401 - asked for only
+
+
 class Study:
     """What is known of a space so far.
 
@@ -29,14 +39,11 @@ class Study:
         space: What may differ.
         trials: Those that are over, in order.
         seed: The search's.
-
-    Raises:
-        ConfigError: Optuna is not installed.
     """
 
     def __init__(self, space: Sequence[Dimension], trials: Sequence[Trial], seed: int) -> None:
-        with needed_for("aoe tune"):
-            import optuna
+        import optuna
+
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._distributions = {dimension.key: _distribution(dimension) for dimension in space}
         sampler = optuna.samplers.TPESampler(

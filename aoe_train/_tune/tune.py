@@ -15,7 +15,7 @@ from aoe_train._conflicts import Say
 from aoe_train._origin import hash_examples, versions
 from aoe_train._run_data import one_or_all, read_data
 from aoe_train._tune.space import Dimension, default_space
-from aoe_train._tune.study import Study
+from aoe_train._tune.study import Study, check_installed
 from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of
 from aoe_train._tune.write import OURS, write_search
 from aoe_train._workplace import differing
@@ -67,12 +67,13 @@ def tune(
         The search's record, as in run.json.
 
     Raises:
-        ConfigError: No held-out rows, or those of a test split; another search is in the way; what `train`
-            says of the run without flags.
+        ConfigError: No held-out rows, or those of a test split; Optuna is not installed; another search is
+            in the way; what `train` says of the run without flags.
         DataError, RemoteError: See `train`.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("aoe tune runs in one process; start it without torchrun")
+    check_installed()
     out = sources.out
     check_place(out, "a search", "search")
     check_only(out, OURS, "a search")

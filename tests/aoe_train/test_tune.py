@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,15 @@ def test_held_out_rows_are_needed_and_are_no_test_split(bert: Path, folder: Path
                 folder / "train.tsv", backbone=bert, out=folder / "s", dev_data=folder / name, progress=False
             )
         (folder / name).rename(folder / "dev.tsv")
+
+
+def test_optuna_is_missed_before_anything_is_trained(
+    bert: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ConfigError, match=r"optuna.*aoe-toolkit\[tune\]"):
+        search(bert, folder)
+    assert not (folder / "search.work").exists()
 
 
 def test_what_is_written_of_a_space(tmp_path: Path) -> None:
