@@ -54,6 +54,7 @@ class Tuned:
 
     def table(self) -> ResultTable:
         """Before training, without flags, and the best few settings, with mean and deviation over seeds."""
+        from aoe_train._tune.trial import told
         from pairkit.result_table import ResultTable
 
         table = ResultTable("settings", self.record["metric"], "deviation", "seeds")
@@ -72,12 +73,6 @@ class Tuned:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
-
-
-def told(drawn: Mapping[str, Any]) -> str:
-    """Settings in one line."""
-    shown = ((key, f"{value:.3g}" if isinstance(value, float) else value) for key, value in drawn.items())
-    return ", ".join(f"{key} {value}" for key, value in shown) or "without flags"
 
 
 def tune(

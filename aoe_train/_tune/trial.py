@@ -85,6 +85,12 @@ def read_trials(folder: Path) -> list[Trial]:
         raise DataError("a trial is no record of ours; begin anew with --fresh", path=folder) from error
 
 
+def told(drawn: Mapping[str, Value]) -> str:
+    """Settings in one line."""
+    shown = ((key, f"{value:.3g}" if isinstance(value, float) else value) for key, value in drawn.items())
+    return ", ".join(f"{key} {value}" for key, value in shown) or "without flags"
+
+
 def settings_of(given: TrainSettings, drawn: Mapping[str, Value], seed: int) -> TrainSettings:
     """The settings of a run: what a person gave, with what the search chose over it."""
     flags = {**assignments(drawn), "seed": seed, "log.training_texts": False}

@@ -16,7 +16,7 @@ from aoe_train._origin import hash_examples, versions
 from aoe_train._run_data import one_or_all, read_data
 from aoe_train._tune.space import Dimension, default_space
 from aoe_train._tune.study import Study, check_installed
-from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of
+from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of, told
 from aoe_train._tune.write import OURS, write_search
 from aoe_train._workplace import differing
 from pairkit import __version__
@@ -139,12 +139,8 @@ class _Tuning:
             number, drawn, seed, self.sources, self.settings, self.work, show=self.show, **more
         )
         self.trials.append(trial)
-        told = ", ".join(
-            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
-            for key, value in drawn.items()
-        )
         end = f"{trial.dev:.4f}" if trial.state == "done" else trial.reason or f"given up at {trial.dev:.4f}"
-        self.say(f"trial {number}: {told or 'without flags'}, seed {seed}: {end}")
+        self.say(f"trial {number}: {told(drawn)}, seed {seed}: {end}")
         return record
 
     def _note(self) -> str:
