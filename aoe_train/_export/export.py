@@ -15,7 +15,7 @@ import torch
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._evaluate.overlap import DIGESTS_FILE
 from aoe_train._export.card import card_data, graph_tags, graph_usage, head, usage
-from aoe_train._export.graphs import GRAPHS, require
+from aoe_train._export.graphs import GRAPHS, Graph, require
 from aoe_train._export.loss import Loss, measure
 from aoe_train._export.onnx import onnx_encoder, write_onnx
 from aoe_train._export.openvino import compress_openvino, convert_to_openvino, openvino_encoder
@@ -103,14 +103,15 @@ def export(
         merge_lora(encoder.model.backbone)
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
+    graph = GRAPHS.get(form)
+    within = _WITHIN if graph is None else _GRAPH_WITHIN
     with whole_folder(out) as folder:
-        found, reason = _write(encoder, folder, form, DTYPES[dtype])
-        within = _GRAPH_WITHIN if form in GRAPHS else _WITHIN
+        found, reason = _write(encoder, folder, graph, DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
             expected_so = encoder.encode(texts[:1], prompt_name=name)
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
-        loss = _to_int8(encoder, folder, form, task, out) if form in GRAPHS and GRAPHS[form].int8 else None
+        loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
         done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss)
         _describe(done, encoder, source, folder)
@@ -136,23 +137,24 @@ def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
         )
     if out.exists():
         raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
-    if form in GRAPHS:
-        require(GRAPHS[form].backend)
+    graph = GRAPHS.get(form)
+    if graph is not None:
+        require(graph.backend)
         if dtype != "fp32":
             raise ConfigError(f"--dtype {dtype}: a graph is exported in fp32 or int8; leave --dtype out")
-    if measured and not (form in GRAPHS and GRAPHS[form].int8):
+    if measured and not (graph and graph.int8):
         raise ConfigError("--data is what the loss of int8 is measured on; give it with an int8 --format")
 
 
 def _write(
-    encoder: Encoder, folder: Path, form: Format, dtype: torch.dtype
+    encoder: Encoder, folder: Path, graph: Graph | None, dtype: torch.dtype
 ) -> tuple[Callable[..., np.ndarray], str | None]:
     """What encodes texts by the written folder, with a `prompt_name` too, and why it needs this package."""
-    if form in GRAPHS:
+    if graph is not None:
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
             write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
-        if GRAPHS[form].backend == "onnx":
+        if graph.backend == "onnx":
             return onnx_encoder(folder, encoder.settings.named_prompts), None
         convert_to_openvino(folder)
         return openvino_encoder(folder, encoder.settings.named_prompts), None
@@ -162,15 +164,15 @@ def _write(
     return _their_encoder(folder, trust=reason is not None), reason
 
 
-def _to_int8(encoder: Encoder, folder: Path, form: Format, task: PairTask | None, out: Path) -> Loss:
+def _to_int8(encoder: Encoder, folder: Path, graph: Graph, task: PairTask | None, out: Path) -> Loss:
     """Replace the verified float32 graph by one in int8, and measure what that changed."""
-    prompts, file = encoder.settings.named_prompts, GRAPHS[form].file
-    if GRAPHS[form].backend == "onnx":
+    prompts = encoder.settings.named_prompts
+    if graph.backend == "onnx":
         quantize_onnx(folder)
-        found = onnx_encoder(folder, prompts, file=file)
+        found = onnx_encoder(folder, prompts, file=graph.file)
     else:
         compress_openvino(folder)
-        found = openvino_encoder(folder, prompts, file=file)
+        found = openvino_encoder(folder, prompts, file=graph.file)
     return measure(encoder.encode, found, task, path=out)
 
 
@@ -197,20 +199,20 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
 
 def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> None:
     """Card, run.json and digests: the source's own if it has them, and how to use what was exported."""
-    name, settings = done.out.name, encoder.settings
+    name, settings, graph = done.out.name, encoder.settings, GRAPHS.get(done.format)
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    if done.format == "sentence-transformers" and card.is_file():
+    if graph is None and card.is_file():
         shutil.copyfile(card, folder / "README.md")
     else:
         use = (
-            graph_usage(name, settings, GRAPHS[done.format], done.loss)
-            if done.format in GRAPHS
-            else usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
+            usage(name, prompts=settings.named_prompts, needs_toolkit=done.needs_toolkit)
+            if graph is None
+            else graph_usage(name, settings, graph, done.loss)
         )
         about = card_data(card) if card.is_file() else {}
-        tags = graph_tags(GRAPHS[done.format]) if done.format in GRAPHS else ()
+        tags = () if graph is None else graph_tags(graph)
         write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})
