@@ -13,6 +13,8 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.records import PairDataset
 
 _TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
+WRITTEN_BY = ("llms", "prompt_hashes")
+"""Columns of a dataset whose texts LLMs or rules wrote."""
 _EVIDENCE = ("kind", "url", "who", "when")
 
 
@@ -28,7 +30,7 @@ def with_provenance(dataset: PairDataset) -> PairDataset:
 
 def written_rows(rows: pl.DataFrame) -> int:
     """How many rows hold a text that LLMs or rules wrote: those that name them in `llms`, as `label` does."""
-    if not {"llms", "prompt_hashes"} <= {*rows.columns}:
+    if not {*WRITTEN_BY} <= {*rows.columns}:
         return 0
     named = rows["llms"]
     if isinstance(named.dtype, pl.List):

@@ -28,6 +28,7 @@ from pairkit.negatives import NEGATIVES, holds_lists
 from pairkit.parquet_batches import ROWS, ParquetBatches
 from pairkit.parts import Part, parts_of, split_name
 from pairkit.printable import one_line
+from pairkit.provenance import WRITTEN_BY, written_rows
 from pairkit.tables import TextSizes, first_row, read_table
 
 _STRETCH = 1 << 16  # rows, in whole row groups; a larger row group is a stretch by itself
@@ -64,6 +65,7 @@ class RowStream:
             negatives; or text.
         labels: What was made of the source's labels; None where it has none.
         binary: Whether all labels are 0 or 1.
+        written: How many rows LLMs or rules wrote, see `pairkit.provenance.written_rows`.
         stretches: What there is to read, in the order of the rows.
         tables: The files.
         meaning: What labels count as.
@@ -72,6 +74,7 @@ class RowStream:
     names: tuple[str, ...]
     labels: LabelsRead | None
     binary: bool
+    written: int
     stretches: Sequence[Stretch]
     tables: Sequence[_Table]
     meaning: LabelMeaning
@@ -139,6 +142,7 @@ def open_rows(
         _same_columns(tables, source_name(source)),
         read,
         all(((own == 0) | (own == 1)).all() for own in values),
+        sum(table.written_rows() for table in tables),
         stretches,
         tables,
         meaning,
@@ -178,6 +182,7 @@ class _Table:
         path: The file.
         lines: Whether it holds one text per line.
         rows: How many it has.
+        columns: All of its columns.
         roles: Which column is what.
         classes: What the numbers of its labels stand for.
         listed: The columns of texts that are lists of negatives.
@@ -189,6 +194,7 @@ class _Table:
     path: Path
     lines: bool
     rows: int
+    columns: Collection[str]
     roles: Roles
     classes: Sequence[str]
     listed: Collection[str]
@@ -211,7 +217,7 @@ class _Table:
             names, rows = whole.columns, whole.height
         roles = find_roles(names, where, columns, single=True)
         classes = class_names_of_file(path).get(roles.label, ())
-        table = cls(where, path, lines, rows, roles, classes, (), parquet, TextSizes(path))
+        table = cls(where, path, lines, rows, names, roles, classes, (), parquet, TextSizes(path))
         return replace(table, listed=table._columns_of_lists())
 
     @property
@@ -284,6 +290,12 @@ class _Table:
             if len(found) == _JOINED:
                 found = [distinct_labels(found)]
         return distinct_labels(found)
+
+    def written_rows(self) -> int:
+        """How many of its rows LLMs or rules wrote."""
+        if not {*WRITTEN_BY} <= {*self.columns}:
+            return 0
+        return sum(map(written_rows, self.frames(WRITTEN_BY)))
 
     def _columns_of_lists(self) -> Collection[str]:
         """The columns of negatives that hold lists in form of texts, in each of their rows."""

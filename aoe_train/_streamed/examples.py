@@ -25,7 +25,7 @@ from pairkit.progress import Listener, Progress
 from pairkit.row_stream import RowStream, files_of_split, open_rows
 from pairkit.tables import first_row
 
-_LAYOUT = 1  # raise it when the same files and settings give other arrays
+_LAYOUT = 2  # raise it when the same files and settings give other arrays
 _ABOUT = "about.json"
 
 
@@ -91,7 +91,7 @@ def stream_examples(
         arrays["rows"],
         arrays["labels"] if kind in ("binary", "graded") else None,
         kind,
-        Reading(labels),
+        Reading(labels, written=about["written"]),
     )
 
     def place(row: int) -> str:
@@ -120,6 +120,7 @@ def _about(stream: RowStream, counts: Sequence[int]) -> dict[str, object]:
         "kind": kinds.get(stream.names, labelled),
         "labels": stream.labels and asdict(stream.labels),
         "counts": list(counts),
+        "written": stream.written,
     }
 
 
