@@ -100,6 +100,18 @@ def split_name(name: str) -> str:
     return _SAME_SPLIT.get(name.lower(), name.lower())
 
 
+def wanted_split(parts: Mapping[str, Sequence[Part]], split: str, source: Source) -> str:
+    """The usual name of a split that a source is to have.
+
+    Raises:
+        DataError: It has no such split.
+    """
+    name = split_name(split)
+    if name not in parts:
+        raise DataError(f"no split {name!r}; there are {', '.join(parts)}", path=source_name(source))
+    return name
+
+
 def _is_lines(path: Path) -> bool:
     return path.name.lower().endswith((".txt", ".txt.gz"))
 

@@ -16,7 +16,7 @@ from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.label_meaning import read_labels
 from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.parts import Part, parts_of, split_name
+from pairkit.parts import Part, parts_of, wanted_split
 from pairkit.printable import one_line
 from pairkit.provenance import written_rows
 from pairkit.records import LabelKind, PairDataset
@@ -198,11 +198,8 @@ def _opened(
     find: Callable[[pl.DataFrame, str], Roles],
 ) -> dict[str, list[_Read]]:
     """Each wanted split's tables, read."""
-    wanted = split_name(split) if split else None
-    if wanted is not None and wanted not in parts:
-        raise DataError(f"no split {wanted!r}; there are {', '.join(parts)}", path=source_name(source))
-    chosen = parts if wanted is None else {wanted: parts[wanted]}
-    return {name: [_opened_one(part, find) for part in own] for name, own in chosen.items()}
+    chosen = [wanted_split(parts, split, source)] if split else parts
+    return {name: [_opened_one(part, find) for part in parts[name]] for name in chosen}
 
 
 def _opened_one(part: Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read:

@@ -26,7 +26,7 @@ from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.lines import is_gzipped
 from pairkit.negatives import NEGATIVES, holds_lists
 from pairkit.parquet_batches import ROWS, ParquetBatches
-from pairkit.parts import Part, parts_of, split_name
+from pairkit.parts import Part, parts_of, wanted_split
 from pairkit.printable import one_line
 from pairkit.provenance import WRITTEN_BY, written_rows
 from pairkit.tables import TextSizes, first_row, read_table
@@ -151,10 +151,7 @@ def open_rows(
 
 def _parts(source: Source, split: str | None) -> list[Part]:
     parts = parts_of(source, lines=True)
-    wanted = split_name(split) if split else next(iter(parts))
-    if wanted not in parts:
-        raise DataError(f"no split {wanted!r}; there are {', '.join(parts)}", path=source_name(source))
-    return parts[wanted]
+    return parts[wanted_split(parts, split, source) if split else next(iter(parts))]
 
 
 def _same_columns(tables: Sequence[_Table], where: str) -> tuple[str, ...]:
