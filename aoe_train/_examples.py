@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._conflicts import Say, settle, silent
-from aoe_train._records import ABSENT, Conflicts, Examples, Kind, Reading, Streaming
+from aoe_train._records import ABSENT, Conflicts, Examples, Reading, Streaming, kind_of, no_rows
 from aoe_train._streamed.examples import Streamed, stream_examples
 from aoe_train._width import check_width
 from pairkit.errors import ConfigError, DataError
@@ -72,8 +72,7 @@ def read_examples(
     found = read_rows(source, columns=columns, split=chosen, rules=rules)
     ((name, frame),) = found.splits.items()
     if not frame.height:
-        told = f" ({found.labels})" if found.labels and found.labels.skipped else ""
-        raise DataError(f"no rows; expected at least one{told}", path=source_name(source))
+        raise no_rows(found.labels, source_name(source))
     frame = frame.head(limit) if limit else frame
     if NEGATIVES in frame.columns:
         widths = 2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64)
@@ -151,17 +150,9 @@ def _default_split(source: Source) -> str:
     return splits[0]  # train comes first
 
 
-def _kind(frame: pl.DataFrame) -> Kind:
-    if "label" in frame.columns:
-        return "binary" if frame["label"].dtype == pl.Int64 else "graded"
-    if "text" in frame.columns:
-        return "single"
-    return "triplet" if NEGATIVES in frame.columns else "positive"
-
-
 def distinct(frame: pl.DataFrame) -> Examples:
     """Rows as `pairkit.reader` gives them, without columns of other kinds, each distinct text once."""
-    kind = _kind(frame)
+    kind = kind_of(frame.columns, binary=frame.schema.get("label") == pl.Int64)
     columns = [frame[name].to_list() for name in frame.columns if name not in ("label", NEGATIVES)]
     if kind == "triplet":
         negatives = frame[NEGATIVES].list

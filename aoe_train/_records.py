@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
+from pairkit.errors import DataError
 from pairkit.labels import CONFLICT
 
 if TYPE_CHECKING:
@@ -21,6 +22,26 @@ Conflicts = Literal["keep", "drop", "first", "error"]
 Streaming = Literal["auto", "on", "off"]
 _BLOCK = 1 << 16  # rows of a round
 ABSENT = -1  # in the place of a negative that a row lacks and others have
+
+
+def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
+    """What rows mean: of text1, text2, label, of anchor, positive and perhaps negatives, or of text.
+
+    Args:
+        columns: Their names, no others among them.
+        binary: Whether all labels are 0 or 1.
+    """
+    if "label" in columns:
+        return "binary" if binary else "graded"
+    if "text" in columns:
+        return "single"
+    return "triplet" if len(columns) > 2 else "positive"
+
+
+def no_rows(labels: LabelsRead | None, where: str) -> DataError:
+    """What is wrong with a source that has no rows, or none that its labels leave."""
+    told = f" ({labels})" if labels and labels.skipped else ""
+    return DataError(f"no rows; expected at least one{told}", path=where)
 
 
 @dataclass(frozen=True)

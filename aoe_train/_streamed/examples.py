@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 
 from aoe_train._cache_dir import cache_dir
 from aoe_train._grown_arrays import made_arrays
-from aoe_train._records import Examples, Kind, Reading
-from aoe_train._streamed.reading import ARRAYS, WORK, place_of, read_into
+from aoe_train._records import Examples, Kind, Reading, kind_of, no_rows
+from aoe_train._streamed.reading import ARRAYS, WORK, changed, place_of, read_into
 from aoe_train._texts_on_disk import TextsOnDisk
 from pairkit.class_names import class_names_of_file
 from pairkit.errors import DataError
@@ -20,7 +20,6 @@ from pairkit.files import remove, sha256, write_json
 from pairkit.folders import read_object
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, LabelsRead
-from pairkit.negatives import NEGATIVES
 from pairkit.progress import Listener, Progress
 from pairkit.row_stream import RowStream, files_of_split, open_rows
 from pairkit.tables import first_row
@@ -76,8 +75,10 @@ def stream_examples(
         if not (folder / _ABOUT).is_file():
             stream = open_rows(source, columns=columns, split=split, rules=rules)
             counts = read_into(folder, stream, source_name(source), show)
-            if not sum(counts) or before != list(map(_stamp, files)):
-                raise _unusable(stream, sum(counts), source_name(source))
+            if not sum(counts):
+                raise no_rows(stream.labels, source_name(source))
+            if before != list(map(_stamp, files)):
+                raise changed(source_name(source))
             write_json(folder / _ABOUT, _about(stream, counts))
         remove(folder / WORK)
 
@@ -101,23 +102,10 @@ def stream_examples(
     return Streamed(examples, place, folder, sum(path.stat().st_size for path in folder.iterdir()))
 
 
-def _unusable(stream: RowStream, rows: int, where: str) -> DataError:
-    if rows:
-        return DataError("its files changed while they were read; run it again", path=where)
-    told = f" ({stream.labels})" if stream.labels and stream.labels.skipped else ""
-    return DataError(f"no rows; expected at least one{told}", path=where)
-
-
 def _about(stream: RowStream, counts: Sequence[int]) -> dict[str, object]:
     """What is known of the rows beside the arrays; `counts` are rows of each file."""
-    kinds: dict[tuple[str, ...], Kind] = {
-        ("text",): "single",
-        ("anchor", "positive"): "positive",
-        ("anchor", "positive", NEGATIVES): "triplet",
-    }
-    labelled: Kind = "binary" if stream.binary else "graded"
     return {
-        "kind": kinds.get(stream.names, labelled),
+        "kind": kind_of(stream.names, binary=stream.binary),
         "labels": stream.labels and asdict(stream.labels),
         "counts": list(counts),
         "written": stream.written,

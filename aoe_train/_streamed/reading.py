@@ -70,8 +70,13 @@ def read_into(folder: Path, stream: RowStream, where: str, show: Listener) -> li
         check_width(_there(folder, _WIDTHS), place)
     known = _number(folder, show)
     if _keep_texts(folder, stream, show) != known:
-        raise DataError("its files changed while they were read; run it again", path=where)
+        raise changed(where)
     return counts
+
+
+def changed(where: str) -> DataError:
+    """What is wrong with a source that two readings found different."""
+    return DataError("its files changed while they were read; run it again", path=where)
 
 
 def place_of(row: int, counts: Sequence[int], numbers: np.ndarray) -> tuple[int, int]:

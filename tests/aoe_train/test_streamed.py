@@ -100,7 +100,10 @@ def both(source: Path, **options: Any) -> tuple[Examples, Examples]:
         (labelled(50).select(anchor="text1", positive="text2"), AS_FOUND),
         (labelled(50).select("text1"), AS_FOUND),
         (labelled(50).with_columns(text1=pl.lit("always the same")), AS_FOUND),
-        (labelled(50).with_columns(llms=pl.Series([["an LLM"], []] * 25), prompt_hashes=pl.lit("x")), AS_FOUND),
+        (
+            labelled(50).with_columns(llms=pl.Series([["an LLM"], []] * 25), prompt_hashes=pl.lit("x")),
+            AS_FOUND,
+        ),
     ],
     ids=["binary", "skipped", "graded", "scaled", "triplets", "positives", "single", "one text", "written"],
 )
