@@ -40,10 +40,8 @@ class ParquetBatches:
     @cached_property
     def schema(self) -> pa.Schema:
         """Its columns with their types."""
-        import pyarrow.parquet as pq
-
         with self._readable():
-            return pq.read_schema(self.path)
+            return self._metadata.schema.to_arrow_schema()
 
     @cached_property
     def groups(self) -> list[int]:
@@ -65,17 +63,19 @@ class ParquetBatches:
         """
         import pyarrow.parquet as pq
 
-        with self._readable(), pq.ParquetFile(self.path, buffer_size=_READ_AHEAD, pre_buffer=False) as file:
-            batches = file.iter_batches(self._rows(columns), row_groups=groups, columns=list(columns))
-            for batch in batches:
+        groups = range(len(self.groups)) if groups is None else groups
+        how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
+        with self._readable(), pq.ParquetFile(self.path, **how) as file:
+            rows = self._rows(columns, groups)
+            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
                 self._check(batch, first_row)
                 yield batch
                 first_row += batch.num_rows
 
-    def _rows(self, columns: Sequence[str]) -> int:
-        """How many rows of these columns to read at a time."""
+    def _rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+        """How many rows of these columns and row groups to read at a time."""
         average = 1
-        for number in range(self._metadata.num_row_groups):
+        for number in groups:
             group = self._metadata.row_group(number)
             chunks = (group.column(place) for place in range(group.num_columns))
             wanted = (chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
