@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Self
 
 from aoe_train._encode.wanted import Described, Wanted, bound
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _AHEAD = 3  # parts a worker that may wait, encoded, for one before them
 _END_S = 5.0  # a worker that was told to end is killed after so long
 _ERRORS = (ConfigError, DataError, RemoteError)
-CONTEXT: BaseContext = get_context("spawn")  # torch can't be forked once it has a device or threads
+CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class _Worker:
         self._name = f"worker {place + 1} of {count}" + (f" ({device})" if device else "")
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
-            self._process: BaseProcess = CONTEXT.Process(  # type: ignore[attr-defined]
+            self._process: BaseProcess = CONTEXT.Process(
                 target=_work, args=(theirs, orders, place), name=self._name, daemon=True
             )
             self._process.start()
