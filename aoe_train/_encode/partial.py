@@ -32,7 +32,7 @@ class _Manifest(BaseModel, extra="forbid", frozen=True):
     """What manifest.json holds."""
 
     made_of: dict[str, Any]
-    first: int = Field(default=0, ge=0)
+    first: int = Field(ge=0)
     texts: int = Field(ge=0)
     of: int = Field(ge=1)
     dim: int = Field(ge=1)
