@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainingArguments
 
-    from aoe_train._advice import AdviceStore
     from aoe_train._records import Examples
     from aoe_train._settings import TrainSettings
     from aoe_train._trainer.pair_model import PairModel
@@ -80,11 +79,10 @@ def plan(
         settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         advisers = advisers_of(settings)
-        imagined: dict[str, AdviceStore] = {}
         for name, rows in data.train.items():
             wanted = settings.of(name).objective
             check(advisers, wanted, encoder, rows, settings.teacher, own=name in own)
-            imagined[name] = imagine(advisers, rows, settings.teacher, cache_dir("vectors"), show)
+        imagined = imagine(advisers, data.train, settings.teacher, cache_dir("vectors"), show)
         prepared = prepare(encoder, data, settings, args, own=own, advice=imagined, progress=show)
         memory = _memory(prepared, args)
         seconds_a_batch = _probe(prepared, settings, args)

@@ -186,10 +186,7 @@ class _Run:
             for note in self._directions(data, encoder):
                 self.say(note)
             with args.main_process_first(local=False):  # the others find tokens and vectors in the cache
-                advice = {
-                    name: consult(advisers, rows, settings.teacher, cache_dir("vectors"), self.show)
-                    for name, rows in data.train.items()
-                }
+                advice = consult(advisers, data.train, settings.teacher, cache_dir("vectors"), self.show)
                 prepared = prepare(
                     encoder, data, settings, args, own=self.own, advice=advice, progress=self.show
                 )

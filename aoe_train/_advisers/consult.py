@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,16 +67,16 @@ def check(
 
 def consult(
     advisers: Iterable[Adviser],
-    examples: Examples,
+    datasets: Mapping[str, Examples],
     teacher: TeacherSettings,
     cache: Path,
     show: Listener,
-) -> AdviceStore:
+) -> dict[str, AdviceStore]:
     """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings.
 
     Args:
-        advisers: Their models are let go of in the end.
-        examples: The rows before they have prompts of ours.
+        advisers: Each is asked of all datasets; then its model is let go of.
+        datasets: By name, the rows before they have prompts of ours.
         teacher: May bring scores.
         cache: Where vectors are kept; a run that was stopped goes on with them.
         show: Told how many texts are encoded.
@@ -85,37 +85,48 @@ def consult(
         ConfigError: A prompt for a column that isn't there, or vectors that can't be written.
         DataError: A text that gives no vector, or for which a file has none.
     """
-    vectors: dict[str, AdviserVectors] = {}
+    return _asked(
+        advisers, datasets, teacher, lambda adviser, examples: _vectors(adviser, examples, cache, show)
+    )
+
+
+def imagine(
+    advisers: Iterable[Adviser],
+    datasets: Mapping[str, Examples],
+    teacher: TeacherSettings,
+    cache: Path,
+    show: Listener,
+) -> dict[str, AdviceStore]:
+    """What `consult` gives in size, with zeros for what a model would have to encode."""
+
+    def vectors(adviser: Adviser, examples: Examples) -> AdviserVectors:
+        if adviser.dim is None:
+            return _vectors(adviser, examples, cache, show)
+        zeros = np.zeros((1, adviser.dim), np.float32)
+        column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
+        return AdviserVectors([column] * max(2, examples.rows.shape[1]))
+
+    return _asked(advisers, datasets, teacher, vectors)
+
+
+def _asked(
+    advisers: Iterable[Adviser],
+    datasets: Mapping[str, Examples],
+    teacher: TeacherSettings,
+    vectors: Callable[[Adviser, Examples], AdviserVectors],
+) -> dict[str, AdviceStore]:
+    found: dict[str, dict[str, AdviserVectors]] = {name: {} for name in datasets}
     for adviser in advisers:
-        vectors[adviser.role] = _vectors(adviser, examples, cache, show)
+        for name, examples in datasets.items():
+            found[name][adviser.role] = vectors(adviser, examples)
         adviser.release()
-    return AdviceStore(vectors, _scores(teacher, examples))
+    return {name: AdviceStore(found[name], _scores(teacher, examples)) for name, examples in datasets.items()}
 
 
 def _scores(teacher: TeacherSettings, examples: Examples) -> np.ndarray | None:
     if teacher.scores is None:
         return None
     return given_scores(Path(teacher.scores), examples, teacher.score_range)
-
-
-def imagine(
-    advisers: Iterable[Adviser],
-    examples: Examples,
-    teacher: TeacherSettings,
-    cache: Path,
-    show: Listener,
-) -> AdviceStore:
-    """What `consult` gives in size, with zeros for what a model would have to encode."""
-    vectors: dict[str, AdviserVectors] = {}
-    for adviser in advisers:
-        if adviser.dim is None:
-            vectors[adviser.role] = _vectors(adviser, examples, cache, show)
-            continue
-        zeros = np.zeros((1, adviser.dim), np.float32)
-        column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-        vectors[adviser.role] = AdviserVectors([column] * max(2, examples.rows.shape[1]))
-        adviser.release()
-    return AdviceStore(vectors, _scores(teacher, examples))
 
 
 def _vectors(adviser: Adviser, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:

@@ -14,12 +14,14 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
+from aoe_train._advice import AdviceStore
 from aoe_train._advisers import advisers_of, consult
 from aoe_train._advisers.scores import given_scores
 from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder as Loaded
 from aoe_train._examples import read_examples
 from aoe_train._plan import plan
+from aoe_train._records import Examples
 from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._train import train
@@ -47,6 +49,11 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def quiet(_: object) -> None:
     """Listens to no progress."""
+
+
+def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> AdviceStore:
+    """What the advisers say of one dataset."""
+    return consult(advisers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
@@ -80,13 +87,7 @@ def run(data: Path, backbone: Path, out: Path, *, fresh: bool = False, **flags: 
 
 def test_vectors_are_those_of_encode_with_the_prompt_of_each_column(teacher: Path, tmp_path: Path) -> None:
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    found = consult(
-        advisers_of(settings(teacher__model=str(teacher))),
-        examples,
-        settings().teacher,
-        tmp_path / "vectors",
-        quiet,
-    )
+    found = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path / "vectors")
     rows = np.array([5, 0, 1])
     vectors = found.batch(rows)["teacher"]
     encoder = Encoder.load(teacher, device="cpu")
@@ -103,15 +104,11 @@ def test_a_text_of_several_columns_has_each_columns_prompt(teacher: Path, tmp_pa
     data = tmp_path / "rows.jsonl"
     data.write_text(json.dumps({"anchor": "a dog", "positive": "a dog"}) + "\n")
     examples = read_examples(data)
-    found = consult(
-        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
-    )
+    found = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     one, other = found.batch(np.array([0]))["teacher"][0]
     assert (one - other).abs().max() > 1e-3
     given = settings(teacher__model=str(teacher), teacher__prompts={"anchor": "the ", "positive": "the "})
-    one, other = consult(advisers_of(given), examples, settings().teacher, tmp_path, quiet).batch(
-        np.array([0])
-    )["teacher"][0]
+    one, other = asked_of(given, examples, tmp_path).batch(np.array([0]))["teacher"][0]
     torch.testing.assert_close(one, other)
 
 
@@ -128,19 +125,32 @@ def test_a_model_is_asked_once_and_not_again_by_the_next_run(
 
     monkeypatch.setattr(Loaded, "encode", encode)
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    first = consult(
-        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
-    )
+    first = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     once = sum(asked)
     assert once == sum(
         len(np.unique(part[part >= 0])) for part in (examples.rows[:, :1], examples.rows[:, 1:])
     )
-    again = consult(
-        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
-    )
+    again = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     assert sum(asked) == once
     rows = np.arange(len(examples))
     torch.testing.assert_close(first.batch(rows), again.batch(rows), rtol=0, atol=0)
+
+
+def test_several_datasets_ask_a_model_that_is_loaded_once(
+    teacher: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    original = Loaded.load
+
+    def load(source: Any, **options: Any) -> Encoder:
+        loaded.append(str(source))
+        return original(source, **options)
+
+    monkeypatch.setattr(Loaded, "load", load)
+    data = {name: str(triplets(tmp_path / f"{name}.jsonl", rows)) for name, rows in (("one", 16), ("two", 8))}
+    given = settings(teacher__model=str(teacher), objective__weights__embed_distill=1)
+    train(Sources(data, str(bert), tmp_path / "m"), given, say=lambda _: None, progress=False)
+    assert loaded.count(str(teacher)) == 1
 
 
 def test_a_batch_carries_them_and_single_texts_are_encoded_once(
@@ -149,9 +159,7 @@ def test_a_batch_carries_them_and_single_texts_are_encoded_once(
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(sentences(12)) + "\n")
     examples = read_examples(data)
-    advice = consult(
-        advisers_of(settings(teacher__model=str(teacher))), examples, settings().teacher, tmp_path, quiet
-    )
+    advice = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     store = Encoder.load(bert, device="cpu").tokens(examples.texts)
     batch = Collate(examples, store, views=False, advice=advice)([3, 1])
     assert len(batch["pieces"]) == 2
