@@ -37,15 +37,7 @@ import numpy as np
 from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._records import Kind
-from aoe_train._settings import (
-    AUTO,
-    DatasetSettings,
-    EncoderSettings,
-    MixSettings,
-    TrainSettings,
-    Tree,
-    merged,
-)
+from aoe_train._settings import AUTO, EncoderSettings, MixSettings, TrainSettings, Tree, merged
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -110,7 +102,7 @@ def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim
     seen = float(np.dot(passes(settings.mix, weights(settings, datasets), numbers), numbers))
     made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
     own = {
-        name: settings.datasets.get(name, DatasetSettings()).model_copy(
+        name: settings.section(name).model_copy(
             update={"objective": chosen_objective(settings.of(name), rows.kind)}
         )
         for name, rows in datasets.items()
@@ -120,7 +112,7 @@ def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim
 
 def weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
     """How often rows of each dataset are seen, against those of the others."""
-    return [settings.datasets.get(name, DatasetSettings()).weight for name in names]
+    return [settings.section(name).weight for name in names]
 
 
 def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:

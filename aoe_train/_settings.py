@@ -363,11 +363,15 @@ class TrainSettings(Settings):
                 raise ValueError(f"datasets.{name}: {message}") from error
         return self
 
+    def section(self, dataset: str) -> DatasetSettings:
+        """A dataset's own section, which may say nothing."""
+        return self.datasets.get(dataset, DatasetSettings())
+
     def of(self, dataset: str) -> TrainSettings:
         """What holds for one dataset or dev set: what its own section gives, over the rest."""
         if not self.datasets:
             return self
-        own = self.datasets.get(dataset, DatasetSettings()).model_dump(exclude_unset=True)
+        own = self.section(dataset).model_dump(exclude_unset=True)
         given = self.model_dump(exclude_unset=True, exclude={"datasets"})
         if preset := own.get("preset"):  # in place of the run's, of which nothing shall show through
             given["preset"] = preset

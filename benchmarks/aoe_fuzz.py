@@ -68,7 +68,7 @@ TOKENIZER = {
 ADAPTERS = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "auto_mapping": None}
 STATE = {"global_step": 3, "log_history": [{"loss": 1.0}], "epoch": 1.0}
 RUN = {"made_by": "aoe train", "origin": {"a": {"b": 1}}, "result": {"steps": 3}}
-MANIFEST = {"made_of": {"input": "x"}, "texts": 3, "of": 3, "dim": 2, "done": 1}
+MANIFEST = {"made_of": {"input": "x"}, "first": 0, "texts": 3, "of": 3, "dim": 2, "done": 1}
 FINISHED = {"made_by": "aoe encode", "made_of": {"input": "x"}, "texts": 3, "dim": 2, "bytes": 0}
 
 

@@ -26,7 +26,7 @@ from pairkit.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.lines import is_gzipped
 from pairkit.negatives import NEGATIVES, holds_lists
 from pairkit.parquet_batches import ROWS, ParquetBatches
-from pairkit.parts import Part, parts_of, wanted_split
+from pairkit.parts import Part, parts_of, parts_on_disk, wanted_split
 from pairkit.printable import one_line
 from pairkit.provenance import WRITTEN_BY, written_rows
 from pairkit.tables import TextSizes, first_row, read_table
@@ -114,9 +114,10 @@ def files_of_split(source: Source, split: str | None) -> list[Path]:
     Raises:
         ConfigError, DataError: As `open_rows`.
     """
-    if not isinstance(source, str | Path):
+    parts = parts_on_disk(source, lines=True) if isinstance(source, str | Path) else None
+    if parts is None:
         return []
-    return [part.table for part in _parts(source, split) if isinstance(part.table, Path)]
+    return [part.table for part in _of_split(parts, split, source) if isinstance(part.table, Path)]
 
 
 def open_rows(
@@ -133,7 +134,8 @@ def open_rows(
         DataError: A file that can't be read, columns that are missing or differ, or labels of which it is not
             certain what they mean.
     """
-    tables = [_Table.opened(part, columns) for part in _parts(source, split)]
+    parts = _of_split(parts_of(source, lines=True), split, source)
+    tables = [_Table.opened(part, columns) for part in parts]
     labels = [table.distinct_labels() for table in tables if table.roles.label]
     meaning, read = decide_labels(labels, rules) if labels else (LabelMeaning(), None)
     values = [meaning.of(column) for column in labels]
@@ -149,8 +151,7 @@ def open_rows(
     )
 
 
-def _parts(source: Source, split: str | None) -> list[Part]:
-    parts = parts_of(source, lines=True)
+def _of_split(parts: Mapping[str, list[Part]], split: str | None, source: Source) -> list[Part]:
     return parts[wanted_split(parts, split, source) if split else next(iter(parts))]
 
 

@@ -85,8 +85,7 @@ class Objective(nn.Module):
         """
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors)
-            told = Advice(*(None if each is None else each.to(vectors.dtype) for each in advice))
-            pairs = as_pairs(vectors, labels, texts, told)
+            pairs = as_pairs(vectors, labels, texts, advice.each(lambda told: told.to(vectors.dtype)))
             weights = self.settings.weights.wanted
             parts = {part: loss(pairs) for part, loss in self.parts.items()}
             loss = torch.stack([weights[part] * value for part, value in parts.items()]).sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -23,6 +24,10 @@ class Advice(NamedTuple):
     guide: Float[Tensor, "row column guide"] | None = None
     teacher: Float[Tensor, "row column teacher"] | None = None
     scores: Float[Tensor, "row other"] | None = None
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Advice:
+        """The same, with what there is changed."""
+        return Advice(*(None if told is None else change(told) for told in self))
 
 
 NO_ADVICE = Advice()

@@ -115,9 +115,9 @@ def write_extras(
 ) -> None:
     """Put what transformers doesn't keep beside its checkpoint."""
     write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name})
-    for weights, name in ((best, BEST_FILE), (average, AVERAGE_FILE)):
+    for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
         if weights is not None:
-            save_file(weights, folder / name)
+            save_file(weights, folder / file)
 
 
 def _load(path: Path) -> dict[str, Tensor] | None:

@@ -92,7 +92,7 @@ class PairModel(nn.Module):
             gather_rows(vectors),
             None if labels is None else gather_rows(labels),
             gather_rows(texts),
-            Advice(*(None if told is None else gather_rows(told) for told in advice)),
+            advice.each(gather_rows),
         )
 
     def embed(

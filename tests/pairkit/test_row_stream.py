@@ -214,3 +214,12 @@ def test_rows_in_memory_are_there_already() -> None:
     with pytest.raises(ConfigError, match="its rows are in memory already; leave streaming out"):
         open_rows([{"anchor": "a", "positive": "b"}])
     assert files_of_split([{"anchor": "a", "positive": "b"}], None) == []
+
+
+def test_a_dataset_of_the_hub_is_not_fetched_to_see_that_it_is_no_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr("pairkit.parts.fetch_dataset", fetched.append)
+    assert files_of_split("me/pairs", "train") == []
+    assert fetched == []
