@@ -1,13 +1,15 @@
 """What makes a small LLaMA a good encoder: prompt, direction of attention, rank of the adapters, objective.
 
-    python benchmarks/decoder_study.py --out FOLDER [--parts prompt,attention,rank,objective] [--rows 640]
-        [--seeds 0,1,2] [--precision bf16] [--lr 3e-4] [--data FOLDER]
+    python benchmarks/decoder_study.py --out FOLDER [--train stsb|nli] [--rows 640] [--score 500]
+        [--parts objective,prompt,attention,rank] [--seeds 0,1,2] [--precision bf16] [--lr 3e-4]
+        [--data FOLDER]
 
 SmolLM2-135M-Instruct with adapters (alpha = rank, dropout 0.1) and the last token's vector, one epoch of
-batches of 32 on rows of STS-B train drawn by the seed. Where a part says nothing else: the papers' prompt,
-causal attention, rank 32, the preset `angle-paper` with tau 0.2 of cosine and angle. Every setting gets the
-same rows in the same order. Spearman x 100 on STS-B dev and test, before training (`as it comes`) and after;
-the weights are those of the last step, so dev chooses nothing but what a reader chooses by it.
+batches of 32 on rows of STS-B train, or on NLI triplets, drawn by the seed. Where a part says nothing else:
+the prompt of the papers, causal attention, rank 32, the preset `angle-paper` with tau 0.2 of cosine and
+angle. Every setting gets the same rows in the same order. Spearman x 100 on `--score` rows of STS-B dev and
+of test (always the same ones, drawn from all its genres), before training (`as it comes`) and after; the
+weights are those of the last step, so dev chooses nothing but what a reader chooses by it.
 
 Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated.
 """
@@ -25,18 +27,18 @@ from typing import Any
 from aoe_quality import spread
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
-from peers_aoe.texts import stsb
+from peers_aoe.texts import stsb, table
 from ran_runs import Ledger
 
 import aoe_train
 from aoe_train._evaluate.dev import dev_metric
 from aoe_train._examples import read_examples
 
+BACKBONE = "as it comes"
 THEIRS = "Summarize sentence {text} in one word:"
-TAU = {"cosine": 0.2, "angle": 0.2}
+TAU = ["cosine", "angle"]
 PARTS: dict[str, dict[str, dict[str, Any]]] = {
     "prompt": {
-        "the papers'": {},
         "none": {"prompt": None},
         "PromptEOL": {"prompt": 'This sentence : "{text}" means in one word:"'},
         "a word before": {"prompt": "sentence: "},
@@ -47,8 +49,12 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {
         "rank 128": {"settings": {"lora.rank": 128, "lora.alpha": 128}},
     },
     "objective": {
-        "cosine alone": {"preset": "cosent-paper"},
-        "angle, reference, alone": {"settings": {"objective.weights": {"cosine": 0, "ibn": 0, "angle": 1}}},
+        "SBERT": {"preset": "sbert-paper"},
+        "SimCSE": {"preset": "simcse-paper"},
+        "CoSENT": {"preset": "cosent-paper", "tau": ["cosine"]},
+        "AnglE": {},
+        "AoE": {"preset": "aoe-paper", "tau": ["angle"]},
+        "angle alone": {"settings": {"objective.weights": {"cosine": 0, "ibn": 0, "angle": 1}}},
         "cosine + ibn": {"settings": {"objective.weights": {"cosine": 1, "ibn": 1, "angle": 0}}},
         "cosine + angle": {"settings": {"objective.weights": {"cosine": 1, "ibn": 0, "angle": 1}}},
     },
@@ -62,42 +68,67 @@ def main() -> None:
     )
     add_flags(parser)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--train", default="stsb", choices=["stsb", "nli"])
+    parser.add_argument("--parts", default="objective,prompt,attention,rank")
     parser.add_argument("--rows", type=int, default=640)
+    parser.add_argument("--score", type=int, default=500)
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16"])
     parser.add_argument("--lr", type=float, default=3e-4)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
-    judged = {split: read_examples(stsb(options.data, split)) for split in ("dev", "test")}
-    train = stsb(options.data, "train")
+    judged = {
+        split: read_examples(drawn(stsb(options.data, split), options.score, seed=0))
+        for split in ("dev", "test")
+    }
+    train = stsb(options.data, "train") if options.train == "stsb" else triplets(options.data)
+    same = {name: getattr(options, name) for name in ("train", "rows", "score", "lr", "precision")}
     for seed in map(int, options.seeds.split(",")):
-        rows = random.Random(seed).sample(train, options.rows)  # noqa: S311 - a sample, not a secret
+        rows = drawn(train, options.rows, seed)
         for part in options.parts.split(","):
             for name, change in PARTS[part].items():
-                run = {"name": f"{part}: {name}", "seed": seed, "rows": options.rows, "lr": options.lr}
-                run["precision"] = options.precision
-                ledger.once(run, lambda place: figures(place, rows, run, change, judged))  # noqa: B023 - called at once
+                as_it_comes(ledger, change, same, judged)
+                run = {"name": f"{part}: {name}", "seed": seed, **same}
+                ledger.once(run, lambda place: trained(place, rows, run, change, judged))  # noqa: B023 - called at once
     report(ledger)
 
 
-def figures(place: Path, rows: list[dict], run: dict, change: dict, judged: dict) -> dict:
-    """Score the backbone, train it, and score what comes of it."""
-    prompt = change.get("prompt", THEIRS)
-    how = {"preset": change.get("preset", "angle-paper"), "prompts": prompt, "lr": run["lr"], "epochs": 1}
+def drawn(rows: list[dict], count: int, seed: int) -> list[dict]:
+    """Some of the rows."""
+    return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
+
+
+def triplets(data: Path) -> list[dict]:
+    """Anchor, positive and negative of NLI."""
+    names = ("anchor", "positive", "negative")
+    return [
+        {name: row[name] for name in names} for row in table(data / "nli" / "nli-triplets.derived.tsv.gz")
+    ]
+
+
+def as_it_comes(ledger: Ledger, change: dict, same: dict, judged: dict) -> dict:
+    """What the backbone scores with a prompt and a direction of attention; runs share it."""
+    how = {
+        "prompt": change.get("prompt", THEIRS),
+        "bidirectional": change.get("settings", {}).get("encoder.bidirectional"),
+    }
+    run = {"name": BACKBONE, "seed": None, **how, "score": same["score"], "precision": same["precision"]}
+    return ledger.once(run, lambda _: {"figures": score("smollm2", run["precision"], judged, **how)})
+
+
+def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict) -> dict:
+    """Train the backbone, and score what comes of it."""
     given = {
         "lora.rank": 32,
         "lora.alpha": 32,
         "lora.dropout": 0.1,
         "encoder.pooling": "last",
         "encoder.max_length": 128,
-        "objective.tau": {key: TAU[key] for key in (["cosine"] if "preset" in change else TAU)},
+        "objective.tau": dict.fromkeys(change.get("tau", [] if "preset" in change else TAU), 0.2),
         **change.get("settings", {}),
     }
     begun = time.process_time()
-    before = score("smollm2", run, judged, prompt=prompt, bidirectional=given.get("encoder.bidirectional"))
-    between = time.process_time()
     aoe_train.train(
         rows,
         backbone="smollm2",
@@ -105,21 +136,25 @@ def figures(place: Path, rows: list[dict], run: dict, change: dict, judged: dict
         fresh=True,
         progress=False,
         lora=True,
+        preset=change.get("preset", "angle-paper"),
+        prompts=change.get("prompt", THEIRS),
+        lr=run["lr"],
+        epochs=1,
         batch_size=32,
         precision=run["precision"],
         seed=run["seed"],
         settings=given,
-        **how,
     )
-    spent = time.process_time() - between
-    after = score(place, run, judged)
+    seconds = time.process_time() - begun
+    figures = score(place, run["precision"], judged)
     shutil.rmtree(place)
-    return {"before": before, "after": after, "training_cpu_s": spent, "scoring_cpu_s": between - begun}
+    before = {"prompt": change.get("prompt", THEIRS), "bidirectional": given.get("encoder.bidirectional")}
+    return {"figures": figures, "training_cpu_s": seconds, "backbone": before}
 
 
 def score(
     model: str | Path,
-    run: dict,
+    precision: str,
     judged: dict,
     *,
     prompt: str | None = None,
@@ -127,27 +162,34 @@ def score(
 ) -> dict:
     """Spearman x 100 on each set."""
     prompts = {} if prompt is None else {"prompts": {"sentence": prompt}, "default_prompt_name": "sentence"}
-    how = {"precision": run["precision"], "pooling": "last", "bidirectional": bidirectional}
+    how = {"precision": precision, "pooling": "last", "bidirectional": bidirectional}
     encoder = aoe_train.Encoder.load(model, **how, **prompts)
     return {split: 100 * dev_metric(encoder.encode, rows).value for split, rows in judged.items()}
 
 
 def report(ledger: Ledger) -> None:
     """A table of every setting, before training and after it."""
-    runs: dict[str, list[dict]] = {}
-    for entry in ledger.read():
-        runs.setdefault(entry["run"]["name"], []).append(entry)
+    entries = ledger.read()
+    before = {
+        (entry["run"]["prompt"], entry["run"]["bidirectional"]): entry["figures"]
+        for entry in entries
+        if entry["run"]["name"] == BACKBONE
+    }
+    runs: dict[tuple[str, str], list[dict]] = {}
+    for entry in entries:
+        if entry["run"]["name"] != BACKBONE:
+            runs.setdefault((entry["run"]["train"], entry["run"]["name"]), []).append(entry)
     print(f"{processor()}, {instruction_sets()}\n")
-    print("| setting | seeds | dev as it comes | dev | test as it comes | test | CPU s |")
-    print("|---|---|---|---|---|---|---|")
-    for name, entries in runs.items():
+    print("| trained on | setting | seeds | dev as it comes | dev | test as it comes | test | CPU s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (train, name), found in runs.items():
+        backbone = before[found[0]["backbone"]["prompt"], found[0]["backbone"]["bidirectional"]]
         cells = [
-            spread([entry[when][split] for entry in entries])
+            f"{backbone[split]:.2f} | {spread([entry['figures'][split] for entry in found])}"
             for split in ("dev", "test")
-            for when in ("before", "after")
         ]
-        seconds = mean(entry["training_cpu_s"] for entry in entries)
-        print(f"| {name} | {len(entries)} | {' | '.join(cells)} | {seconds:.0f} |")
+        seconds = mean(entry["training_cpu_s"] for entry in found)
+        print(f"| {train} | {name} | {len(found)} | {' | '.join(cells)} | {seconds:.0f} |")
 
 
 if __name__ == "__main__":
