@@ -114,6 +114,7 @@ PARTS: Mapping[str, Part] = {
     # The reference library has a temperature of 0.05 since 2024.
     "angle": Part("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
     "contrastive": Part("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "pearson": Part("pearson.pearson_part", "ranking", None, "Pearson's correlation of cosines and labels"),
     "sbert": Part("sbert.sbert_part", "ranking", None, "SBERT's softmax or regression"),
     "embed_distill": Part(
         "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"

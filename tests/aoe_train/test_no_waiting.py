@@ -94,6 +94,13 @@ def test_objectives(preset: str, columns: int) -> None:
     step(model(preset=preset), [3, 5, 9], columns)
 
 
+def test_pearson() -> None:
+    trained = model()
+    settings = ObjectiveSettings(weights=Weights(pearson=1))
+    trained.objective = make_objective(settings, dim=32, kind="binary").to(META)
+    step(trained, [3, 5, 9])
+
+
 @pytest.mark.parametrize("projection", ["learned", "principal"])
 @pytest.mark.parametrize("columns", [2, 5])
 def test_guides_and_teachers(columns: int, projection: str) -> None:
