@@ -18,6 +18,7 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes, write_json
 
 if TYPE_CHECKING:
+    import numpy as np
     from jaxtyping import Float
     from torch import Tensor
 
@@ -88,6 +89,17 @@ def fresh_heads(layers: Sequence[DenseSettings], inputs: int) -> Heads:
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
     return heads
+
+
+def with_layer(heads: Heads | None, inputs: int, weight: np.ndarray, bias: np.ndarray) -> Heads:
+    """The same layers, and one more that is given: float32 weight (out, in) and bias (out,)."""
+    layers = [] if heads is None else [head.settings for head in heads]
+    found = Heads([*layers, DenseSettings(size=len(bias))], inputs)
+    for head, own in zip(found, heads or (), strict=False):
+        head.load_state_dict(own.state_dict())
+    *_, last = found
+    last.linear.load_state_dict({"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)})
+    return found
 
 
 def own_places(count: int) -> list[str]:

@@ -17,6 +17,7 @@ from pairkit.terminal import out as stdout
         "aoe export --model M --out M-onnx --format onnx",
         "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
         "aoe export --model M --out M-4 --layers 4",
+        "aoe export --model M --out M-white --whiten sentences.txt --whiten-dim 256",
     )
 )
 def export(
@@ -29,6 +30,13 @@ def export(
     ] = "sentence-transformers",
     dtype: Annotated[str, o.OUTPUT("--dtype", "Store weights as fp32, bf16 or fp16.", "NAME")] = "fp32",
     layers: o.Layers = None,
+    whiten: Annotated[
+        str | None,
+        o.MODEL("--whiten", "Whiten vectors by those of these texts: a file, a folder or a Hub id.", "DATA"),
+    ] = None,
+    whiten_dim: Annotated[
+        int | None, o.MODEL("--whiten-dim", "Directions that are kept, the largest. [default: all]", "N")
+    ] = None,
     data: Annotated[
         str | None,
         o.INPUT(
@@ -44,7 +52,15 @@ def export(
     import aoe_train
 
     done = aoe_train.export(
-        model, out=out, format=form, dtype=dtype, layers=layers, data=data, progress=not quiet
+        model,
+        out=out,
+        format=form,
+        dtype=dtype,
+        layers=layers,
+        whiten=whiten,
+        whiten_dim=whiten_dim,
+        data=data,
+        progress=not quiet,
     )
     if json:
         print_json(done.to_dict())
@@ -55,6 +71,12 @@ def export(
         f"weights stored as {done.dtype} change them by {done.rounding:.0e}",
         quiet=quiet,
     )
+    if done.whitened:
+        say(
+            f"whitened by {done.whitened.texts:,} texts: {done.whitened.dim} directions hold"
+            f" {done.whitened.variance:.1%} of the variance",
+            quiet=quiet,
+        )
     if done.loss:
         say(str(done.loss), quiet=quiet)
     if done.needs_toolkit:

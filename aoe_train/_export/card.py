@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._card import card_head, prompts_told
 
 if TYPE_CHECKING:
+    from aoe_train._baselines.whitening import Whitened
     from aoe_train._export.graphs import Graph
     from aoe_train._export.loss import Loss
     from aoe_train._prompts import NamedPrompts
@@ -88,6 +89,16 @@ def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, A
         datasets=_words(about.get("datasets")),
     )
     return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
+
+
+def whitened_by(whitened: Whitened | None) -> str:
+    """What a card says of a whitening; nothing where there is none."""
+    if whitened is None:
+        return ""
+    return (
+        f"Whitened by the vectors of {whitened.texts:,} texts (BERT-whitening, arXiv 2103.15316):"
+        f" {whitened.dim} directions, which hold {whitened.variance:.1%} of their variance.\n"
+    )
 
 
 def _words(value: object) -> list[str]:

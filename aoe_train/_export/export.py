@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
+from aoe_train._baselines.whitening import Whitened
 from aoe_train._evaluate.overlap import DIGESTS_FILE
-from aoe_train._export.card import card_data, graph_tags, graph_usage, head, usage
+from aoe_train._export.card import card_data, graph_tags, graph_usage, head, usage, whitened_by
 from aoe_train._export.graphs import GRAPHS, Graph, require
 from aoe_train._export.loss import Loss, measure
 from aoe_train._export.onnx import onnx_encoder, write_onnx
@@ -54,6 +55,7 @@ class Exported:
         rounding: The same, from the model as it was: what merging and storing in `dtype` changed.
         needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
         loss: What int8 changed; None in other formats.
+        whitened: What its vectors are whitened by; None if they are the model's own.
     """
 
     out: Path
@@ -65,6 +67,7 @@ class Exported:
     rounding: float
     needs_toolkit: str | None
     loss: Loss | None = None
+    whitened: Whitened | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
@@ -79,6 +82,7 @@ def export(
     form: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
+    whitened: Whitened | None = None,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
 
@@ -89,6 +93,7 @@ def export(
         form: What shall read the folder.
         dtype: What to store the weights as.
         task: Pairs to measure on what int8 loses; by default those of built-in sentences.
+        whitened: What `encoder` has been whitened by.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
@@ -104,7 +109,7 @@ def export(
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
-    within = _WITHIN if graph is None else _GRAPH_WITHIN
+    within = (_WITHIN if graph is None else _GRAPH_WITHIN) * (1 if whitened is None else whitened.gain)
     with whole_folder(out) as folder:
         found, reason = _write(encoder, folder, graph, DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=within)
@@ -113,7 +118,7 @@ def export(
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
         loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss)
+        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened)
         _describe(done, encoder, source, folder)
     return done
 
@@ -203,7 +208,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    if graph is None and card.is_file():
+    if graph is None and card.is_file() and done.whitened is None:
         shutil.copyfile(card, folder / "README.md")
     else:
         use = (
@@ -213,7 +218,8 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         )
         about = card_data(card) if card.is_file() else {}
         tags = () if graph is None else graph_tags(graph)
-        write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + use)
+        first = head(name, done.dim, tags=tags, about=about) + whitened_by(done.whitened)
+        write_text(folder / "README.md", first + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})
 

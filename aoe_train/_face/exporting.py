@@ -29,6 +29,8 @@ def export(
     format: str = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: str = "fp32",
     layers: int | None = None,
+    whiten: Source | None = None,
+    whiten_dim: int | None = None,
     data: Source | None = None,
     progress: bool | Listener = True,
 ) -> Exported:
@@ -44,6 +46,10 @@ def export(
         dtype: Store weights as fp32, bf16 or fp16; graphs are fp32 or int8 by their format.
         layers: Keep so many of the model's layers, the first ones; the export is then checked against the
             model that has no more.
+        whiten: Texts without labels by whose vectors the model's are whitened, so that they have mean 0 and
+            unit covariance (BERT-whitening): a path, a Hub id, or rows in memory. The export has one dense
+            layer more.
+        whiten_dim: Keep so many directions of a whitened vector, those of the largest variance.
         data: Pairs with labels to measure on what int8 loses: a path, a Hub id, or rows in memory; of several
             splits the test. By default the cosines of built-in sentences are compared.
         progress: Shown on stderr, or not, or told to a function.
@@ -59,16 +65,23 @@ def export(
         'bf16'
     """
     from aoe_train._backbones.load import find_folder
+    from aoe_train._baselines.whitening import whiten as white
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate import read_pair_task
+    from aoe_train._examples import read_examples
     from aoe_train._export import export as use_case
+    from pairkit.errors import ConfigError
     from pairkit.progress import Display, Progress, stage
 
     use_case.check(Path(out), format, dtype, measured=data is not None)
+    if whiten_dim is not None and whiten is None:
+        raise ConfigError(f"--whiten-dim {whiten_dim}: says what --whiten keeps; give it too")
+    texts = None if whiten is None else read_examples(whiten).texts
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
+        whitened = None if texts is None else white(encoder, texts, whiten_dim, progress=show)
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder,
@@ -77,6 +90,7 @@ def export(
             form=cast("Format", format),
             dtype=cast("Dtype", dtype),
             task=task,
+            whitened=whitened,
         )
 
 

@@ -1,0 +1,1 @@
+"""What the papers compare with, a file each; ARCHITECTURE.md ("Baselines") says which shapes they have."""
