@@ -8,6 +8,8 @@ TRAIN: Mapping[str, str] = {
     "preset": "preset",
     "dims": "objective.dims",
     "layers": "objective.layers",
+    "top_layers": "optim.top_layers",
+    "soup": "optim.soup",
     "seed": "seed",
     "labels": "data.labels",
     "label_range": "data.label_range",

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
-from aoe_train._backbones.depth import after_layers, count_layers
+from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
@@ -218,6 +218,8 @@ def prepare(
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
+    if settings.optim.top_layers is not None:
+        train_top_layers(backbone, settings.optim.top_layers)
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
     views = {name: _views(settings.of(name), own=name in (own or {})) for name, rows in data.train.items()}

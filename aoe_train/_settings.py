@@ -215,6 +215,10 @@ class OptimSettings(Settings):
     max_grad_norm: float = Field(default=1.0, ge=0)  # clip gradients to this norm; 0: no clipping
     # keep the mean of the weights over this last share of the run; 0: the last weights
     average: float = Field(default=0.0, ge=0, le=1)
+    # train the last so many layers, and leave the others and the embeddings as they are; unset: all
+    top_layers: int | None = Field(default=None, ge=1)
+    # share of the trained weights in those that are kept; the rest is the backbone's (WiSE-FT)
+    soup: float = Field(default=1.0, gt=0, le=1)
     evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
     patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
 
@@ -281,12 +285,26 @@ class CardSettings(Settings):
     base_model: str | None = None  # the backbone's Hub id, where it is a folder here
 
 
-AUTO, PAPERS = "auto", "-paper"
+AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
 _PAPERS = {"optim": OptimSettings().model_dump()}
+# A few large steps of the last layers, over triplets that LLMs or rules wrote of a domain: how often rows are
+# seen is left to `_defaults`. `benchmarks/domain.py` has what other settings gain and lose.
+_DOMAIN: Tree = {
+    "objective": {"weights": {"contrastive": 1}, "tau": {"contrastive": 0.05}, "symmetric": True},
+    "optim": {
+        "lr": 1e-4,
+        "batch_size": 32,
+        "scheduler": "linear",
+        "average": 0.0,
+        "top_layers": 2,
+        "soup": 0.8,
+    },
+}
 # What `--preset` stands for: differences from the defaults, beneath everything that is given. `auto` leaves
 # the objective to `_defaults`, names leave all but the objective to it, those of the papers leave nothing.
 PRESETS: Mapping[str, Tree] = {
     AUTO: {},
+    DOMAIN: _DOMAIN,
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
 }

@@ -46,6 +46,7 @@ from aoe_train._trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train._trainer.divergence import Diverged, Watch
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.sharding import shard
+from aoe_train._trainer.soup import Soup
 from aoe_train._trainer.trainer import PairTrainer
 from aoe_train._workplace import (
     RUN_FILE,
@@ -237,6 +238,7 @@ class _Run:
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
         if self.settings.run.shard:
             shard(prepared.model)
+        optim = self.settings.optim
         trainer = PairTrainer(
             prepared.model,
             self.args,
@@ -245,7 +247,9 @@ class _Run:
             evaluate_dev=score and (lambda: score().figures),
             dev_sets=[*prepared.data.dev] if len(prepared.data.dev) > 1 else [],
             datasets=[dataset.name for dataset in prepared.datasets],
-            average=WeightAverage(self.settings.optim.average),
+            average=WeightAverage(
+                optim.average, None if optim.soup == 1 else Soup(prepared.model, optim.soup)
+            ),
             watch=watch,
             callbacks=[PaceCallback(self.settings.log), *self._stopping(score), *self.callbacks],
         )

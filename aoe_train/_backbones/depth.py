@@ -32,6 +32,28 @@ def keep_layers(backbone: Any, count: int) -> None:
             setattr(config, name, value[:count])
 
 
+def train_top_layers(backbone: Any, count: int) -> None:
+    """Let only the last `count` layers learn, and what comes after them, in place.
+
+    Layers below the first that learns need no backward pass.
+
+    Raises:
+        ConfigError: It has fewer layers, or none of which some could be left as they are.
+    """
+    _, layers = _listed(backbone)
+    if count > len(layers):
+        raise ConfigError(
+            f"optim.top_layers {count}: this backbone has {len(layers)} layers; expected 1 to {len(layers)}"
+        )
+    learn = [*layers[-count:]]
+    if (last := after_layers(backbone)) is not None:
+        learn.append(last)
+    wanted = {id(weight) for part in learn for weight in part.parameters()}
+    for weight in backbone.parameters():
+        if id(weight) not in wanted:
+            weight.requires_grad_(requires_grad=False)
+
+
 def count_layers(backbone: Any) -> int:
     """How many layers there are.
 

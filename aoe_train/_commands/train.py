@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
         " --prompts 'Summarize sentence {text} in one word:'",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
+        "aoe train -d pairs/triplet -b minilm -o model --preset domain",
         "aoe train -d questions.csv -b minilm -o model --guide minilm",
         "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
@@ -61,8 +62,8 @@ def train(
         str | None,
         o.TRAINING(
             "--preset",
-            "angle, aoe, cosent, sbert or simcse; angle-paper: all as the papers have it."
-            " [default: by kind of rows]",
+            "angle, aoe, cosent, sbert or simcse; angle-paper: all as the papers have it; domain: for what"
+            " `label` wrote. [default: by kind of rows]",
             "NAME",
         ),
     ] = None,
@@ -73,6 +74,14 @@ def train(
     layers: Annotated[
         str | None,
         o.TRAINING("--layers", "Earlier layers that learn too, such as 2,4, or all. [default: none]", "N,…"),
+    ] = None,
+    top_layers: Annotated[
+        int | None,
+        o.TRAINING("--top-layers", "Train the last N layers only. [default: all]", "N", min=1),
+    ] = None,
+    soup: Annotated[
+        float | None,
+        o.TRAINING("--soup", "Share of the trained weights; the rest is the backbone's. [default: 1]", "X"),
     ] = None,
     guide: Annotated[
         str | None,
@@ -110,6 +119,8 @@ def train(
         preset=preset,
         dims=dims,
         layers=layers,
+        top_layers=top_layers,
+        soup=soup,
         dev_data=o.sources(dev_data),
         columns=mapping("--columns", columns),
         labels=labels,

@@ -26,6 +26,8 @@ class TrainOptions(TypedDict, total=False):
     preset: str | None
     dims: Sequence[int] | str | None
     layers: Sequence[int] | str | None
+    top_layers: int | None
+    soup: float | None
     dev_data: Given | None
     columns: Mapping[str, str] | None
     labels: Mapping[str, Meaning] | str | None
@@ -182,6 +184,8 @@ def train(
     preset: str | None = None,
     dims: Sequence[int] | str | None = None,
     layers: Sequence[int] | str | None = None,
+    top_layers: int | None = None,
+    soup: float | None = None,
     dev_data: Given | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
@@ -220,11 +224,16 @@ def train(
             `smollm2` (SmolLM2-135M-Instruct).
         out: The model's folder.
         preset: The objective: angle, aoe, cosent, sbert or simcse, by default by the kind of the rows; with
-            `-paper` behind the name, all that the papers say of training with it.
+            `-paper` behind the name, all that the papers say of training with it. domain: for triplets that
+            `label` wrote of a domain without labels.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
         layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model
             may then be cut to so many (2D Matryoshka, Espresso).
+        top_layers: Train the last so many layers, and leave the others and the embeddings as they are; by
+            default all of them learn.
+        soup: Share of the trained weights, above 0 and at most 1, in those that are kept; the rest is the
+            backbone's, so that the model keeps more of what it knew (WiSE-FT). 1 by default.
         dev_data: Held-out rows to choose the best weights by, or several dev sets, given as `data`; by
             default the validation splits. The setting `mix.dev` says which dev set chooses; by default the
             mean.
@@ -299,6 +308,8 @@ def train(
         preset=preset,
         dims=dims,
         layers=layers,
+        top_layers=top_layers,
+        soup=soup,
         dev_data=dev_data,
         columns=columns,
         labels=labels,

@@ -5,7 +5,8 @@ trainer ──┬──► pair_model ──► gather        loss inside the wr
           ├──► ledger                       loss by parts, without a wait at each step
           ├──► divergence                   what tells that a run leads nowhere
           ├──► checkpoints, resume          whole or absent; one to go on from, looked at first
-          ├──► average, stopwatch           the mean of the weights; the time of training alone
+          ├──► average ──► soup             the mean of the weights; these mixed with the backbone's
+          ├──► stopwatch                    the time of training alone
           ├──► reports                      where a run also reports to
           └──► sharding                     a model shared out among the processes, and put together again
 arguments, callbacks                        what Trainer is told, and what it tells

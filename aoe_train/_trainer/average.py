@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import TrainerCallback
 
 from aoe_train._trainer.checkpoints import trained_weights
+from aoe_train._trainer.soup import Soup
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -27,12 +28,16 @@ class WeightAverage(TrainerCallback):
 
     A share of 0 takes none.
 
+    Args:
+        share: Of the run's steps.
+        soup: Mixes what is kept with the weights before training.
+
     Attributes:
         mean: By name; None before the first sample.
     """
 
-    def __init__(self, share: float) -> None:
-        self._share = share
+    def __init__(self, share: float, soup: Soup | None = None) -> None:
+        self._share, self._soup = share, soup
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -59,20 +64,29 @@ class WeightAverage(TrainerCallback):
         else:
             torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / taken)
 
+    def kept(self, model: nn.Module) -> dict[str, Tensor] | None:
+        """The weights to judge and keep in place of the model's own; None where these are."""
+        if self.mean is None and self._soup is None:
+            return None
+        weights = self.mean or trained_weights(model)
+        return weights if self._soup is None else self._soup.mixed(weights)
+
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """The model has the mean's weights here, and its own again afterwards, to the bit."""
-        self._swap(model)
+        """The model has the weights to keep here, and its own again afterwards, to the bit."""
+        kept = self.kept(model)
+        if kept is None:
+            yield
+            return
+        own = {name: weight.clone() for name, weight in trained_weights(model).items()}
+        _put(kept, model)
         try:
             yield
         finally:
-            self._swap(model)
+            _put(own, model)
 
-    @torch.no_grad()
-    def _swap(self, model: nn.Module) -> None:
-        if self.mean is None:
-            return
-        for name, weight in trained_weights(model).items():
-            own = weight.clone()
-            weight.copy_(self.mean[name])
-            self.mean[name] = own
+
+@torch.no_grad()
+def _put(weights: dict[str, Tensor], model: nn.Module) -> None:
+    for name, weight in trained_weights(model).items():
+        weight.copy_(weights[name])

@@ -58,7 +58,7 @@ _WEIGHTS = "model.safetensors"
 class PairTrainer(Trainer):
     """Trains a PairModel on batches that are already planned, and remembers the best weights.
 
-    Where `average` takes samples, it is the mean of the weights so far that is evaluated and kept.
+    What `average` says is evaluated and kept, such as the mean of the weights so far.
 
     What differs from Trainer:
 
@@ -146,7 +146,7 @@ class PairTrainer(Trainer):
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self._check(self.state.global_step)
-        if (chosen := self.best or self.average.mean) is not None:
+        if (chosen := self.best or self.average.kept(self.pair_model)) is not None:
             restore_weights(self.pair_model, chosen, self.work)
         unshard_for_good(self.pair_model)
         return output
@@ -258,8 +258,7 @@ class PairTrainer(Trainer):
         better: bool = super()._determine_best_metric(metrics, trial)
         if better:
             self.state.best_global_step = self.state.global_step
-            with self.average.applied(self.pair_model):
-                self.best = kept(trained_weights(self.pair_model))
+            self.best = kept(self.average.kept(self.pair_model) or trained_weights(self.pair_model))
         return better
 
     # What it keeps

@@ -78,6 +78,21 @@ def test_presets_of_the_papers_leave_nothing_to_choose(preset: str, kind: Kind) 
     assert (given.objective.tau.cosine, given.objective.tau.angle, given.optim.average) == (0.05, 1, 0)
 
 
+@pytest.mark.parametrize(("rows", "epochs"), [(96, 1), (384, 1), (1536, 0.25)])
+def test_a_domain_takes_few_steps_of_the_last_layers(rows: int, epochs: float) -> None:
+    settings = load_settings(TrainSettings, flags={"preset": "domain"})
+    made = chosen(settings, "triplet", rows=rows, dim=384, written=True)
+    assert made.objective.weights.wanted == {"contrastive": 1}
+    assert (made.optim.epochs, made.optim.top_layers, made.optim.batch_size) == (epochs, 2, 32)
+    given = chosen(
+        settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})}),
+        "triplet",
+        rows=rows,
+        dim=384,
+    )
+    assert given.optim.epochs == 3
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_the_objective_is_known_before_the_backbone(preset: str, kind: Kind) -> None:

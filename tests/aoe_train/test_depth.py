@@ -185,3 +185,36 @@ def test_one_table_of_layers_and_sizes(bert: Path) -> None:
         aoe_train.evaluate(bert, layers=[1, 1], **options)
     with pytest.raises(ConfigError, match="this Encoder is loaded already"):
         aoe_train.evaluate(Encoder.load(bert, device="cpu"), layers=1, **options)
+
+
+@pytest.mark.parametrize("name", SAVE)
+def test_the_last_layers_learn_alone(name: str, tmp_path: Path) -> None:
+    backbone = SAVE[name](tmp_path / "m", layers=3)
+    how = {**DEEP, "layers": None, "dims": None, "settings": {"optim.average": 0}}
+    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
+    before, after = (Encoder.load(tmp_path / folder, device="cpu").model.backbone for folder in ("m", "out"))
+    moved = {
+        key for key, weight in after.named_parameters() if not torch.equal(weight, before.get_parameter(key))
+    }
+    assert moved
+    last = {"bert": "encoder.layer.2.", "t5": "encoder.block.2."}.get(name, "layers.2.")
+    after_them = {"bert": (), "t5": ("encoder.final_layer_norm.",)}.get(name, ("norm.",))
+    assert all(key.startswith((last, *after_them)) for key in moved), moved
+    assert any(key.startswith(after_them) for key in moved) or not after_them
+
+
+def test_adapters_of_the_last_layers_learn_alone(tmp_path: Path) -> None:
+    backbone = save_llama(tmp_path / "m", layers=2)
+    how = {**DEEP, "layers": None, "dims": None, "settings": {"lora.rank": 2}}
+    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, lora=True, **how)
+    adapters = load_file(tmp_path / "out/adapter_model.safetensors")
+    moved = {key for key, weight in adapters.items() if "lora_B" in key and weight.any()}
+    assert moved
+    assert all(".layers.1." in key for key in moved)
+
+
+def test_more_layers_to_train_than_there_are(three: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"optim\.top_layers 4: this backbone has 3 layers; expected 1 to 3"
+    ):
+        aoe_train.train(ROWS, backbone=three, out=tmp_path / "out", top_layers=4, progress=False)
