@@ -14,7 +14,7 @@ from llm_labeler._dataset import DatasetRows, write
 from llm_labeler._doubts import Doubts
 from llm_labeler._ensemble import Judges, StrategyFunction, label, own_strategy
 from llm_labeler._gathered import judged, judges_of
-from llm_labeler._kinds import strategy_of
+from llm_labeler._kinds import TASKS, strategy_of
 from llm_labeler._records import Pair, Text
 from llm_labeler._split import split_texts
 from llm_labeler._store import Store
@@ -50,8 +50,9 @@ class Assembled:
 
 @dataclass(slots=True)
 class _Candidates:
-    """The table of candidates, in frames as it grows."""
+    """The table of candidates, in frames as it grows; of triplets with what each negative changes."""
 
+    told: bool = False
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
 
@@ -69,6 +70,7 @@ class _Candidates:
                     votes,
                     pair.label,
                     pair.reason,
+                    *((candidate.change,) if self.told else ()),
                 )
             )
         if len(self.rows) >= _CHUNK:
@@ -78,8 +80,11 @@ class _Candidates:
         self._pack()
         return pl.concat(self.frames)
 
+    def _schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
+        return {**_COLUMNS, "change": pl.String} if self.told else _COLUMNS
+
     def _pack(self) -> None:
-        self.frames.append(pl.DataFrame(self.rows, schema=_COLUMNS, orient="row"))
+        self.frames.append(pl.DataFrame(self.rows, schema=self._schema(), orient="row"))
         self.rows = []
 
 
@@ -111,8 +116,9 @@ def assemble(
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
     judges = judges_of(store, record, by_id)  # first: `weighted` goes by all votes
-    rows = DatasetRows(settings.ensemble.strategy, settings.seed)
-    candidates = _Candidates()
+    triplets = TASKS[settings.task].triplets
+    rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
+    candidates = _Candidates(told=triplets)
     emitted: list[tuple[str, str]] = []
     dropped: Counter[str] = Counter()
     doubts = Doubts()

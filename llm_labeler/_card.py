@@ -6,41 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from llm_labeler._card_words import CARD_WORDS
 from llm_labeler._kinds import LLM_KINDS, strategy_of
 from llm_labeler._records import POLARITIES
 from pairkit.card import dataset_card, table
 
-_LLMS = """
-Sentence pairs made from unlabelled sentences with large language models, none of it checked by people. A
-*positive* pair is a sentence and another that an LLM wrote to mean the same; in a *negative* one it was asked
-for the opposite. Built with `label`.
-"""
-
-_RULES = """
-Sentence pairs made from unlabelled sentences by rules over a dictionary, none of it checked by people. **No
-LLM took part.** A *positive* pair is a sentence and another in which words were replaced by synonyms; in a
-*negative* one antonyms or a negation turn its meaning. Built with `label`; meant as a baseline.
-"""
-
-_SCHEMA = """
-Configuration `default`:
-
-| column | type | meaning |
-|---|---|---|
-| text1 | string | the source sentence |
-| text2 | string | the sentence written for it |
-| label | {type} | {label} |
-| text_id | string | a digest of the source sentence |
-| polarity | string | `positive` or `negative` |
-| llms | list of string | who proposed text2 |
-| prompt_hashes | list of string | of the prompts that it answers |
-| votes | list of (judge, vote) | what judges said, not knowing the polarity; empty where nobody judged |
-| strategy | string | how proposals became labels, see below |
-
-Configuration `positive`: `anchor` (the source sentence) and `positive`. Configuration `triplet`: `anchor`,
-`positive` and `negative`: every positive and every negative of a sentence, the fewer of which take turns;
-sentences that lack either are not in it.
-"""
 _LABELS = {
     True: ("float32", "from 0 to 1; 1 the same meaning"),
     False: ("int64", "1 the same meaning, 0 the opposite"),
@@ -56,15 +26,6 @@ _MAKING = """
   settings, prompts and LLMs.
 """
 
-_LIMITS = """
-* **The labels are machines'.** A positive may have lost or added a detail, and a negative may be unrelated or
-  merely different. Measure a sample by hand before you rely on them (`label score`).
-* A negative is asked for as the *opposite*, which shares most words and the subject. People who rate
-  similarity seldom give such pairs the lowest score, so labels of negatives are no similarity ratings.
-* The sentences written for a source inherit the style and the biases of whoever wrote them, and only those of
-  the source's domain are covered.
-* Evaluation on the test split tells how well a model agrees with these labels, not with people.
-"""
 _RULES_LIMIT = """
 * **{names} {is_are} no LLM** but rules over a dictionary: sentences may sound odd, and words of several
   meanings are often replaced in the wrong one.
@@ -91,24 +52,25 @@ def label_card(
     rules = [name for name, llm in run["llms"].items() if not LLM_KINDS[llm["kind"]].is_llm]
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
-    limits = _LIMITS.strip()
+    words = CARD_WORDS[run["settings"].get("task", "papers")]
+    limits = words.limits.strip()
     if rules:
         are = "is" if len(rules) == 1 else "are"
         limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)), is_are=are)
     if warnings := counts.get("warnings"):
         limits += "".join(f"\n* **Warning.** {warning}." for warning in warnings)
     sections = [
-        ("", _RULES if only_rules else _LLMS),
+        ("", words.rules if only_rules else words.llms),
         ("Counts", _counts(counts)),
-        ("Columns", _SCHEMA.format(type=label_type, label=label)),
-        ("How it was made", _making(run)),
+        ("Columns", words.schema.format(type=label_type, label=label)),
+        ("How it was made", _making(run, words.asked)),
         ("Limitations", limits),
         ("Licence", _LICENCE),
     ]
     return dataset_card(
-        "Sentence pairs by rules" if only_rules else "Sentence pairs by LLMs",
+        f"{words.title} by {'rules' if only_rules else 'LLMs'}",
         configs=files,
-        rows=sum(split["total"] for split in counts["splits"].values()),
+        rows=sum(split["total" if "default" in files else "triplets"] for split in counts["splits"].values()),
         sections=sections,
         tags=("rule-based",) if only_rules else ("llm-labelled", "synthetic"),
     )
@@ -127,20 +89,23 @@ def _counts(counts: Mapping[str, Any]) -> str:
         )
     ]
     by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
+    kinds = counts.get("negative_kinds", {})
+    by_kind = table(["", "triplets"], [*kinds.items()])
+    told = f"By what the negative changes:\n\n{by_kind}\n\n" if {*kinds} - {"unknown"} else ""
     return (
-        f"{table(['', *splits], lines)}\n\nBy who proposed them; a pair that several did counts for each:\n\n"
-        f"{table(['', *POLARITIES], by_llm)}"
+        f"{table(['', *splits], lines)}\n\n{told}By who proposed them; a pair that several did counts for"
+        f" each:\n\n{table(['', *POLARITIES], by_llm)}"
     )
 
 
-def _making(run: Mapping[str, Any]) -> str:
+def _making(run: Mapping[str, Any], asked: str) -> str:
     settings = run["settings"]
     ensemble = settings["ensemble"]
     strategy = ensemble["strategy"]
     llms = [(_code(name), llm["kind"], _code(llm["model"])) for name, llm in run["llms"].items()]
     parts = [
         table(["name", "kind", "model"], llms),
-        f"Sentences asked for of each and for each polarity: {settings['size']}.",
+        f"{asked}: {settings['size']}.",
         _MAKING.strip().format(strategy=strategy, meaning=strategy_of(strategy).meaning.format(**ensemble)),
     ]
     if any(LLM_KINDS[llm["kind"]].is_llm for llm in run["llms"].values()):

@@ -42,6 +42,12 @@ def _polarity_counts(polarities: pl.Series) -> dict[str, int]:
     return {name: int((polarities == name).sum()) for name in POLARITIES}
 
 
+def _kind_counts(splits: Mapping[str, pl.DataFrame]) -> dict[str, int]:
+    """Triplets by what their negative changes; `unknown` where its writer did not say."""
+    kinds = pl.concat(rows["negative_kind"] for rows in splits.values()).fill_null("unknown")
+    return dict(sorted(kinds.value_counts().iter_rows()))
+
+
 def write(
     out: Path,
     rows: DatasetRows,
@@ -74,6 +80,9 @@ def write(
     frames = rows.frames(split_of, graded=graded)
     counts = row_counts(frames) | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
     floats = any(frame["label"].dtype == pl.Float32 for frame in frames["default"].values())
+    if rows.triplets:  # alone, so that whoever opens the folder reads triplets
+        frames = {"triplet": frames["triplet"]}
+        counts |= {"negative_kinds": _kind_counts(frames["triplet"])}
     card = label_card(counts, run, card_files(frames), graded=floats)
     write_dataset(out, frames, card=card, statistics=counts, run=run)
     return counts

@@ -30,6 +30,7 @@ def generate(
     out: str | Path = "pairs",
     work: str | Path | None = None,
     text_column: str | None = None,
+    task: str | None = None,
     size: int | None = None,
     prompt: str | Path | None = None,
     polarity: str | None = None,
@@ -64,8 +65,12 @@ def generate(
         out: The dataset's folder.
         work: The folder of the answers; by default OUT.work.
         text_column: The column of the sentences; by default recognised.
+        task: What is asked of each text: `papers` (default; the same and the opposite meaning), `triplet` (a
+            paraphrase and hard negatives), `query` (questions to a passage) or `answer` (answers to a
+            question). All but `papers` make triplets.
         size: Sentences wanted of each LLM and polarity (3).
-        prompt: `paper` (default), `hardened`, or a file with {text}, {size} and {polarity}.
+        prompt: `paper` (default), `hardened`, or a file with {text}, {size} and {polarity}. Other tasks have
+            a prompt of their own, or a file.
         polarity: `positive`, `negative` or `both` (default).
         strategy: How proposals become labels: `union` (default), `agreement`, `vote`, `weighted`, or your own
             function of a `Proposed`.
@@ -131,6 +136,7 @@ def plan(
     out: str | Path = "pairs",
     work: str | Path | None = None,
     text_column: str | None = None,
+    task: str | None = None,
     size: int | None = None,
     prompt: str | Path | None = None,
     polarity: str | None = None,
@@ -149,6 +155,7 @@ def plan(
         out: The dataset's folder.
         work: The folder of the answers, which need not be there.
         text_column: The column of the sentences.
+        task: What would be asked.
         size: Sentences wanted of each LLM and polarity.
         prompt: The template.
         polarity: `positive`, `negative` or `both`.

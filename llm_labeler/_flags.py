@@ -23,6 +23,7 @@ of one's own, functions and entries such as `{"kind": "openai_compatible", "mode
 
 # Keyword arguments and flags to settings.
 FLAGS = {
+    "task": "task",
     "llms": "llms",
     "judges": "judge.llms",
     "size": "size",

@@ -13,6 +13,8 @@ from pairkit.errors import ConfigError
 from pairkit.folders import made_there
 
 _COMMAND = "label"
+# Settings that bear on one task alone: of others nothing is said of them, as they change nothing there.
+_OF_TRIPLETS = (("prompt", "changes"), ("filters", "min_kept"))
 
 
 def run_record(
@@ -33,6 +35,8 @@ def run_record(
         sha256: Of the input's usable texts.
     """
     kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
+    for section, name in _OF_TRIPLETS if settings.task != "triplet" else ():
+        del kept[section][name]
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name
     return {

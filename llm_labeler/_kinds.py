@@ -40,6 +40,23 @@ class Strategy:
     is_graded: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LabellingKind:
+    """A labelling task: what LLMs are asked about each text, and what is read out of their answers.
+
+    Attributes:
+        place: Its class in `_tasks`, as module:class.
+        triplets: Whether it makes triplets: an anchor, a positive and a hard negative in each row.
+        by_rules: Whether what is no LLM can do it.
+        is_judged: Whether judges can tell a positive of it from a negative: they compare what two texts say.
+    """
+
+    place: str
+    triplets: bool = True
+    by_rules: bool = False
+    is_judged: bool = False
+
+
 LLM_KINDS: Mapping[str, LlmKind] = {
     "openai": LlmKind("openai_compatible:OpenAiProvider"),
     "openai_compatible": LlmKind("openai_compatible:OpenAiProvider"),
@@ -66,9 +83,11 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
 }
 
-# What LLMs are asked about each text, and what is read out of their answers: classes in `_tasks`.
-TASKS: Mapping[str, str] = {
-    "papers": "papers:PapersTask",
+TASKS: Mapping[str, LabellingKind] = {
+    "papers": LabellingKind("papers:PapersTask", triplets=False, by_rules=True, is_judged=True),
+    "triplet": LabellingKind("triplet:TripletTask", by_rules=True, is_judged=True),
+    "query": LabellingKind("query:QueryTask"),
+    "answer": LabellingKind("answer:AnswerTask"),
 }
 
 

@@ -12,7 +12,7 @@ from llm_labeler._dataset import check_out
 from llm_labeler._flags import Own
 from llm_labeler._kinds import OWN
 from llm_labeler._labelled import Labelled
-from llm_labeler._plan import Plan, estimate, refuse_fruitless
+from llm_labeler._plan import Plan, estimate, refuse_fruitless, refuse_unable
 from llm_labeler._prompts import load_template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
@@ -141,7 +141,8 @@ def _prepare(
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
     _refuse_lost(settings, own)
     refuse_fruitless(settings)
-    template = load_template(settings.prompt)
+    refuse_unable(settings)
+    template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler._budget import PROMISE, money
-from llm_labeler._kinds import LLM_KINDS, strategy_of
+from llm_labeler._kinds import LLM_KINDS, TASKS, strategy_of
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask, Text, Usage
 from llm_labeler._settings import LabelSettings
@@ -122,6 +122,21 @@ def refuse_fruitless(settings: LabelSettings) -> None:
         f"strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
         " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
     )
+
+
+def refuse_unable(settings: LabelSettings) -> None:
+    """See that whoever is to propose can do the task.
+
+    Raises:
+        ConfigError: Rules were named that can't.
+    """
+    unable = [name for name in settings.proposers if not LLM_KINDS[settings.llm[name].kind].is_llm]
+    if unable and not TASKS[settings.task].by_rules:
+        able = ", ".join(name for name, task in TASKS.items() if task.by_rules)
+        raise ConfigError(
+            f"task {settings.task}: {unable[0]} is rules over a dictionary, which can't do it; name an LLM"
+            f" in llms (--llm), or another task (--task), which rules can do: {able}"
+        )
 
 
 def estimate(

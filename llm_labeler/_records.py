@@ -17,6 +17,9 @@ from typing import Any, Literal
 
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
+# What a hard negative changes of the text that it keeps the words of.
+ChangeKind = Literal["negation", "antonym", "entity", "number", "role", "tense", "modality"]
+CHANGES: tuple[ChangeKind, ...] = ("negation", "antonym", "entity", "number", "role", "tense", "modality")
 Vote = Literal["same", "opposite", "unrelated", "unsure"]
 VOTES: tuple[Vote, ...] = ("same", "opposite", "unrelated", "unsure")
 POLARITIES: tuple[Polarity, ...] = ("positive", "negative")
@@ -71,6 +74,8 @@ class Ask:
     # what a provider that is no LLM works from
     text: str = ""
     size: int = 0
+    labelling: str = "papers"  # the labelling task, one of `_kinds.TASKS`
+    changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
 
 
 # Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest
@@ -124,6 +129,7 @@ class Item:
 
     text: str
     reason: str | None = None  # why it is no candidate; None: it may be one
+    change: str | None = None  # of a hard negative, what its writer says that it changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class Proposal:
     prompt_hash: str
     candidate: str
     reason: str | None = None  # None: kept; else why it was dropped
+    change: str | None = None  # see `Item`
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,7 @@ class Candidate:
     polarity: Polarity
     llms: tuple[str, ...]  # in order of their names
     prompt_hashes: tuple[str, ...] = ()
+    change: str | None = None  # see `Item`
 
     @property
     def candidate_id(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler._kinds import LLM_KINDS, OWN, STRATEGIES, TASKS, strategy_of
-from llm_labeler._records import MOST_PRICE, MOST_TOKENS, POLARITIES, Polarity
+from llm_labeler._records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.config import Settings
 
 Structured = Literal["auto", "off", "strict"]
@@ -49,6 +49,7 @@ def _polarities(value: object) -> object:
     return POLARITIES if value == "both" else (value,)
 
 
+Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
 
@@ -99,9 +100,12 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """What the LLMs are asked."""
 
-    template: str = "paper"  # the prompt: paper, hardened, or a file with {size}, {text} and {polarity}
+    # paper, hardened, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
+    template: str = "paper"
     # positive: sentences of the same meaning; negative: of the opposite
     polarities: Polarities = Field(default=POLARITIES, min_length=1)
+    # of the task triplet: what hard negatives may change
+    changes: Changes = Field(default=CHANGES, min_length=1)
 
 
 class InputSettings(Settings):
@@ -124,6 +128,8 @@ class FilterSettings(Settings):
     same_kind: bool = True  # a positive of a question has to be a question
     # words by which a negative differs at least; the first public code had 5
     min_differing_words: int = Field(default=0, ge=0)
+    # of the task triplet: share of content words that a negative keeps, at least
+    min_kept: float = Field(default=0.5, ge=0, le=1)
     # a negative at or above this similarity is a copy
     antonym_similarity: float = Field(default=0.95, gt=0, le=1)
 
@@ -181,6 +187,7 @@ class SplitSettings(Settings):
         return self
 
 
+PAPERS = "papers"  # the task that is done unless another is named
 # Differences from these, or further entries, come from `--config`.
 BUILT_IN_LLMS: Mapping[str, Tree] = {
     "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
@@ -199,7 +206,8 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    task: Annotated[str, _one_of(*TASKS)] = "papers"  # what they are asked about each sentence
+    # what LLMs are asked about each text: papers, triplet, query or answer
+    task: Annotated[str, _one_of(*TASKS)] = PAPERS
     llms: Names = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
@@ -225,6 +233,34 @@ class LabelSettings(Settings):
             below = entries.get(name, {}) if same == entries.get(name, {}).get("kind") else {}
             entries[name] = {**below, **entry} if isinstance(entry, dict) else entry
         return {**tree, "llm": entries}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_the_prompt_of_its_task(cls, tree: object) -> object:
+        """Leave the prompt to the task where none is named; `paper` is the papers' task's."""
+        if not isinstance(tree, dict) or (task := tree.get("task", PAPERS)) == PAPERS:
+            return tree
+        prompt = tree.get("prompt", {})
+        return {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> LabelSettings:
+        if self.task == PAPERS:
+            return self
+        if self.prompt.template in ("paper", "hardened"):
+            raise ValueError(
+                f"prompt.template {self.prompt.template}: it is of the task {PAPERS}; leave it out for the"
+                f" prompt of the task {self.task}, or give a file"
+            )
+        if set(self.prompt.polarities) != {*POLARITIES}:
+            raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
+        strategy = self.ensemble.strategy
+        if strategy_of(strategy).is_judged and not TASKS[self.task].is_judged:
+            raise ValueError(
+                f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
+                " pairs texts that never say the same; use union or agreement"
+            )
+        return self
 
     @model_validator(mode="after")
     def _names_are_known(self) -> LabelSettings:

@@ -50,7 +50,7 @@ class Shown:
             yield (
                 "proposals",
                 [
-                    f"{p.llm} {p.polarity} [{p.reason or 'kept'}] {p.candidate}"
+                    f"{p.llm} {p.polarity} [{p.reason or p.change or 'kept'}] {p.candidate}"
                     for p in self.gathered.proposals
                 ],
             )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @app.command(
     epilog=examples(
         "label generate -i sentences.txt --llm wordnet --out pairs",
+        "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
         "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
         "label generate -i notes.parquet --text-column body --llm llama --dry-run",
     )
@@ -28,6 +29,7 @@ def generate(
     *,
     text_column: o.TextColumn = None,
     limit: o.Limit = None,
+    task: o.Task = None,
     size: o.Size = None,
     polarity: o.Polarity = None,
     prompt: o.Prompt = None,
@@ -63,6 +65,7 @@ def generate(
         "work": work,
         "text_column": text_column,
         "limit": limit,
+        "task": task,
         "size": size,
         "polarity": polarity,
         "prompt": prompt,

@@ -44,6 +44,15 @@ Llms = Annotated[
         help="chatgpt, llama, chatglm, ensemble (all three), wordnet (rules), or names in --config.",
     ),
 ]
+Task = Annotated[
+    str | None,
+    option(
+        LLMS,
+        "--task",
+        metavar="NAME",
+        help="papers (same and opposite), triplet, query or answer. [default: papers]",
+    ),
+]
 Size = Annotated[
     int | None,
     option(LLMS, "--size", "-n", metavar="N", help="Sentences asked of each LLM and polarity. [default: 3]"),

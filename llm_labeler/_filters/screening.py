@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from llm_labeler._filters.rules import turned_down
+from llm_labeler._filters.rules import turned_down as _turned_down
 from llm_labeler._filters.words import fold
 from llm_labeler._records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
 from llm_labeler._settings import FilterSettings
 
+# Why an item can't stand for a text as a polarity; None if it can.
+TurnedDown: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
 Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 
 
@@ -21,7 +24,14 @@ class Screened:
     candidates: tuple[Candidate, ...]  # positives first, each polarity by its spelling
 
 
-def screen(text: Text, answers: Answers, settings: FilterSettings) -> Screened:
+def rewritten(item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """Why an item is no rewrite of a text, see `rules`."""
+    return _turned_down(item.text, text, polarity, settings)
+
+
+def screen(
+    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown = rewritten
+) -> Screened:
     """Decide about every item of every answer to a question about `text`.
 
     A candidate that several LLMs proposed, looks aside, is one in the spelling of the first by name;
@@ -31,11 +41,12 @@ def screen(text: Text, answers: Answers, settings: FilterSettings) -> Screened:
         text: The text asked about.
         answers: The items of each answer; none to a judge's question.
         settings: The limits.
+        turned_down: The rules by which a sentence is judged by itself; a task may have its own.
 
     Raises:
         ValueError: An answer is to another text, or to a judge's question.
     """
-    proposals = list(_proposals(text, answers, settings))
+    proposals = list(_proposals(text, answers, settings, turned_down))
     folds = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
     contested: set[str] = set.intersection(
         *(
@@ -65,14 +76,16 @@ def screen(text: Text, answers: Answers, settings: FilterSettings) -> Screened:
     return Screened(tuple(proposals), tuple(candidates))
 
 
-def _proposals(text: Text, answers: Answers, settings: FilterSettings) -> Iterator[Proposal]:
+def _proposals(
+    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown
+) -> Iterator[Proposal]:
     """A proposal for each item, with the reason it is turned down for by itself."""
     for key, items in sorted(answers, key=_order):
         if key.text_id != text.text_id or key.task == "judge":
             raise ValueError(f"an answer to {key.task} {key.text_id} proposes nothing for {text.text_id}")
         for item in items:
-            reason = item.reason or turned_down(item.text, text.text, key.task, settings)
-            yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason)
+            reason = item.reason or turned_down(item, text.text, key.task, settings)
+            yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason, item.change)
 
 
 def _order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[object, ...]:
@@ -96,4 +109,5 @@ def _candidate(found: list[Proposal]) -> Candidate:
         first.polarity,
         tuple(sorted({proposal.llm for proposal in found})),
         tuple(sorted({proposal.prompt_hash for proposal in found})),
+        next((proposal.change for proposal in found if proposal.change), None),
     )

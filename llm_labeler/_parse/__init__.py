@@ -16,12 +16,14 @@ markup       line ends, HTML and XML, LaTeX, headings, fences
 damage                words without order, bold type left open: a broken model, a cut answer
 items                 what the items say of each other: taken back, translated, said again, parted by signs
 names                 what keys, columns, tags, labels and headings say of what they name
+changes               of hard negatives: the kind that each says it is of
 wording, phrases, commentary     introductions, notes, refusals, echoes, reasoning by their words
 ```
 Nothing is dropped in silence: what is no candidate is an item with one of `REASONS`.
 """
 
 from llm_labeler._parse.answer import MAX_CHARS, parse_answer
+from llm_labeler._parse.changes import with_changes
 from llm_labeler._parse.reasons import REASONS
 
-__all__ = ["MAX_CHARS", "REASONS", "parse_answer"]
+__all__ = ["MAX_CHARS", "REASONS", "parse_answer", "with_changes"]

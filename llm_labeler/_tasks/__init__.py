@@ -44,5 +44,5 @@ class LabellingTask(Protocol):
 
 def task_of(record: RunRecord) -> LabellingTask:
     """The task that a run's settings name."""
-    task: LabellingTask = load("_tasks", TASKS[record.settings.task])(record)
+    task: LabellingTask = load("_tasks", TASKS[record.settings.task].place)(record)
     return task

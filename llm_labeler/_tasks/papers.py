@@ -2,95 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from llm_labeler._filters import Screened, screen
-from llm_labeler._parse import parse_answer
-from llm_labeler._prompts import Template
-from llm_labeler._records import POLARITIES, Answer, Ask, AskKey, Item, Polarity, Text
-from llm_labeler._workplace import RunRecord
-
-# For servers that can hold an answer to a schema.
-SENTENCES: dict[str, Any] = {
-    "type": "object",
-    "properties": {"sentences": {"type": "array", "items": {"type": "string"}}},
-    "required": ["sentences"],
-    "additionalProperties": False,
-}
+from llm_labeler._prompt_words import PAPER_NAME
+from llm_labeler._records import Polarity
+from llm_labeler._tasks.generation import GenerationTask
 
 
-class PapersTask:
-    """A question for each polarity; its answer is a list of sentences, in whatever shape."""
+class PapersTask(GenerationTask):
+    """Under the papers' prompt the request is the papers', word for word: no schema goes along."""
 
-    def __init__(self, record: RunRecord) -> None:
-        self.record = record
-        self._hashes = {
-            polarity: record.template.prompt_hash(record.settings.size, polarity)
-            for polarity in record.polarities
-        }
-        self._proposers = frozenset(record.settings.proposers)
-
-    @property
-    def questions_a_text(self) -> int:
-        """One for each polarity."""
-        return len(self._hashes)
-
-    def asks(self, texts: Sequence[Text], llm: str) -> Iterator[Ask]:
-        """One LLM's questions, text by text, each polarity in turn."""
-        record = self.record
-        parameters = record.parameters[llm][0]
-        return generation_asks(
-            texts, record.template, record.settings.size, (*self._hashes,), llm, parameters
-        )
-
-    def is_of_run(self, key: AskKey) -> bool:
-        """Whether a question is of this run's LLMs, prompts and parameters."""
-        return (
-            key.llm in self._proposers
-            and key.task in POLARITIES
-            and self._hashes.get(key.task) == key.prompt_hash
-            and self.record.asks(key)
-        )
-
-    def screen(self, text: Text, answers: Sequence[Answer]) -> Screened:
-        """Each sentence of each answer, kept or turned down."""
-        items = [(answer.key, self._items(text, answer)) for answer in answers]
-        return screen(text, items, self.record.settings.filters)
-
-    def _items(self, text: Text, answer: Answer) -> list[Item]:
-        """What one answer holds; where it has both polarities, of the one that was asked for."""
-        task, reply = answer.key.task, answer.reply
-        polarity = None if task == "judge" else task
-        size = self.record.settings.size
-        return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
-
-
-def generation_asks(
-    texts: Iterable[Text],
-    template: Template,
-    size: int,
-    polarities: tuple[Polarity, ...],
-    llm: str,
-    parameters: str,
-) -> Iterator[Ask]:
-    """One LLM's questions, text by text, each polarity in turn.
-
-    Args:
-        texts: In the order of asking.
-        template: What to ask.
-        size: Sentences wanted.
-        polarities: Which ones.
-        llm: Its name in the configuration.
-        parameters: See `AskKey`.
-    """
-    hashes = {polarity: template.prompt_hash(size, polarity) for polarity in polarities}
-    for text in texts:
-        for polarity in polarities:
-            yield Ask(
-                AskKey(text.text_id, llm, polarity, hashes[polarity], parameters),
-                template.messages(text.text, size, polarity),
-                SENTENCES,
-                text.text,
-                size,
-            )
+    def schema(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
+        """None with the papers' prompt, unless a schema is demanded of this LLM."""
+        is_papers = self.record.template.name == PAPER_NAME
+        demanded = self.record.settings.llm[llm].structured == "strict"
+        return None if is_papers and not demanded else super().schema(polarity, llm)

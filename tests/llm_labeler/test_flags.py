@@ -26,6 +26,7 @@ class Answering:
 
 def test_each_keyword_sets_what_its_flag_sets() -> None:
     given: dict[str, Any] = {
+        "task": "papers",
         "llms": ["a", "b"],
         "judges": "b",
         "size": 5,

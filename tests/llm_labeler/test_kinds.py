@@ -32,7 +32,7 @@ def test_each_strategy_decides_alike(name: str) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_each_task_asks_and_reads(name: str) -> None:
-    found = load("_tasks", TASKS[name])
+    found = load("_tasks", TASKS[name].place)
     for wanted in ("asks", "is_of_run", "screen"):
         protocol = inspect.signature(getattr(LabellingTask, wanted))
         assert [*inspect.signature(getattr(found, wanted)).parameters] == [*protocol.parameters]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llm_labeler._prompts import Template, load_template
 from llm_labeler._records import POLARITIES, Text
 from llm_labeler._settings import PromptSettings
-from llm_labeler._tasks.papers import generation_asks
+from llm_labeler._tasks.generation import generation_asks
 from pairkit.errors import ConfigError
 
 BOTH = POLARITIES

@@ -29,8 +29,8 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     sentence = Sentence(" ".join(text.split()))
     if not 0 < len(sentence.words) <= _LONGEST:
         return []
-    changes = _same(sentence) if polarity == "positive" else _opposite(sentence)
-    ranked = sorted(_distinct(sentence, changes), key=lambda found: (-found[1], found[0]))
+    changes = _same(sentence) if polarity == "positive" else opposites(sentence)
+    ranked = sorted(distinct(sentence, changes), key=lambda found: (-found[1], found[0]))
     return [candidate for candidate, _ in ranked[:size]]
 
 
@@ -46,7 +46,8 @@ def _same(sentence: Sentence) -> Iterator[Change]:
             yield Change(one.confidence * other.confidence, (*one.edits, *other.edits))
 
 
-def _opposite(sentence: Sentence) -> Iterator[Change]:
+def opposites(sentence: Sentence) -> Iterator[Change]:
+    """Changes that deny a sentence, or put an antonym into it."""
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
     contrasts = (
@@ -90,7 +91,8 @@ def _is_opposite(sentence: Sentence, edit: Edit) -> bool:
     )
 
 
-def _distinct(sentence: Sentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
+def distinct(sentence: Sentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
+    """The sentences that changes make, each once, with how sure its rule is; none that touches a name."""
     found: dict[str, tuple[str, float]] = {}
     for change in changes:
         if change.confidence < _LEAST or any(_is_named(sentence, edit) for edit in change.edits):

@@ -8,7 +8,8 @@ from importlib.metadata import version
 
 from llm_labeler._provider import Prices
 from llm_labeler._providers.wordnet.annotator import candidates
-from llm_labeler._records import Ask, Reply, Usage, digest
+from llm_labeler._providers.wordnet.hard import hard_negatives, same_meaning
+from llm_labeler._records import Ask, Polarity, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
 
@@ -52,9 +53,17 @@ class WordnetProvider:
                 "or use the strategy union or agreement"
             )
         await asyncio.sleep(0)  # others get their turn: this one never waits for anything
-        found = candidates(ask.text, ask.key.task, ask.size)
-        raw = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(found, 1))
+        raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask, ask.key.task), 1))
         return Reply(raw, "stop", Usage(0, 0), self.model)
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def _lines(ask: Ask, polarity: Polarity) -> list[str]:
+    """The sentences that the rules find, hard negatives with their kinds before them."""
+    if ask.labelling != "triplet":
+        return candidates(ask.text, polarity, ask.size)
+    if polarity == "positive":
+        return same_meaning(ask.text, ask.size)
+    return [f"{kind}: {found}" for kind, found in hard_negatives(ask.text, ask.size, ask.changes)]

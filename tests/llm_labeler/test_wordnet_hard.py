@@ -1,0 +1,107 @@
+"""Hard negatives by rules: each kind by a worked case, and what the rules leave alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler._providers.wordnet.hard import hard_negatives, same_meaning
+from llm_labeler._records import CHANGES, ChangeKind
+
+CASES: list[tuple[ChangeKind, str, str]] = [
+    ("negation", "The valve opens at night.", "The valve does not open at night."),
+    (
+        "negation",
+        "The drops may cause itching in some people.",
+        "The drops cannot cause itching in some people.",
+    ),
+    ("antonym", "Most of these lumps are benign.", "Most of these lumps are malignant."),
+    ("antonym", "The new filter reduces the risk of leaks.", "The new filter increases the risk of leaks."),
+    ("number", "Take it for 5 days.", "Take it for 15 days."),
+    ("number", "About 30 percent of users agreed to it.", "About 70 percent of users agreed to it."),
+    ("number", "It serves 12,000 users in one town.", "It serves 6,000 users in one town."),
+    ("number", "She has type 2 diabetes since last spring.", "She has type 1 diabetes since last spring."),
+    ("role", "Stress can cause insomnia.", "Insomnia can cause stress."),
+    ("role", "Can a virus trigger asthma?", "Can asthma trigger a virus?"),
+    ("role", "The rash is caused by a mite.", "A mite is caused by the rash."),
+    ("role", "It is more common in towns than in villages.", "It is more common in villages than in towns."),
+    ("tense", "The new pump has been tested.", "The new pump will be tested."),
+    ("tense", "The museum was opened by a duke.", "The museum will be opened by a duke."),
+    ("modality", "You should see a nurse.", "You need not see a nurse."),
+    ("modality", "The seal may leak in winter.", "The seal will always leak in winter."),
+]
+
+ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
+
+
+@pytest.mark.parametrize(("kind", "text", "wanted"), CASES)
+def test_each_kind_changes_what_it_is_named_after(kind: ChangeKind, text: str, wanted: str) -> None:
+    assert (kind, wanted) in hard_negatives(text, 9, (kind,))
+
+
+def test_another_thing_of_its_kind_is_none_that_the_sentence_names() -> None:
+    text = "The pills protect the liver, the stomach and the heart."
+    found = [sentence for _, sentence in hard_negatives(text, 9, ("entity",))]
+    assert found
+    for sentence in found:
+        organs = [word for word in sentence.strip(".").replace(",", "").split() if word in ORGANS]
+        assert len(organs) == len(set(organs)) == 3
+    (plural,) = hard_negatives("Both kidneys were swollen again.", 1, ("entity",))
+    assert plural[1].split()[1].endswith("s")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On the other hand, it is cheap.",  # no other foot
+        "The drug is taken by mouth.",
+        "He has fatty liver.",  # a name
+        "He has a low pulse (heart rhythm).",  # says the same again
+    ],
+)
+def test_a_word_that_is_part_of_another_name_stays(text: str) -> None:
+    assert not hard_negatives(text, 9, ("entity",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Symptoms - fever - cough - a rash that may spread.",
+        "Heart problems in children",
+        "Call 555 1234. Ask for a nurse.",
+        "Yes.",
+        "",
+        "word " * 60 + "is here.",
+    ],
+)
+def test_lists_headings_and_the_like_are_left_alone(text: str) -> None:
+    assert hard_negatives(text, 9, CHANGES) == []
+    assert same_meaning(text, 9) == []
+
+
+def test_numbers_that_count_nothing_stay() -> None:
+    for text in ("See page 12 of the guide.", "Stage 0 is the first of them.", "Read chapter 3.1 for more."):
+        assert not hard_negatives(text, 9, ("number",)), text
+
+
+def test_the_surest_of_each_kind_come_before_the_second_of_any() -> None:
+    text = "The doctor should see 20 children with asthma before the end of the year."
+    kinds = [kind for kind, _ in hard_negatives(text, 20, CHANGES)]
+    first = len(set(kinds))
+    assert first >= 3
+    assert len(set(kinds[:first])) == first
+    assert hard_negatives(text, 2, CHANGES) == hard_negatives(text, 20, CHANGES)[:2]
+    assert {kind for kind, _ in hard_negatives(text, 20, ("number",))} == {"number"}
+
+
+def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last() -> None:
+    found = same_meaning("The tank is not often full.", 3)
+    assert "'" in found[-1]
+    assert "'" not in found[0]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text: str) -> None:
+    for _, sentence in hard_negatives(text, 5, CHANGES):
+        assert sentence.casefold() != " ".join(text.split()).casefold()
