@@ -37,6 +37,7 @@ import numpy as np
 
 from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._objectives.ways import WAYS
 from aoe_train._records import Kind
 from aoe_train._settings import AUTO, DOMAIN, EncoderSettings, MixSettings, TrainSettings, Tree, merged
 
@@ -157,7 +158,7 @@ def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSetting
     measure = encoder.similarity_fn_name
     if encoder.normalize or measure == "cosine":
         return None
-    parts = [part for part in settings.objective.weights.wanted if part in RANKED | IN_BATCH]
+    parts = [part for part in settings.objective.wanted if part in RANKED | IN_BATCH]
     if kind != "graded":  # SBERT tells classes by whole vectors
         parts = [part for part in parts if part != "sbert"]
     if not parts:
@@ -193,10 +194,12 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
     times: float = 1 if once else min(max(round(_SEEN / seen), 1), _MOST_EPOCHS)
     if settings.preset == DOMAIN:
         times = min(_SEEN_DOMAIN / seen, 1)
+    lr = min(
+        _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
+    )
+    way = settings.objective.way
     return {
-        "lr": min(
-            _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
-        ),
+        "lr": lr if way is None else WAYS[way].lr,
         "epochs": float(times),
         "batch_size": _BATCH,
         "average": 1.0,

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train._baselines.way import WayModel, make_way
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
@@ -28,6 +29,7 @@ from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import TAUGHT, Advisers, Sample
 from aoe_train._objectives.sizes import make_objective
+from aoe_train._objectives.ways import WAYS
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
@@ -222,9 +224,10 @@ def prepare(
         train_top_layers(backbone, settings.optim.top_layers)
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
+    way = _way(settings, data, encoder, own or {})
     views = {name: _views(settings.of(name), own=name in (own or {})) for name, rows in data.train.items()}
     single = any(rows.kind == "single" and views[name] for name, rows in data.train.items())
-    if single and not _has_dropout(backbone):
+    if (single or (way and WAYS[way].dropout)) and not _has_dropout(backbone):
         raise ConfigError(
             "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
@@ -234,26 +237,64 @@ def prepare(
         _dataset(name, rows, encoder, settings.of(name), args, progress, views[name], advice or {})
         for name, rows in data.train.items()
     ]
-    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one.
-    if settings.optim.weight_decay == 0 and args.optim.startswith("adamw") and not settings.run.shard:
+    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one. A way may
+    # show the model other tokens than the texts have.
+    if (
+        way is None
+        and settings.optim.weight_decay == 0
+        and args.optim.startswith("adamw")
+        and not settings.run.shard
+    ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
     layers = _learn_layers(encoder, _same_layers(settings, data.train))
-    losses = [
-        _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers) for dataset in datasets
-    ]
+    losses = (
+        [make_way(way, encoder)]
+        if way
+        else [
+            _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers) for dataset in datasets
+        ]
+    )
     several = len(datasets) > 1
     # Trainer would move it, but a plan has none, and weights are shared out before it.
     loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
     # RAN passes its memory on only where a text has a second window, and a batch has one dataset's objective.
-    args.ddp_find_unused_parameters = hasattr(backbone, "forward_packed") or (
-        several and any(True for _ in loss.parameters())
+    args.ddp_find_unused_parameters = (
+        bool(way) or hasattr(backbone, "forward_packed") or (several and any(True for _ in loss.parameters()))
     )
     batches, collate = _together(datasets, settings, args)
     rows = sum(len(dataset.examples) for dataset in datasets)
     loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
-    model = PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
+    kind = WayModel if way else PairModel
+    model = kind(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
     return Prepared(encoder, data, datasets, batches, loader, model)
+
+
+def _way(
+    settings: TrainSettings, data: Data, encoder: Encoder, own: Mapping[str, OwnObjective]
+) -> str | None:
+    """The way of training that takes the objective's place, where there is one.
+
+    Raises:
+        ConfigError: It does not go with what else the run asks for.
+    """
+    ways = {settings.of(name).objective.way for name in data.train}
+    way = next((way for way in ways if way), None)
+    if way is None:
+        return None
+    run = settings.run
+    beside = {
+        "several datasets": len(data.train) > 1,
+        "a loss of one's own": bool(own),
+        "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
+        "run.chunk": run.chunk is not None,
+        "run.shard": run.shard,
+        "encoder.long_text=chunks": encoder.settings.long_text == "chunks",
+    }
+    for name, given in beside.items():
+        if given:
+            raise ConfigError(f"preset {way}: does not go with {name}; leave one of them out")
+    return way
 
 
 def _with_prompts(
@@ -285,7 +326,7 @@ def _dataset(
 
 def _views(settings: TrainSettings, *, own: bool) -> bool:
     """Whether anything compares two views of a text, where one is its own positive."""
-    return own or not settings.objective.weights.wanted.keys() <= TAUGHT
+    return own or not settings.objective.wanted.keys() <= TAUGHT
 
 
 def _same_layers(settings: TrainSettings, names: Iterable[str]) -> ObjectiveSettings:
@@ -355,7 +396,7 @@ def _advisers(settings: TrainSettings, encoder: Encoder, advice: AdviceStore, ex
     """What is known of them before the first batch."""
     teacher, objective = advice.teacher, settings.objective
     sample = None
-    if teacher is not None and "embed_distill" in objective.weights.wanted:
+    if teacher is not None and "embed_distill" in objective.wanted:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
             sample = _sample(encoder, teacher, examples)

@@ -13,6 +13,7 @@ from aoe_train._conflicts import Say, silent
 from aoe_train._defaults import chosen_objective
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._objectives.parts import RANKED
+from aoe_train._objectives.ways import check_way
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, worth_telling
@@ -117,8 +118,10 @@ def read_data(
             train[name], told[name] = _read_train(
                 name, sources, settings, _named_say(name, sources, say), show
             )
-            wanted = chosen_objective(settings.of(name), train[name].kind).weights.wanted
-            if (ranked is None or name in ranked) and RANKED & wanted.keys():
+            objective = chosen_objective(settings.of(name), train[name].kind)
+            if objective.way is not None:
+                check_way(objective.way, train[name].kind)
+            if (ranked is None or name in ranked) and RANKED & objective.wanted.keys():
                 check_labels(train[name], source)
     return Data(train, _read_dev(sources, settings, told, say))
 

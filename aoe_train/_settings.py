@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
+from aoe_train._objectives.ways import WAYS
 from aoe_train._prompts import NamedPrompts
 from aoe_train._records import Conflicts, Streaming
 from pairkit.config import Settings, split_at_commas
@@ -307,6 +308,7 @@ PRESETS: Mapping[str, Tree] = {
     DOMAIN: _DOMAIN,
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
+    **{name: {"objective": {"way": name}} for name in WAYS},
 }
 
 
@@ -341,7 +343,7 @@ class TrainSettings(Settings):
     # {anchor = "query: ", positive = "passage: "}; they become prompts of the model
     prompts: str | dict[str, str] | None = None
     # a mix of objectives by name: angle, aoe, cosent, sbert or simcse; with -paper behind it all is as the
-    # papers have it; auto: by the kind of rows
+    # papers have it; auto: by the kind of rows. Or another paper's way of training: see objective.way
     preset: str = AUTO
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     data: DataSettings = DataSettings()

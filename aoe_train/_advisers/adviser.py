@@ -138,7 +138,7 @@ class Adviser:
                     " cosines; take a model whose vectors are compared by cosine"
                 )
             return
-        parts = [part for part in _COMPARE if part in objective.weights.wanted]
+        parts = [part for part in _COMPARE if part in objective.wanted]
         trained = measure_of(own)
         if parts and (trained not in ("cosine", "dot") or measure not in (None, trained)):
             raise ConfigError(

@@ -63,7 +63,7 @@ def train(
         o.TRAINING(
             "--preset",
             "angle, aoe, cosent, sbert or simcse; angle-paper: all as the papers have it; domain: for what"
-            " `label` wrote. [default: by kind of rows]",
+            " `label` wrote; or a baseline for texts alone, such as ct. [default: by kind of rows]",
             "NAME",
         ),
     ] = None,

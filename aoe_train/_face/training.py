@@ -225,7 +225,8 @@ def train(
         out: The model's folder.
         preset: The objective: angle, aoe, cosent, sbert or simcse, by default by the kind of the rows; with
             `-paper` behind the name, all that the papers say of training with it. domain: for triplets that
-            `label` wrote of a domain without labels.
+            `label` wrote of a domain without labels. Or another paper's way of training on texts alone, such
+            as ct or tsdae.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
         layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model

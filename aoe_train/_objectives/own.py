@@ -69,8 +69,10 @@ class Own(nn.Module):
 
 
 def trained_by(settings: ObjectiveSettings, own: OwnObjective | None) -> dict[str, float]:
-    """What a run learns from, by name, with weights: the settings' parts, or a loss in their place."""
-    return settings.weights.wanted if own is None else {qualified_name(own): 1.0}
+    """What a run learns from, by name, with weights: the settings' parts, or what takes their place."""
+    if own is not None:
+        return {qualified_name(own): 1.0}
+    return settings.wanted if settings.way is None else {settings.way: 1.0}
 
 
 def qualified_name(function: OwnObjective) -> str:

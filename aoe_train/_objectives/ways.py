@@ -1,0 +1,52 @@
+"""Ways of training that take the place of an objective's parts, a line each: what the papers compare with.
+
+A way is given the text model and a batch's tokens, and may run the model as it likes: with other tokens, as a
+second copy, with a decoder behind it. Its module is a file in `aoe_train._baselines`, and a preset has its
+name. Nothing here imports torch, so a command can refuse before it loads a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aoe_train._records import Kind
+from pairkit.errors import ConfigError
+
+
+class Way(NamedTuple):
+    """A line of the table.
+
+    Attributes:
+        made_by: Module and class in `aoe_train._baselines`.
+        about: Name, authors and arXiv number.
+        lr: Learning rate where none is given: the paper's, for a BERT of base size.
+        dropout: Whether dropout makes its two views of a text.
+        kinds: Rows that it can train on.
+    """
+
+    made_by: str
+    about: str
+    lr: float
+    dropout: bool = False
+    kinds: tuple[Kind, ...] = ("single",)
+
+
+WAYS: Mapping[str, Way] = {
+    "ct": Way("ct.ContrastiveTension", "Contrastive Tension (Carlsson et al., 2021)", 1e-5),
+    "tsdae": Way("tsdae.Tsdae", "TSDAE (Wang et al., 2021, arXiv 2104.06979)", 3e-5),
+}
+
+
+def check_way(name: str, kind: Kind) -> None:
+    """Refuse rows that a way can't train on.
+
+    Raises:
+        ConfigError: Says what it needs, and how to give it.
+    """
+    way = WAYS[name]
+    if kind not in way.kinds:
+        raise ConfigError(
+            f"preset {name}: found {kind} data, expected {' or '.join(way.kinds)} rows: {way.about} learns"
+            " from texts alone, such as a text file of one a line, or one column (--columns text=NAME)"
+        )

@@ -1,0 +1,119 @@
+"""Ways of training: each on a real model, killed and continued, and on rows and models it is not for."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from aoe_train import Encoder
+from aoe_train._defaults import chosen
+from aoe_train._objectives.ways import WAYS
+from aoe_train._run_data import Sources
+from aoe_train._settings import TrainSettings
+from aoe_train._train import train
+from pairkit.config import load_settings
+from pairkit.errors import ConfigError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.tiny import WORDS
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    words = random.Random(4)
+    path = tmp_path_factory.mktemp("texts") / "texts.txt"
+    path.write_text("\n".join(" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(40)) + "\n")
+    return str(path)
+
+
+def run(way: str, data: str, backbone: Path, out: Path, **flags: Any) -> Any:
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    settings = load_settings(
+        TrainSettings, flags={"preset": way, "optim.batch_size": 8, "log.steps": 1, **given}
+    )
+    sources = Sources({"texts": data}, str(backbone), out)
+    return train(sources, settings, say=lambda _: None, progress=False)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
+    way: str, texts: str, minilm: Path, tmp_path: Path
+) -> None:
+    few = tmp_path / "few.txt"
+    few.write_text("\n".join(Path(texts).read_text().splitlines()[:16]) + "\n")
+    record = run(way, str(few), minilm, tmp_path / "m", optim__lr=1e-4)
+    assert record["result"]["steps"] == 2
+    assert record["origin"]["settings"]["objective"]["way"] == way
+    losses = [entry["loss"] for entry in record["history"]]
+    assert np.isfinite(losses).all()
+    assert min(losses) > 0
+    assert {path.name for path in (tmp_path / "m").iterdir() if path.is_dir()} <= {"1_Pooling", "2_Normalize"}
+    before, after = (
+        Encoder.load(folder, device="cpu").encode(WORDS[:8]) for folder in (minilm, tmp_path / "m")
+    )
+    assert before.shape == after.shape
+    assert 1e-6 < np.abs(before - after).max() < 0.2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_killed_and_continued_it_ends_at_the_same_weights(
+    way: str, texts: str, bert: Path, tmp_path: Path, kill_at: Any
+) -> None:
+    flags = {"log__checkpoint_steps": 2, "optim__lr": 1e-3, "optim__epochs": 2}
+    whole = run(way, texts, bert, tmp_path / "whole", **flags)
+    kill_at(5)
+    with pytest.raises(Killed):
+        run(way, texts, bert, tmp_path / "killed", **flags)
+    record = run(way, texts, bert, tmp_path / "killed", **flags)
+    assert record["result"]["steps"] == whole["result"]["steps"] == 10
+    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_that_it_can_not_learn_from_are_refused_before_a_model_is_loaded(
+    way: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("anchor,positive\na,b\nc,d\n")
+    with pytest.raises(ConfigError, match=f"preset {way}: found positive data, expected single"):
+        run(way, str(path), tmp_path / "no-model", tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"run__chunk": 4}, "run.chunk"),
+        ({"encoder__long_text": "chunks"}, "long_text=chunks"),
+        ({"objective__dims": [32, 8]}, "leave dims and layers out"),
+        ({"objective__way": "bow"}, "expected one of ct"),
+        ({"teacher__model": "minilm"}, "teacher"),
+    ],
+)
+def test_what_does_not_go_with_a_way_is_named(
+    flags: dict[str, Any], named: str, texts: str, bert: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        run("ct", texts, bert, tmp_path / "m", **flags)
+
+
+def test_learning_rates_are_the_ways_own_unless_given() -> None:
+    for way, line in WAYS.items():
+        settings = load_settings(TrainSettings, flags={"preset": way})
+        assert chosen(settings, line.kinds[0], rows=1000, dim=32).optim.lr == line.lr
+    settings = load_settings(TrainSettings, flags={"preset": "ct", "optim.lr": 0.5})
+    assert chosen(settings, "single", rows=1000, dim=32).optim.lr == 0.5
