@@ -10,7 +10,7 @@ from llm_labeler._providers.wordnet.hard.denied import opposite_changes
 from llm_labeler._providers.wordnet.hard.entities import entity_changes
 from llm_labeler._providers.wordnet.hard.modality import modality_changes
 from llm_labeler._providers.wordnet.hard.numbers import number_changes
-from llm_labeler._providers.wordnet.hard.roles import role_changes
+from llm_labeler._providers.wordnet.hard.roles import has_odd_plural, role_changes
 from llm_labeler._providers.wordnet.hard.tenses import tense_changes
 from llm_labeler._providers.wordnet.hard.turned import Turned
 from llm_labeler._providers.wordnet.sentence import Sentence, word_set
@@ -70,11 +70,13 @@ def same_meaning(text: str, size: int) -> list[str]:
     sentence = Sentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    was = Counter(sentence.low)
+    was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
     found = [
         (bool(_contracted(was, candidate)), place, candidate)
         for place, candidate in enumerate(candidates(text, "positive", size + _SPARE))
-        if not _AMISS & (set(Sentence(candidate).low) ^ set(was))
+        if "not not" not in candidate
+        and not (is_odd and candidate.split()[0] != sentence.words[0])
+        and not _AMISS & (set(Sentence(candidate).low) ^ set(was))
     ]
     return [candidate for _, _, candidate in sorted(found)[:size]]
 

@@ -73,6 +73,8 @@ def _impossible(sentence: Sentence) -> Iterator[Turned]:
     place = main_verb(sentence)
     if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
         return
+    if "sometimes" in sentence.low:
+        return
     also = sentence.low[place + 1 : place + 2] == ("also",)
     if sentence.codes[place + 1 + also : place + 2 + also] in ("v", "b", "H"):
         yield turned("negation", 0.93, Edit(place, place + 1 + also, "cannot"))

@@ -18,6 +18,8 @@ _OTHER = {
 }
 # Who may do something, or must.
 _ACTING = word_set("you we they people patients women men parents doctors doctor users user person patient")
+# What one does not do, but has done to one.
+_HAPPENING = word_set("have be feel need experience develop notice also lose get")
 # What happens so often can't be said to happen always.
 _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
 
@@ -36,7 +38,7 @@ def modality_changes(sentence: Sentence) -> Iterator[Turned]:
         new, sure = _OTHER[sentence.low[place]]
         if sentence.low[place] == "can" and not _ACTING & set(sentence.low[:place]):
             new = "will always"  # it can cause, and not: it must cause
-        elif new == "will always" and _ACTING & set(sentence.low[:place]):
+        elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
             new = "must"
         skipped = after == ("also",)
         yield turned("modality", sure, Edit(place, place + 1 + skipped, new))

@@ -58,6 +58,8 @@ def _other(sentence: Sentence, place: int, end: int) -> str | None:
         return None
     if before in _RANKED:
         return str(_ranked(int(low))) if low.isdigit() and 0 < int(low) < 30 else None
+    if after in ("(", "halves"):
+        return None
     if after in _PER_CENT and {*sentence.low[end + 1 : end + 2]} & _RANGE:
         return None
     if after in _PER_CENT and "." not in low and "," not in low:

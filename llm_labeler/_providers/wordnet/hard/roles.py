@@ -28,13 +28,31 @@ _OF = word_set(
     "type form kind part result sign symptom complication cause consequence side example subtype variant"
 )
 _PRONOUNS = word_set("this that these those it they he she you we other others such some many most all")
-_MOVING = ("v", "z", "d", "e", "g", "b")  # what stands before `from` where it is one end of a way
+# What stands before `from` where it is the beginning of a way; a range says the same either way.
+_MOVING = word_set(
+    """
+    spread move travel pass go transfer migrate flow convert change switch transmit carry send transport
+    transform progress return copy export hand
+    """
+)
 _WITH = {"lead": "to", "result": "in"}
+
+
+def has_odd_plural(sentence: Sentence) -> bool:
+    """Whether a word is taken for a plural that is none, as by its ending: osteosclerosis, virus."""
+    return any(
+        code == "s" and word.endswith(("sis", "itis", "us", "ss"))
+        for code, word in zip(sentence.codes, sentence.low, strict=True)
+    )
 
 
 def role_changes(sentence: Sentence) -> Iterator[Turned]:
     """Changes that swap two things in what a sentence says of them."""
-    if len(sentence.words) > 32 or any(mark in sentence.words for mark in (":", ";", "-")):
+    if (
+        len(sentence.words) > 32
+        or has_odd_plural(sentence)
+        or any(mark in sentence.words for mark in (":", ";", "-"))
+    ):
         return
     for text, sure in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
         yield turned("role", sure, Edit(0, len(sentence.words), text))
@@ -115,7 +133,7 @@ def _preposition_fits(sentence: Sentence, lemma: str, match: re.Match[str]) -> b
 def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Whether both are things by themselves: not `it`, and no number of them."""
     for start, end in (one, other):
-        if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#P" or end - start > 12:
+        if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
             return False
     return sentence.slice(*one).lower() != sentence.slice(*other).lower()
 
@@ -123,8 +141,15 @@ def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) 
 def _sentence(sentence: Sentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
     """`first middle last.`, with a capital at the beginning and none within."""
     end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
-    tail = sentence.opening(last[1]) if last[0] == 0 else sentence.slice(*last)
+    tail = _within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
     return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
+
+
+def _within(sentence: Sentence, end: int) -> str:
+    """The sentence's first words, fit to stand within it: a word that no dictionary has is a name."""
+    word = sentence.low[0]
+    is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
+    return sentence.opening(end) if is_known else sentence.slice(0, end)
 
 
 def _agreeing(sentence: Sentence, place: int, plural: bool) -> str | None:
@@ -154,7 +179,8 @@ def _from_to(sentence: Sentence) -> Iterator[tuple[str, float]]:
     for match in _FROM_TO.finditer(sentence.codes):
         one, other = match.span(1), match.span(3)
         is_way = sentence.low[one[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
-        moves = sentence.codes[one[0] - 2 : one[0] - 1] in _MOVING
+        verb = sentence.low[max(0, one[0] - 2)]
+        moves = bool(_MOVING & {verb, *lemmas(verb, "v")})
         if is_way and moves and _can_swap(sentence, one, other):
             yield _exchanged(sentence, one, other), 0.94
 

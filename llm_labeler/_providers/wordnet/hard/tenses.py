@@ -8,8 +8,12 @@ from llm_labeler._providers.wordnet.denials import _UNDENIABLE
 from llm_labeler._providers.wordnet.grammar import has_later_verb, main_verb
 from llm_labeler._providers.wordnet.hard.turned import Turned, turned
 from llm_labeler._providers.wordnet.morphology import other_lemma
-from llm_labeler._providers.wordnet.sentence import Edit, Sentence
+from llm_labeler._providers.wordnet.sentence import Edit, Sentence, word_set
 
+# What is said to happen at times can't be said to have ended.
+_FREQUENCY = word_set(
+    "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
+)
 _PERFECT = ("has", "have")
 
 
@@ -17,6 +21,8 @@ def tense_changes(sentence: Sentence) -> Iterator[Turned]:
     """The main clause's verb in another tense."""
     place = main_verb(sentence)
     if place is None or sentence.is_negative or sentence.is_question:
+        return
+    if _FREQUENCY & set(sentence.low[: place + 1]):
         return
     if set("WS") & set(sentence.codes[:place]) or has_later_verb(sentence.codes[place + 1 :]):
         return  # it may be another clause's verb
