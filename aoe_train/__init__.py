@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
     from aoe_train._face.tuning import Tuned, tune
+    from aoe_train._hybrid import Hybrid
 
 __all__ = [
     "Converted",
@@ -35,6 +36,7 @@ __all__ = [
     "Evaluation",
     "Exported",
     "Figures",
+    "Hybrid",
     "Mined",
     "Plan",
     "Pretrained",
@@ -74,6 +76,7 @@ _PLACES = {
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
     "aoe_train._face.tuning": ("Tuned", "tune"),
+    "aoe_train._hybrid": ("Hybrid",),
     "aoe_train.losses": ("losses",),
 }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gis_builder._face import import_tracker as import_tracker
     from gis_builder._face import pair as pair
     from gis_builder._face import plan as plan
+    from gis_builder._face import render as render
     from gis_builder._face import status as status
     from gis_builder._plan import Plan as Plan
     from gis_builder._results import Built as Built
@@ -41,14 +42,27 @@ if TYPE_CHECKING:
     from gis_builder._results import Detected as Detected
     from gis_builder._results import Explanation as Explanation
     from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
+    from gis_builder._results import Rendered as Rendered
     from gis_builder._status import Status as Status
 
 _FUNCTIONS = (
-    *("build", "crawl", "demo", "detect", "emulate", "explain", "import_tracker", "pair", "plan", "status"),
+    *(
+        "build",
+        "crawl",
+        "demo",
+        "detect",
+        "emulate",
+        "explain",
+        "import_tracker",
+        "pair",
+        "plan",
+        "render",
+        "status",
+    ),
 )
 _PLACES = {
     **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
-    **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation"), "gis_builder._results"),
+    **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation", "Rendered"), "gis_builder._results"),
     "IncompleteCrawlError": "gis_builder._results",
     "Plan": "gis_builder._plan",
     "Server": "gis_builder._emulator",

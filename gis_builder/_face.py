@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gis_builder._github import GitHub
     from gis_builder._plan import Plan
     from gis_builder._progress import RunDisplay
-    from gis_builder._results import Built, Crawled, Detected, Explanation
+    from gis_builder._results import Built, Crawled, Detected, Explanation, Rendered
     from gis_builder._settings import BuildSettings
     from gis_builder._status import Status
     from gis_builder._store import Store
@@ -347,6 +347,33 @@ def pair(
     folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
         return pair_dataset(folder, place, merged, show, fresh=fresh)
+
+
+def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:
+    """Write the text of every issue of a crawl, as it would stand in a dataset: what a search is tested on.
+
+    Args:
+        work: The folder of a crawl; one with `strategy="sweep"`, or of a saved tracker, has all issues.
+        out: The file, Parquet with id (`owner/name#number`), repo, number, url, text and created_at.
+        progress: See `build`.
+
+    Raises:
+        ConfigError: There is no crawl in that folder, or the file can't be written.
+        DataError: The store is damaged, or has no issue with a text.
+
+    Example:
+        >>> import gis_builder
+        >>> crawled = gis_builder.import_tracker("tracker", "gis.work", progress=False)
+        >>> gis_builder.render("gis.work", "issues.parquet", progress=False).counts["written"] > 50
+        True
+    """
+    from gis_builder._folders import open_store
+    from gis_builder._render import render_store
+    from gis_builder._results import Rendered
+
+    place, file = _path("work", work), _path("out", out)
+    with _display(progress) as show, open_store(place) as store:
+        return Rendered(file, render_store(store, file, show))
 
 
 def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:

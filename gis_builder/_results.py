@@ -208,6 +208,36 @@ class Detected:
         return self.table()._repr_html_()
 
 
+@dataclass(frozen=True, repr=False)
+class Rendered:
+    """All issues of a crawl as a table of texts.
+
+    Attributes:
+        out: Its file: id, repo, number, url, text, created_at.
+        counts: How many issues were `written`, and how many left out, by reason.
+    """
+
+    out: Path
+    counts: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as one object for scripts."""
+        return {"out": str(self.out), **self.counts}
+
+    def table(self) -> ResultTable:
+        """The counts."""
+        counts = ResultTable("issues", "number")
+        for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+            counts.add_row(name, count)
+        return counts
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
 def detected(path: Path, judged_anew: int) -> Detected:
     """The result of a detection that wrote its verdicts to `path`."""
     return Detected(path, count_verdicts(path), judged_anew)

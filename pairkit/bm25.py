@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pairkit.words import words
+
 if TYPE_CHECKING:
     import bm25s
 
 Scores: TypeAlias = npt.NDArray[np.float32]
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
 
 
 class Bm25:
@@ -24,7 +24,7 @@ class Bm25:
 
         self._vocabulary: dict[str, int] = {}
         number = self._vocabulary.setdefault
-        documents = [[number(word, len(self._vocabulary)) for word in _words(text)] for text in texts]
+        documents = [[number(word, len(self._vocabulary)) for word in words(text)] for text in texts]
         # An index needs a word; texts without any score 0 with everything.
         number("", len(self._vocabulary))
         self._size = len(documents)
@@ -34,7 +34,7 @@ class Bm25:
 
     def scores(self, text: str) -> Scores:
         """The score of each text of the index for the distinct words of `text`, be it one of them or not."""
-        known = {self._vocabulary[word] for word in _words(text) if word in self._vocabulary}
+        known = {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
         if not known or not self._size:
             return np.zeros(self._size, np.float32)
         found: Scores = self._index.get_scores_from_ids(sorted(known))
@@ -50,7 +50,3 @@ def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:
     else:
         likely = np.flatnonzero(scores > 0)
     return likely[np.lexsort((likely, -scores[likely]))][:count]
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())

@@ -23,6 +23,7 @@ SIZES = o.Group("Small vectors")
         "aoe evaluate --model M --against minilm --data-dir data",
         "aoe evaluate -m M -m M2 -m minilm --data-dir data",
         "aoe evaluate --model M --suite gis --data gis --json",
+        "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
         "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
         "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
@@ -38,7 +39,10 @@ def evaluate(
     ],
     *,
     suite: Annotated[
-        str, o.INPUT("--suite", "sts, transfer, nli, retrieval, gis or mteb; all: all but mteb.", "NAME")
+        str,
+        o.INPUT(
+            "--suite", "sts, transfer, nli, retrieval, gis, duplicates or mteb; all: the first five.", "NAME"
+        ),
     ] = "sts",
     data_dir: Annotated[
         Path | None,
@@ -49,6 +53,10 @@ def evaluate(
     ] = None,
     data: Annotated[
         str | None, o.INPUT("--data -d", "Pairs of your own instead: a folder, a file or a Hub id.", "DATA")
+    ] = None,
+    reports: Annotated[
+        str | None,
+        o.INPUT("--reports", "All reports of the tracker, for --suite duplicates: a table.", "DATA"),
     ] = None,
     columns: o.Columns = None,
     labels: o.Labels = None,
@@ -121,7 +129,7 @@ def evaluate(
         raise ConfigError(
             "--markdown is for vectors as they are; leave it out, or --layers, --dim and --quantize"
         )
-    if markdown is not None and len(model) > 1:
+    if markdown is not None and len(model) > 1 and suite != "duplicates":
         raise ConfigError("--markdown is for one --model; leave it out, or run each model by itself")
     found = aoe_train.evaluate(
         model[0] if len(model) == 1 else model,
@@ -129,6 +137,7 @@ def evaluate(
         data_dir=data_dir,
         tasks=task or (),
         data=data,
+        reports=reports,
         columns=mapping("--columns", columns),
         labels=labels,
         label_range=label_range,
@@ -164,7 +173,7 @@ def evaluate(
         len(model) == 1
         and against is None
         and endpoint is None
-        and suite != "mteb"
+        and suite not in ("mteb", "duplicates")
         and model[0] != "minilm"
         and not found.sizes
     ):

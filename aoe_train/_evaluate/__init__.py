@@ -4,7 +4,7 @@ A suite finds its tasks in a data folder; a task names its texts and scores thei
 texts into vectors can be judged, `Encoder.encode` or another.
 """
 
-from aoe_train._evaluate.choose import ALL, Chosen, choose_pairs, choose_tasks
+from aoe_train._evaluate.choose import ALL, DUPLICATES, Chosen, choose_pairs, choose_tasks
 from aoe_train._evaluate.correlation import Correlation, correlation, pearson, spearman
 from aoe_train._evaluate.dev import DevMetric, dev_metric
 from aoe_train._evaluate.overlap import Overlap, overlap, read_digests, write_digests
@@ -28,6 +28,7 @@ from aoe_train._evaluate.vectors import Input, Vectors
 
 __all__ = [
     "ALL",
+    "DUPLICATES",
     "SUITES",
     "Chosen",
     "Comparison",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aoe_train._conflicts import Say, silent
+from aoe_train._evaluate.duplicates.tables import read_duplicates
 from aoe_train._evaluate.pairs import read_pair_task
 from aoe_train._evaluate.suites import SUITES
 from aoe_train._evaluate.suites.gis import read_gis_task
@@ -15,7 +16,7 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source
 from pairkit.labels import AS_FOUND, LabelRules
 
-ALL = "all"
+ALL, DUPLICATES = "all", "duplicates"
 _Read = Callable[[Source, Split | None, LabelRules, Say, Mapping[str, str] | None], Task]
 _READERS: Mapping[str, _Read] = {"sts": read_pair_task, "gis": read_gis_task}
 """The suites that judge any dataset of pairs."""
@@ -41,6 +42,7 @@ def choose_pairs(
     rules: LabelRules = AS_FOUND,
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
+    reports: Source | None = None,
 ) -> Chosen:
     """A dataset of one's own, judged as a suite judges pairs.
 
@@ -51,16 +53,20 @@ def choose_pairs(
         rules: What labels count as.
         say: Told what was made of the labels.
         columns: Roles to names of columns.
+        reports: All reports of the tracker, for the suite duplicates.
 
     Raises:
         ConfigError: A suite that judges no pairs, or no such dataset.
         DataError: Not readable as pairs.
         RemoteError: The Hub could not be asked.
     """
+    if suite == DUPLICATES:
+        return Chosen({suite: [read_duplicates(data, reports, split, rules, say, columns)]})
+    if reports is not None:
+        raise ConfigError(f"--reports is for --suite {DUPLICATES}; leave it out")
     if suite not in _READERS:
-        raise ConfigError(
-            f"--data: pairs of your own are judged as --suite {' or '.join(_READERS)}, not {suite}"
-        )
+        known = ", ".join([*_READERS, DUPLICATES])
+        raise ConfigError(f"--data: pairs of your own are judged as one of the suites {known}, not {suite}")
     return Chosen({suite: [_READERS[suite](data, split, rules, say, columns)]})
 
 
@@ -77,6 +83,8 @@ def choose_tasks(suite: str, data_dir: Path, names: Sequence[str], split: Split)
         ConfigError: No such suite or task, or one that lacks a library.
         DataError: A damaged file, or nothing there.
     """
+    if suite == DUPLICATES:
+        raise ConfigError(f"--suite {suite}: give --data, its pairs, and --reports instead of --data-dir")
     if suite != ALL:
         if suite not in SUITES:
             raise ConfigError(f"--suite {suite}: expected {', '.join(SUITES)}, mteb or {ALL}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.resample import Judged
-from aoe_train._evaluate.vectors import ROUNDING
+from aoe_train._similarity import ROUNDING
 from pairkit.errors import DataError
 
 

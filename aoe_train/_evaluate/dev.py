@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.vectors import ROUNDING, Encode, all_similarities, comparable, pair_similarities
+from aoe_train._evaluate.vectors import Encode
 from aoe_train._records import ABSENT
+from aoe_train._similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from pairkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

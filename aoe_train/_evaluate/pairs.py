@@ -13,8 +13,9 @@ import polars as pl
 from aoe_train._conflicts import Say, settle, silent
 from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.tasks import Split, Verdict
-from aoe_train._evaluate.vectors import Vectors, pair_similarities
+from aoe_train._evaluate.vectors import Vectors
 from aoe_train._examples import distinct
+from aoe_train._similarity import pair_similarities
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules, worth_telling

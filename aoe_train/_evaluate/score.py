@@ -45,16 +45,27 @@ class Score:
         overlap: What of the task it was trained on; None if it doesn't say what it was trained on.
         rival: Another model's figures, if there is one.
         comparisons: How far the model is ahead of it, by metric.
+        over: How far it is ahead of other rows of the same table, by row and metric.
+        weight: How much vectors count in it beside words, where it is a hybrid.
     """
 
     result: Result
     overlap: Overlap | None = None
     rival: Result | None = None
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
+    weight: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the figures, `overlap`, and `against` if there is a rival."""
+        """As in the JSON: the figures, `overlap`; `against`, `over` and `weight` if there are such."""
         found = self.result.to_dict() | {"overlap": self.overlap and self.overlap.to_dict()}
+        if self.weight is not None:
+            found["weight"] = self.weight
+        if self.over:
+            found["over"] = {
+                row: {metric: _told(ahead) for metric, ahead in comparisons.items()}
+                for row, comparisons in self.over.items()
+            }
         if self.rival is None:
             return found
         ahead = {

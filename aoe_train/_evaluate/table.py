@@ -93,6 +93,38 @@ def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
     return Grid(["model", *(f"{task}, {metric}" for task, metric in tasks.items())], rows)
 
 
+def rankings(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
+    """Several rankings of one task: a row a ranking, a column a metric.
+
+    Args:
+        scores: By ranking.
+        subsets: Give a task's parts too.
+    """
+    metrics = _metrics(scores)
+    rows: list[list[str]] = []
+    for name, score in scores.items():
+        weight = "" if score.weight is None else f"{score.weight:g}"
+        rows.append([name, weight, *_plain(score.result, metrics), f"{score.result.n:,}"])
+        for part, found in score.result.subsets.items() if subsets else ():
+            rows.append([f"  {part}", "", *_plain(found, metrics), f"{found.n:,}"])
+    return Grid(["ranked by", "weight", *metrics, "n"], rows)
+
+
+def ahead(scores: Mapping[str, Score]) -> Grid | None:
+    """How far rankings are ahead of those that they should beat, in some metrics; None without intervals.
+
+    Args:
+        scores: By ranking.
+    """
+    metrics = _metrics(scores)[:_MOST_COLUMNS]
+    rows = [
+        [name, other, *(_ahead(comparisons.get(metric))[0] for metric in metrics)]
+        for name, score in scores.items()
+        for other, comparisons in score.over.items()
+    ]
+    return Grid(["ranked by", "ahead of", *metrics], rows) if rows else None
+
+
 def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size]) -> Grid:
     """Vectors of several sizes: a row a size, a column a task, with the task's first metric, and their mean.
 
@@ -140,6 +172,10 @@ def _metrics(scores: Mapping[str, Score]) -> list[str]:
 def _row(result: Result, metrics: Sequence[str]) -> list[str]:
     cells = dict(_cells(result))
     return [cells.get(metric, "–") for metric in metrics]
+
+
+def _plain(result: Result, metrics: Sequence[str]) -> list[str]:
+    return [_times_100(result.scores.get(metric)) for metric in metrics]
 
 
 def _cells(result: Result) -> Iterator[tuple[str, str]]:

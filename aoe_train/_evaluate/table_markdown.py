@@ -35,6 +35,12 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
+def rankings_markdown(grids: Mapping[str, Grid], *, draws: Draws) -> str:
+    """A page of tables by title."""
+    parts = [part for title, grid in grids.items() for part in (f"## {title}", _table(grid))]
+    return "\n\n".join([*parts, _legend(draws)]) + "\n"
+
+
 def _table(grid: Grid) -> str:
     return table(tuple(grid.headings), [tuple(row) for row in grid.rows])
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aoe_train._evaluate import correlation, spearman
-from aoe_train._evaluate.vectors import unit
 from aoe_train._export.samples import SAMPLES
+from aoe_train._similarity import unit
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:

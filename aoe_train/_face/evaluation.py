@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairkit.result_table import ResultTable
 
 Scores = Mapping[str, Mapping[str, "Score"]]
-_MTEB = "mteb"
+_MTEB, _DUPLICATES = "mteb", "duplicates"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +47,7 @@ class Evaluation:
     sizes: Mapping[str, Size] = field(default_factory=dict)
     _draws: Draws | None = None
     _by_suite: bool = False
+    _rankings: bool = False
 
     def tables(self, *, subsets: bool = False) -> list[ResultTable]:
         """A table a suite, all figures times 100 with 95 % intervals in brackets, as in papers.
@@ -58,6 +59,8 @@ class Evaluation:
 
         if self.mteb:
             return [_table(mteb_figures(self.mteb), "mteb, times 100")]
+        if self._rankings:
+            return [_table(grid, title) for title, grid in self._ranked(subsets=subsets)]
         found: list[ResultTable] = []
         if self.sizes or len(self.scores) > 1:
             for suite in next(iter(self.scores.values())):
@@ -108,9 +111,11 @@ class Evaluation:
         Raises:
             ConfigError: There are several models, or figures of mteb.
         """
-        from aoe_train._evaluate.table_markdown import markdown
+        from aoe_train._evaluate.table_markdown import markdown, rankings_markdown
         from pairkit.errors import ConfigError
 
+        if self._rankings and self._draws is not None:
+            return rankings_markdown(dict(self._ranked(subsets=True)), draws=self._draws)
         if len(self.scores) != 1 or self._draws is None or self.sizes:
             raise ConfigError("a page of Markdown is of one model at one size, in suites other than mteb")
         ((model, by_suite),) = self.scores.items()
@@ -124,6 +129,16 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables())
+
+    def _ranked(self, *, subsets: bool) -> Iterator[tuple[str, Grid]]:
+        """The tables of a suite that ranks, by title."""
+        from aoe_train._evaluate.table import ahead, rankings
+
+        (task,) = next(iter(self.scores["BM25"].values()))
+        scores = {row: by_suite[_DUPLICATES][task] for row, by_suite in self.scores.items()}
+        yield f"{task}: duplicates found, times 100", rankings(scores, subsets=subsets)
+        if (grid := ahead(scores)) is not None:
+            yield f"{task}: ahead by, times 100, with 95 % intervals over queries", grid
 
     def _sized(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
@@ -148,6 +163,7 @@ def evaluate(
     data_dir: str | Path | None = None,
     tasks: Sequence[str] = (),
     data: Source | None = None,
+    reports: Source | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
@@ -174,11 +190,13 @@ def evaluate(
     Args:
         model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, or a name at `endpoint`; several
             make one table.
-        suites: sts, transfer, nli, retrieval, gis; all of them as `all`; or mteb alone.
+        suites: sts, transfer, nli, retrieval, gis; all of them as `all`; mteb or duplicates alone.
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
         data: Pairs of your own instead of a suite's: a path, a Hub id, or rows in memory.
-        columns: Which of its columns is which; see `train`.
+        reports: All reports of the tracker whose duplicates `data` pairs, for the suite duplicates.
+        columns: Which of the columns of `data` is which; see `train`. Beside `reports` they are duplicate and
+            canonical.
         labels: What labels of `data` count as; see `train`.
         label_range: The scale of its scores; see `train`.
         split: test or dev.
@@ -235,9 +253,10 @@ def evaluate(
     rules = label_rules(labels, label_range)
     depths, dims, hows = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
-    _check_data(
-        data, data_dir, tasks, {"--columns": columns, "--labels": labels, "--label-range": label_range}
-    )
+    own = {"--columns": columns, "--labels": labels, "--label-range": label_range, "--reports": reports}
+    _check_data(data, data_dir, tasks, own)
+    if _DUPLICATES in names and len(names) > 1:
+        raise ConfigError("--suite duplicates stands alone; run the other suites by themselves")
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     here, there = (
@@ -277,7 +296,7 @@ def evaluate(
         chosen = (
             _choose(names, data_dir, tasks, split)
             if data is None
-            else choose_pairs(names[0], data, _part(split), rules, say, columns)
+            else choose_pairs(names[0], data, _part(split), rules, say, columns, reports)
         )
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
@@ -287,12 +306,18 @@ def evaluate(
             _warn_of(rival.name, None if against_endpoint else _trained(against), chosen, say)
         found: dict[str, Scores] = {}
         sizes: dict[str, Size] = {}
-        for one, depth in product(models, depths):
-            embedder = opened(one, here, depth)
-            if prompt is not None or prompt_name is not None:
-                embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
-            trained = None if endpoint else _trained(one)
-            name = embedder.name if len(models) == 1 else str(one)
+
+        def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
+            for one, depth in product(models, depths):
+                embedder = opened(one, here, depth)
+                if prompt is not None or prompt_name is not None:
+                    embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
+                name = embedder.name if len(models) == 1 else str(one)
+                yield depth, name, embedder, None if endpoint else _trained(one)
+
+        if _DUPLICATES in names and not is_sized and rival is None:
+            return _rankings(chosen, each_model(), sampled, show, say)
+        for depth, name, embedder, trained in each_model():
             made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
             scored: dict[str, dict[str, Mapping[str, Score]]] = {key: {} for key in made}
             for suite, chosen_tasks in chosen.tasks.items():
@@ -313,6 +338,28 @@ def evaluate(
             _draws=sampled,
             _by_suite=ALL in names or len(names) > 1,
         )
+
+
+def _rankings(
+    chosen: Chosen,
+    models: Iterable[tuple[int | None, str, Embedder, np.ndarray | None]],
+    draws: Draws,
+    progress: Listener,
+    say: Callable[[str], None],
+) -> Evaluation:
+    """Rankings by words, by models and by both, beside one another."""
+    from aoe_train._evaluate.duplicates.rows import score_rows
+    from aoe_train._evaluate.duplicates.task import DuplicatesTask
+
+    (task,) = chosen.tasks[_DUPLICATES]
+    rows = score_rows(
+        cast("DuplicatesTask", task), (model[1:] for model in models), draws=draws, progress=progress
+    )
+    for name, found in rows.items():
+        if found.weight is None:
+            _warn(name, {task.name: found.overlap}, say)
+    scores = {name: {_DUPLICATES: {task.name: found}} for name, found in rows.items()}
+    return Evaluation(scores, _draws=draws, _rankings=True)
 
 
 @contextmanager

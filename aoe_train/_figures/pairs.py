@@ -11,7 +11,8 @@ import polars as pl
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.correlation import correlation
 from aoe_train._evaluate.pairs import read_one_split, shown_name
-from aoe_train._evaluate.vectors import Encode, Vectors, pair_similarities
+from aoe_train._evaluate.vectors import Encode, Vectors
+from aoe_train._similarity import pair_similarities
 from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules

@@ -146,6 +146,24 @@ def pair(
     _tell_to_train(built, quiet=json or quiet)
 
 
+@app.command(epilog=examples("gis render --work gis.work --out issues.parquet"))
+def render(
+    work: o.WorkOnly,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The table, a Parquet file.")
+    ] = Path("issues.parquet"),
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write the text of every issue of a crawl, for `aoe evaluate --suite duplicates --reports`."""
+    rendered = gis_builder.render(work, out, progress=not quiet)
+    if json:
+        print_json(rendered.to_dict())
+        return
+    stdout.print(rendered.table())
+
+
 @app.command(epilog=examples("gis demo --out demo"))
 def demo(
     *,

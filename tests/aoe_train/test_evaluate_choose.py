@@ -45,7 +45,7 @@ def test_pairs_of_ones_own_are_judged_as_a_suite_judges_pairs(tmp_path: Path) ->
         ((name, (task,)),) = choose_pairs(suite, str(file), None).tasks.items()
         assert (name, task.name) == (suite, "mine.tsv")
         assert set(task.texts) == {*"abcd"}
-    with pytest.raises(ConfigError, match="judged as --suite sts or gis, not nli"):
+    with pytest.raises(ConfigError, match="judged as one of the suites sts, gis, duplicates, not nli"):
         choose_pairs("nli", str(file), None)
 
 

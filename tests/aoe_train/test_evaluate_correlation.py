@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from aoe_train._evaluate.correlation import average_ranks, correlation, pearson, spearman
-from aoe_train._evaluate.vectors import pair_similarities, unit
+from aoe_train._similarity import pair_similarities, unit
 from pairkit.errors import DataError
 
 MODULE = import_module(correlation.__module__)  # the package has a function of this name

@@ -10,9 +10,9 @@ import pytest
 from aoe_train._evaluate import Vectors
 from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
 from aoe_train._evaluate.pairs import PairTask
-from aoe_train._evaluate.vectors import all_similarities, comparable, pair_similarities
 from aoe_train._records import Examples
 from aoe_train._settings import Similarity
+from aoe_train._similarity import all_similarities, comparable, pair_similarities
 from pairkit.errors import DataError
 
 

@@ -18,9 +18,9 @@ from aoe_train import _cli  # noqa: F401 - registers the commands
 from aoe_train._commands.app import app
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.correlation import spearman
-from aoe_train._evaluate.vectors import pair_similarities
 from aoe_train._figures.folder import check_folder
 from aoe_train._figures.make import Request
+from aoe_train._similarity import pair_similarities
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_figures_curves import write as write_run
 from tests.aoe_train.tiny import WORDS, wordpiece

@@ -14,10 +14,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import gis_builder
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import ROOT, Done, run_module
+from tests.contract.conftest import ROOT, SAMPLE, Done, run_module
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
@@ -75,6 +76,30 @@ def test_json_ends_with_one_object_and_a_second_run_has_the_same(place: Path) ->
     assert len(list((place / "cache" / "vectors").glob("*.sqlite"))) == 2
     again = run(place, *flags, "--quiet").result["STS-B"]
     assert again == {key: value for key, value in figures.items() if key != "against"}
+
+
+def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> None:
+    gis_builder.import_tracker(SAMPLE, place / "gis.work", progress=False)
+    gis_builder.detect(place / "gis.work", progress=False)
+    gis_builder.pair(place / "gis.work", place / "gis", progress=False)
+    run_module("gis_builder", "render", "--work", "gis.work", "--out", "issues.parquet", cwd=place)
+    flags = ("--suite", "duplicates", "--data", "gis", "--reports", "issues.parquet", "--draws", "100")
+    done = run(place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json")
+    found = done.result
+    hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
+    assert {*found} == {"BM25", "TF-IDF", "bert", "wide", *hybrids}
+    best = found["bert + BM25"]["gis"]
+    assert {*best["over"]} == {"BM25", "bert"}
+    assert {*found["wide + BM25"]["gis"]["over"]} == {"BM25", "wide", "bert + BM25"}
+    assert 0 <= best["weight"] <= 1
+    assert best["recall@20"] >= found["bert"]["gis"]["recall@20"]
+    by_length = [part["n"] for name, part in best["subsets"].items() if name.endswith("tokens")]
+    by_age = [part["n"] for name, part in best["subsets"].items() if name.endswith("days")]
+    assert sum(by_length) == sum(by_age) == best["n"]
+    table = run(place, "--model", "bert", *flags)
+    assert "encode with bert" not in table.err  # the vectors were kept
+    assert " ".join(table.out.split("\n")[0].split()) == "gis: duplicates found, times 100"
+    assert "| BM25 |" in (place / "told.md").read_text()
 
 
 def test_a_table_for_people(place: Path) -> None:

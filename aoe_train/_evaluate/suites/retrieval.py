@@ -21,7 +21,8 @@ import polars as pl
 
 from aoe_train._evaluate.resample import Means
 from aoe_train._evaluate.tasks import Split, Verdict, check_rows
-from aoe_train._evaluate.vectors import ROUNDING, Vectors, comparable
+from aoe_train._evaluate.vectors import Vectors
+from aoe_train._similarity import ROUNDING, comparable
 from pairkit.errors import ConfigError, DataError
 from pairkit.tables import first_row, read_table
 

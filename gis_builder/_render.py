@@ -1,0 +1,56 @@
+"""Every issue of a store as a row of text, whether it stands in a pair or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+
+from gis_builder._pairs.text import render
+from gis_builder._progress import SILENT, RunDisplay
+from gis_builder._store import Store
+from pairkit.errors import DataError
+from pairkit.parquet import write_parquet
+
+COLUMNS: dict[str, type[pl.DataType]] = {
+    "id": pl.String,
+    "repo": pl.String,
+    "number": pl.Int64,
+    "url": pl.String,
+    "text": pl.String,
+    "created_at": pl.String,
+}
+
+
+def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
+    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too.
+
+    Returns:
+        How many issues were `written`, and how many were not as they are `text_empty`.
+
+    Raises:
+        DataError: The store has no issue with a text.
+        ConfigError: The file can't be written.
+    """
+    rows: list[tuple[str, str, int, str, str, str]] = []
+    counts: Counter[str] = Counter()
+    for repository in store.repos():
+        if not repository.is_crawlable:
+            continue
+        issues = list(store.issues(repository.full_name))
+        if len(issues) < repository.issue_count:
+            show.say(
+                f"{repository.full_name}: {len(issues):,} of its {repository.issue_count:,} issues are in the"
+                " crawl; one with --strategy sweep has all"
+            )
+        for issue in show.counted("rendering texts", issues, len(issues)):
+            text = render(issue).text
+            counts["written" if text else "text_empty"] += 1
+            if text:
+                ref = issue.ref
+                rows.append((str(ref), ref.repo, ref.number, ref.url, text, issue.created_at))
+    if not rows:
+        raise DataError("no issue of the crawl has a text; crawl first", path=out)
+    write_parquet(out, pl.DataFrame(rows, schema=COLUMNS, orient="row"))
+    return counts

@@ -1,0 +1,251 @@
+"""Duplicates among all reports of a tracker: what is read, who may be found, figures by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train._evaluate import Vectors
+from aoe_train._evaluate.duplicates.ranking import metrics, verdict
+from aoe_train._evaluate.duplicates.tables import read_duplicates
+from aoe_train._evaluate.duplicates.task import DuplicatesTask
+from aoe_train._evaluate.duplicates.tracker import Query, Reports, in_order, track
+from pairkit.errors import ConfigError, DataError
+
+NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]]) -> Any:
+    """A tracker of reports a, b, c …, written so many days after New Year."""
+    size = 6 if days is None else len(days)
+    times = None if days is None else [NEW_YEAR + timedelta(days=day) for day in days]
+    ids = [*"abcdefghij"][:size]
+    return track("bugs", in_order(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
+
+
+def test_only_older_reports_are_candidates_and_the_younger_one_asks() -> None:
+    tracker = tracker_of([5, 1, 3, 2], test=[("b", "a"), ("a", "d")])
+    assert tracker.reports.ids == ["b", "d", "c", "a"]
+    assert tracker.queries["test"] == [Query(3, 3, (0, 1), ())]  # a asks for b and d, c is a stranger
+
+
+def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand() -> None:
+    tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
+    assert tracker.queries["test"] == [Query(3, 3, (1,), (0,))]  # f says the same but is younger
+    assert tracker.queries["train"] == [Query(1, 1, (0,), ()), Query(5, 5, (3,), (0, 1))]
+
+
+def test_reports_of_the_same_moment_are_not_older() -> None:
+    tracker = tracker_of([1, 2, 2, 3], test=[("c", "b"), ("c", "a")])
+    assert tracker.queries["test"] == [Query(2, 1, (0,), ())]
+    assert sum(tracker.dropped["test"].values()) == 1
+
+
+def test_without_times_the_duplicate_asks_among_all_others() -> None:
+    tracker = tracker_of(None, test=[("a", "f")])
+    assert tracker.queries["test"] == [Query(0, 6, (5,), ())]
+
+
+def test_figures_by_hand() -> None:
+    """Six candidates; 5 is the target, 2 a relative, 0 the query itself (there are no times)."""
+    query = Query(0, 6, (5,), (2,))
+    # Best first: 0 (itself), 1, 2 (a relative), 4, then the target together with 3, which goes before it.
+    scores = np.array([0.9, 0.8, 0.7, 0.3, 0.5, 0.3])
+    found = {name: value.item() for name, value in metrics([query], lambda _: scores).items()}
+    assert found == pytest.approx(
+        {
+            "recall@1": 0,
+            "recall@5": 1,
+            "recall@10": 1,
+            "recall@20": 1,
+            "mrr": 1 / 4,  # behind 1, 4 and 3
+            "map": (1 / 2 + 2 / 5) / 2,  # the relative is second, the target fifth
+        }
+    )
+
+
+def test_a_model_that_tells_nothing_apart_finds_nothing() -> None:
+    found = metrics([Query(30, 30, (4,), ())], lambda _: np.zeros(30))
+    assert found["recall@20"].tolist() == [0]
+    assert found["mrr"].tolist() == [1 / 30]
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
+def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject) -> None:
+    """Against ranks by sorting, ties to the disadvantage of what is looked for."""
+    size = len(scores)
+    alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
+    targets, relatives = alike[:1], alike[1:]
+    found = metrics(
+        [Query(size, size, tuple(targets), tuple(sorted(relatives)))], lambda _: np.array(scores, float)
+    )
+    listed = sorted(range(size), key=lambda place: (-scores[place], place in alike))
+    without = [place for place in listed if place not in relatives]
+    assert found["mrr"][0] == pytest.approx(1 / (1 + without.index(targets[0])))
+    hits = [rank for rank, place in enumerate(listed, 1) if place in alike]
+    assert found["map"][0] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
+
+
+def test_parts_are_by_length_and_by_age() -> None:
+    texts = ["short", "short too", "long " * 300]
+    reports = Reports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
+    queries = [Query(1, 1, (0,), ()), Query(2, 2, (0, 1), ())]
+    found = verdict(reports, queries, lambda query: np.zeros(query.candidates))
+    assert {name: n for name, (_, n) in found.parts.items()} == {
+        "<128 tokens": 1,
+        "256-511 tokens": 1,
+        "<7 days": 1,
+        "30-364 days": 1,  # to the youngest of what it asks for
+    }
+
+
+def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
+    """Vectors are right in validation and words in test, which must not be looked at."""
+    texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
+    reports = Reports([*"abcdef"], texts, None)
+    pairs = {"test": [("e", "d")], "validation": [("c", "b")]}
+    tracker = track("bugs", reports, pairs)
+    vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
+    made = Vectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
+    task = DuplicatesTask(tracker, "test", "validation")
+    assert (
+        task.chosen_weight(made, "bm25") == 0.7
+    )  # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
+    assert DuplicatesTask(tracker, "test").chosen_weight(made, "bm25") is None
+    assert task.judge(made).whole.scores()["recall@1"] == 0
+    assert task.by_words("bm25").whole.scores()["recall@1"] == 1
+    assert task.by_both(made, "tfidf", 0.0).whole.scores()["recall@1"] == 1
+
+
+def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
+    """Eight reports, four of them duplicates in two splits, as plain files."""
+    reports = [
+        {"id": 10 + place, "title": title, "body": body}
+        | ({"created": f"2020-01-{1 + place:02d}T12:00:00Z"} if created else {})
+        for place, (title, body) in enumerate(
+            [
+                ("the car panics", "when opening a file"),
+                ("slow boat", ""),
+                ("red bird is flying", "a bird"),
+                ("error when saving", "the file"),
+                ("car panics", "opening the file"),
+                ("the boat is slow", "on the river"),
+                ("", " "),
+                ("bird is flying red", "old bird"),
+                ("saving error", "a file"),
+            ]
+        )
+    ]
+    (folder / "reports.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reports))
+    pairs = folder / "pairs"
+    pairs.mkdir()
+    (pairs / "test.tsv").write_text("duplicate\tcanonical\n14\t10\n15\t11\n16\t10\n99\t10\n")
+    (pairs / "validation.csv").write_text("duplicate,canonical,label\n17,12,1\n18,13,1\n18,10,0\n")
+    return {"data": pairs, "reports": folder / "reports.jsonl"}
+
+
+def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+    said: list[str] = []
+    task = read_duplicates(**write_tracker(tmp_path), say=said.append)
+    assert task.texts[0] == "the car panics\n\nwhen opening a file"
+    assert task.texts[1] == "slow boat"
+    assert [(query.report, query.targets) for query in task.queries] == [(4, (0,)), (5, (1,))]
+    assert task.known == "validation"
+    assert task.rows[1] == ("the boat is slow\n\non the river", "slow boat")
+    assert said == [
+        "pairs: left out of 4 pairs of test: 1 that name a report that has no text, 1 that name a report that"
+        " is not among the reports",
+        "pairs: 1 reports have no text and are left out",
+    ]
+    on_dev = read_duplicates(**write_tracker_again(tmp_path), split="dev")
+    assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
+
+
+def write_tracker_again(folder: Path) -> dict[str, Path]:
+    return {"data": folder / "pairs", "reports": folder / "reports.jsonl"}
+
+
+def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> None:
+    files = write_tracker(tmp_path, created=False)
+    said: list[str] = []
+    task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
+    assert task.queries[0].candidates == 8
+    assert said[-1] == (
+        "test.tsv: no times (a column created), so younger reports are candidates too, not only older ones"
+    )
+    with pytest.raises(ConfigError, match="all pairs are judged; leave --split dev out"):
+        read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
+
+
+def test_a_dataset_of_gis_names_reports_by_repository_and_number() -> None:
+    reports = pl.DataFrame(
+        {
+            "id": ["ann/boat#1", "ann/boat#2", "bob/car#2"],
+            "text": ["slow", "slow boat", "slow car"],
+            "created_at": ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"],
+        }
+    )
+    rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
+    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], reports)
+    assert [(query.report, query.targets) for query in task.queries] == [(1, (0,))]
+
+
+def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
+    said: list[str] = []
+    file = tmp_path / "pairs.tsv"
+    file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
+    task = read_duplicates(file, say=said.append)
+    assert list(task.texts) == [*"abcd"]
+    assert [(query.report, query.targets) for query in task.queries] == [(0, (1,))]
+    assert said[0] == "pairs.tsv: no --reports, so the 4 texts of the pairs are all that is searched"
+    assert "1 that name one report twice" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("reports", "pairs", "message"),
+    [
+        ({"number": [1, 2]}, {}, "expected id, and title and body or text"),
+        ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids stand in several rows, first 1"),
+        ({"id": [1, None], "title": ["a", "b"]}, {}, "no id; expected an id"),
+        ({"id": [1.5], "title": ["a"]}, {}, "id holds Float64; expected ids"),
+        ({"id": [1], "title": [" "]}, {}, "no report has a text"),
+        (
+            {"id": [1], "title": ["a"], "created": ["30/Sep/21 17:20"]},
+            {},
+            "created is '30/Sep/21 17:20'; expected a date such as",
+        ),
+        (
+            {},
+            {"one": [1], "two": [2]},
+            "found the columns one, two, expected duplicate and canonical with ids",
+        ),
+        ({}, {"duplicate": [1], "canonical": [2], "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
+        ({}, {"duplicate": [1], "canonical": [7]}, "no pair of reports is left to be judged"),
+    ],
+)
+def test_what_is_no_tracker_is_refused(
+    reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str
+) -> None:
+    table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
+    with pytest.raises(DataError, match=message):
+        read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
+
+
+def test_columns_name_the_sides() -> None:
+    reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
+    pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
+    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
+    assert task.queries == [Query(0, 2, (1,), ())]
+    with pytest.raises(
+        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
+    ):
+        read_duplicates(pairs, reports, columns={"text1": "bug"})

@@ -1,0 +1,96 @@
+"""Vectors and words together: by hand, at both ends of the weight, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aoe_train import Hybrid
+from aoe_train._hybrid import fused
+from pairkit.bm25 import Bm25
+from pairkit.errors import ConfigError, DataError
+from pairkit.tfidf import TfIdf
+
+TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
+VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+NEAR_THE_FIRST = np.array([1, 0], np.float32)
+
+
+def test_each_side_is_brought_to_its_own_range_and_weighed() -> None:
+    by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
+    assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
+
+
+def test_scores_that_are_all_alike_decide_nothing() -> None:
+    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]
+    assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
+
+
+@pytest.mark.parametrize(("words", "index"), [("bm25", Bm25), ("tfidf", TfIdf)])
+def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: Any) -> None:
+    text = "E0277 when the window"
+    by_words = index(TEXTS).scores(text)
+    alone = Hybrid(TEXTS, VECTORS, weight=0, words=words).scores(text, NEAR_THE_FIRST)
+    low, high = by_words.min(), by_words.max()
+    assert alone == pytest.approx((by_words - low) / (high - low), abs=1e-6)
+    near = Hybrid(TEXTS, VECTORS, weight=1, words=words).scores(text, NEAR_THE_FIRST)
+    assert near == pytest.approx([1, 0, 0.6])  # cosines
+
+
+def test_what_neither_side_finds_alone_comes_first_together() -> None:
+    index = Hybrid(TEXTS, VECTORS, weight=0.5)
+    assert len(index) == 3
+    (best, score), (second, _) = index.best("E0277", NEAR_THE_FIRST, count=2)
+    assert (best, second) == (2, 0)
+    assert score == pytest.approx(0.5 * 0.6 + 0.5)
+    assert [place for place, _ in index.best("nothing known", NEAR_THE_FIRST)] == [0, 2, 1]
+
+
+def test_vectors_are_compared_as_their_model_says() -> None:
+    vectors = np.array([[2, 0], [1, 0]], np.float32)
+    texts = ["one", "two"]
+    found = {
+        how: Hybrid(texts, vectors, weight=1, similarity=how).scores("", NEAR_THE_FIRST).tolist()
+        for how in ("cosine", "dot", "euclidean")
+    }
+    assert found == {"cosine": [0, 0], "dot": [1, 0], "euclidean": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"weight": 1.5}, "weight = 1.5: "),
+        ({"words": "bm42"}, "words = 'bm42': "),
+        ({"similarity": "angle"}, "similarity = 'angle': "),
+    ],
+)
+def test_a_wrong_argument_is_one_line(given_: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Hybrid(TEXTS, VECTORS, **given_)
+
+
+def test_texts_and_vectors_must_fit() -> None:
+    with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
+        Hybrid(TEXTS, VECTORS[:2])
+    with pytest.raises(DataError, match="not numbers"):
+        Hybrid(TEXTS, np.full((3, 2), np.nan, np.float32))
+    with pytest.raises(
+        DataError, match=r"shape \(3,\), those of the index \(2,\); encode both with one model"
+    ):
+        Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 50)), min_size=1, max_size=8), st.floats(0, 1))
+def test_scores_stay_in_range_and_what_is_best_by_both_is_best(
+    scores: Sequence[tuple[float, float]], weight: float
+) -> None:
+    by_vectors, by_words = np.array(scores).T
+    found = fused(by_vectors, by_words, weight)
+    assert ((found >= 0) & (found <= 1 + 1e-12)).all()
+    dominates = (by_vectors >= by_vectors.max()) & (by_words >= by_words.max())
+    assert (found[dominates] >= found.max() - 1e-12).all()

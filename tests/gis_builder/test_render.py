@@ -1,0 +1,42 @@
+"""Every issue of a crawl as a row of text, as a dataset has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import gis_builder
+from gis_builder._render import COLUMNS
+from pairkit.errors import ConfigError
+from tests.gis_builder.conftest import issue, write_tracker
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+
+
+def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
+    work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
+    gis_builder.import_tracker(SAMPLE, work, progress=False)
+    gis_builder.detect(work, progress=False)
+    pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
+    counts = gis_builder.render(work, file, progress=False).counts
+    rows = pl.read_parquet(file)
+    assert dict(rows.schema) == COLUMNS
+    assert rows.height == counts["written"] == rows["id"].n_unique()
+    texts = dict(rows.select("id", "text").iter_rows())
+    for side in ("1", "2"):
+        names = ("repo", f"number{side}", f"text{side}")
+        assert all(
+            texts[f"{repo}#{number}"] == text for repo, number, text in pairs.select(names).iter_rows()
+        )
+
+
+def test_an_issue_without_a_text_is_counted_and_a_folder_without_a_crawl_refused(tmp_path: Path) -> None:
+    issues = [issue("ann/tool", 1), issue("ann/tool", 2, title="", body="")]
+    write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
+    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 1}
+    with pytest.raises(ConfigError, match="no crawl store there"):
+        gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
