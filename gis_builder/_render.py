@@ -42,7 +42,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
         if len(issues) < repository.issue_count:
             show.say(
                 f"{repository.full_name}: {len(issues):,} of its {repository.issue_count:,} issues are in the"
-                " crawl; one with --strategy sweep has all"
+                " crawl; the strategy sweep has all"
             )
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue).text
