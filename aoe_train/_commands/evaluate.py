@@ -27,6 +27,7 @@ SIZES = o.Group("Small vectors")
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
         "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
         "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
+        "aoe evaluate -m glove.6B.300d.txt -m python:my_models:embed --data-dir data",
         "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     )
 )
@@ -34,7 +35,10 @@ def evaluate(
     model: Annotated[
         list[str],
         o.INPUT(
-            "--model -m", "A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable.", "MODEL"
+            "--model -m",
+            "A folder, a Hub id, minilm, smollm2, word vectors (glove.txt), python:module:function or a name"
+            " at --endpoint; repeatable.",
+            "MODEL",
         ),
     ],
     *,

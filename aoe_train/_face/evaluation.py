@@ -188,8 +188,9 @@ def evaluate(
     """Judge a model on what the papers measured, or on pairs of your own.
 
     Args:
-        model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, or a name at `endpoint`; several
-            make one table.
+        model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, a text file of word vectors, a function
+            as `python:package.module:function`, whose module is imported, or a name at `endpoint`;
+            several make one table.
         suites: sts, transfer, nli, retrieval, gis; all of them as `all`; mteb or duplicates alone.
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
@@ -407,6 +408,7 @@ def _endpoint(url: str | None, api_key_env: str | None, *, plain_http: bool) -> 
 def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
     """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
     from aoe_train._backbones.load import find_folder
+    from aoe_train._evaluate.embedders.open import is_other
     from pairkit.errors import ConfigError
 
     if len(models) == 1:
@@ -417,7 +419,8 @@ def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None
     if against is not None:
         raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
     for name in names if here else ():
-        find_folder(name)
+        if not is_other(name):
+            find_folder(name)
 
 
 def _check_data(
@@ -504,8 +507,11 @@ def _mteb(
 def _trained(model: object) -> np.ndarray | None:
     from aoe_train._backbones.load import find_folder
     from aoe_train._evaluate import read_digests
+    from aoe_train._evaluate.embedders.open import is_other
 
-    return read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+    if not isinstance(model, str | Path) or is_other(str(model)):
+        return None
+    return read_digests(find_folder(model))
 
 
 def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aoe_train._baselines.own_model import OWN, OwnModel
+from aoe_train._baselines.word_vectors import WordVectors, is_word_vectors
 from aoe_train._cache_dir import cache_dir
 from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
@@ -36,7 +38,8 @@ def open_embedder(
 
     Args:
         model: A folder of ours, of sentence-transformers or of transformers, a Hub id, `minilm`, `smollm2`, a
-            model's name at the endpoint, or an `Encoder`.
+            model's name at the endpoint, an `Encoder`, a file of word vectors, or a function as
+            `python:package.module:function`, whose module is imported: what a person said, and no file.
         endpoint: The server that has it; None: it is here.
         precision: Of weights and computation of a model on this machine.
         layers: Of a model on this machine, the first ones; None for all.
@@ -59,9 +62,11 @@ def open_embedder(
         embedder: Embedder = LocalEmbedder(model, "encoder")
     elif endpoint is not None:
         embedder = _open_endpoint(model, endpoint, precision, layers)
+    elif is_other(model):
+        embedder = _open_other(model, precision, layers, say)
     else:
-        embedder = _open_local(model, precision, layers)
-        if slow := slow_precision(precision, embedder.device):
+        embedder = local = _open_local(model, precision, layers)
+        if slow := slow_precision(precision, local.device):
             say(slow)
     store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
@@ -77,6 +82,20 @@ def _open_endpoint(
     if layers is not None:
         raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
     return EndpointEmbedder(model, endpoint)
+
+
+def is_other(model: str) -> bool:
+    """Whether a name is that of a function or of word vectors: of no folder that could be looked into."""
+    return model.startswith(OWN) or is_word_vectors(model)
+
+
+def _open_other(
+    model: str, precision: EncodingPrecision, layers: int | None, say: Callable[[str], None]
+) -> Embedder:
+    for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
+        if given:
+            raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
+    return OwnModel(model) if model.startswith(OWN) else WordVectors(Path(model), say)
 
 
 def _open_local(
