@@ -89,7 +89,7 @@ async def ask_everything(
         task = task_of(record)
         proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
         ask = _Asking(record, providers, store, budget, how, show)
-        total = len(texts) * task.questions_a_text * len(settings.proposers)
+        total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
         first = await ask.all("proposing", proposals, total)
         dead = {**dead, **first.problems}
         judges = [name for name in settings.judges if name not in dead]

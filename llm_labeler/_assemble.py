@@ -138,7 +138,7 @@ def assemble(
     show(Progress("making pairs", len(texts), len(texts), ended=True))
     table = candidates.table()
     write_parquet(work / CANDIDATES_FILE, table, private=True)
-    wanted = len(texts) * task_of(record).questions_a_text * len(settings.proposers)
+    wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
     rejected = _rejected(store, record)
     told = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},

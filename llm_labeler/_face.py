@@ -32,6 +32,8 @@ def generate(
     text_column: str | None = None,
     task: str | None = None,
     size: int | None = None,
+    samples: int | None = None,
+    examples: str | Path | None = None,
     prompt: str | Path | None = None,
     polarity: str | None = None,
     strategy: str | StrategyFunction | None = None,
@@ -69,6 +71,8 @@ def generate(
             paraphrase and hard negatives), `query` (questions to a passage) or `answer` (answers to a
             question). All but `papers` make triplets.
         size: Sentences wanted of each LLM and polarity (3).
+        samples: How often each LLM is asked the same (1); it has to sample (`llm.NAME.temperature`).
+        examples: A file of pairs or triplets that go along with each question as examples of answers.
         prompt: `paper` (default), `hardened`, or a file with {text}, {size} and {polarity}. Other tasks have
             a prompt of their own, or a file.
         polarity: `positive`, `negative` or `both` (default).
@@ -138,6 +142,8 @@ def plan(
     text_column: str | None = None,
     task: str | None = None,
     size: int | None = None,
+    samples: int | None = None,
+    examples: str | Path | None = None,
     prompt: str | Path | None = None,
     polarity: str | None = None,
     strategy: str | StrategyFunction | None = None,
@@ -157,6 +163,8 @@ def plan(
         text_column: The column of the sentences.
         task: What would be asked.
         size: Sentences wanted of each LLM and polarity.
+        samples: How often each LLM would be asked the same.
+        examples: A file of examples that would go along.
         prompt: The template.
         polarity: `positive`, `negative` or `both`.
         strategy: Judges cost as well.

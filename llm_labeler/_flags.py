@@ -27,6 +27,8 @@ FLAGS = {
     "llms": "llms",
     "judges": "judge.llms",
     "size": "size",
+    "samples": "samples",
+    "examples": "prompt.examples",
     "seed": "seed",
     "local_only": "local_only",
     "prompt": "prompt.template",

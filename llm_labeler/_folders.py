@@ -39,6 +39,12 @@ def run_record(
         del kept[section][name]
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name
+    if settings.samples == 1:
+        del kept["samples"]
+    if settings.prompt.examples is None:
+        del kept["prompt"]["examples"]
+    else:
+        kept["prompt"]["examples"] = settings.prompt.examples.name
     return {
         "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
         "settings": kept,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from pathlib import Path
 
 from llm_labeler._asking import Asked, How, ask_everything
@@ -171,8 +172,8 @@ def _keep_words(store: Store, record: RunRecord) -> None:
     """What the hashes in the answers' keys stand for, so that the store explains itself."""
     for digest, words in record.parameters.values():
         store.save_parameters(digest, words)
-    for polarity in record.settings.prompt.polarities:
-        prompt_hash = record.template.prompt_hash(record.settings.size, polarity)
+    for polarity, sample in product(record.polarities, range(record.settings.samples)):
+        prompt_hash = record.template.prompt_hash(record.settings.size, polarity, sample)
         store.save_prompt(prompt_hash, record.template.words(polarity))
 
 
@@ -189,8 +190,11 @@ def _refuse_unanswered(asked: Asked, out: Path, work: Path) -> None:
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
     was = recorded.settings
-    if (settings.size, settings.prompt.template) != (was.size, was.prompt.template):
-        raise ConfigError("size and prompt are what the LLMs were asked; change them with `label generate`")
+    if _asked_for(settings) != _asked_for(was):
+        raise ConfigError(
+            "task, size, samples, prompt and examples are what the LLMs were asked; change them with `label"
+            " generate`"
+        )
     if unasked := sorted({*settings.proposers, *settings.judges} - set(recorded.parameters)):
         raise ConfigError(f"{', '.join(unasked)} was not asked; ask it with `label generate`")
     return RunRecord(
@@ -200,6 +204,14 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
         recorded.source,
         recorded.sha256,
         recorded.dropped_texts,
+    )
+
+
+def _asked_for(settings: LabelSettings) -> tuple[object, ...]:
+    prompt = settings.prompt
+    return (
+        *(settings.task, settings.size, settings.samples),
+        *(prompt.template, prompt.examples, prompt.changes),
     )
 
 

@@ -158,7 +158,7 @@ def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: S
     settings = record.settings
     task = task_of(record)
     is_proposer = provider.name in settings.proposers
-    questions = len(texts) * task.questions_a_text if is_proposer else 0
+    questions = len(texts) * task.questions_a_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
     missing = prompt = completion = prompt_bound = completion_bound = 0
     for ask in asks if store is None else store.missing(asks):
@@ -195,7 +195,7 @@ def _likely(ask: Ask) -> Usage:
 def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_share: float) -> Usage:
     """Every candidate of the others, once."""
     settings = record.settings
-    candidates = settings.size * len(settings.prompt.polarities) * others
+    candidates = settings.size * settings.samples * len(settings.prompt.polarities) * others
     if not candidates:
         return Usage(0, 0)
     calls = -(-candidates // settings.judge.candidates_per_call)

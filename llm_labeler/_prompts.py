@@ -6,9 +6,10 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from llm_labeler._examples import Shots, read_examples
 from llm_labeler._prompt_words import (
     CHANGE_WORDS,
     HARDENED,
@@ -35,21 +36,46 @@ class Template:
     name: str
     user: Mapping[Polarity, str]
     system: str = ""
+    examples: Shots = field(default_factory=dict)
 
     def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
-        """The chat that asks for `size` sentences of this polarity."""
+        """The chat that asks for `size` sentences of this polarity, after examples of answers to others."""
+        turns = [Message("system", self.system)] if self.system else []
+        for example, said in self.examples.get(polarity, ()):
+            turns.append(self._asked(example, len(said), polarity))
+            lines = (f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+            turns.append(Message("assistant", "\n".join(lines)))
+        return (*turns, self._asked(text, size, polarity))
+
+    def _asked(self, text: str, size: int, polarity: Polarity) -> Message:
         values = {
             "size": str(size),
             "text": text,
             "json_text": json.dumps(text, ensure_ascii=False),
             "polarity": _WORDS[polarity],
         }
-        user = Message("user", _PLACE.sub(lambda place: values[place[1]], self.user[polarity]))
-        return (Message("system", self.system), user) if self.system else (user,)
+        return Message("user", _PLACE.sub(lambda place: values[place[1]], self.user[polarity]))
 
-    def prompt_hash(self, size: int, polarity: Polarity) -> str:
-        """Stands for everything of the question but the sentence."""
-        return digest(self.system, self.user[polarity], str(size))
+    def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
+        """Stands for everything of the question but the sentence.
+
+        Args:
+            size: Sentences wanted.
+            polarity: Of which kind.
+            sample: How often the same was asked before: asking again is another question.
+        """
+        shown = [part for text, said in self.examples.get(polarity, ()) for part in ("", text, *said)]
+        again = ["sample", str(sample)] if sample else []
+        return digest(self.system, self.user[polarity], str(size), *shown, *again)
+
+    @property
+    def shown(self) -> str:
+        """How many texts the examples are of, and a digest of them; empty without any."""
+        if not self.examples:
+            return ""
+        said = [part for one in self.examples.values() for text, said in one for part in ("", text, *said)]
+        number = len({text for one in self.examples.values() for text, _ in one})
+        return f"of {number} texts, digest {digest(*said)}"
 
     def words(self, polarity: Polarity) -> str:
         """The template as people read it."""
@@ -57,6 +83,17 @@ class Template:
 
 
 def load_template(settings: PromptSettings, task: str = "papers") -> Template:
+    """The template that the settings name, with the examples that they name.
+
+    Raises:
+        ConfigError: no such template or examples, or a template that lacks a place or a polarity.
+        DataError: the examples can't be read.
+    """
+    template = _named(settings, task)
+    return replace(template, examples=read_examples(settings.examples)) if settings.examples else template
+
+
+def _named(settings: PromptSettings, task: str) -> Template:
     """The built-in template of that name, or a user's file.
 
     Tasks other than the papers' have one built-in template each, of the task's name.

@@ -47,9 +47,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat."""
+    """One turn of a chat; an `assistant`'s is an example of an answer."""
 
-    role: Literal["system", "user"]
+    role: Literal["system", "user", "assistant"]
     content: str
 
 
@@ -76,6 +76,7 @@ class Ask:
     size: int = 0
     labelling: str = "papers"  # the labelling task, one of `_kinds.TASKS`
     changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
+    sample: int = 0  # how often the same was asked before it, of an LLM that samples
 
 
 # Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest

@@ -104,6 +104,7 @@ class PromptSettings(Settings):
     template: str = "paper"
     # positive: sentences of the same meaning; negative: of the opposite
     polarities: Polarities = Field(default=POLARITIES, min_length=1)
+    examples: Path | None = None  # few-shot examples that go along: pairs or triplets, as pairkit reads them
     # of the task triplet: what hard negatives may change
     changes: Changes = Field(default=CHANGES, min_length=1)
 
@@ -210,6 +211,9 @@ class LabelSettings(Settings):
     task: Annotated[str, _one_of(*TASKS)] = PAPERS
     llms: Names = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
+    samples: int = Field(
+        default=1, ge=1, le=100
+    )  # how often each LLM is asked the same; rules are asked once
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     local_only: bool = False  # refuse whatever may send text to another machine
     prompt: PromptSettings = PromptSettings()
@@ -275,6 +279,19 @@ class LabelSettings(Settings):
                 f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _samples_differ(self) -> LabelSettings:
+        """See that an LLM that is asked several times samples its answers."""
+        for name in self.proposers if self.samples > 1 else ():
+            llm = self.llm[name]
+            greedy = llm.kind == "local" and llm.temperature is None
+            if llm.temperature == 0 or greedy:
+                raise ValueError(
+                    f"samples {self.samples}: {name} always answers alike; set llm.{name}.temperature, such"
+                    " as 0.8"
+                )
         return self
 
     @property

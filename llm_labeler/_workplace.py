@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from llm_labeler._folders import run_record
 from llm_labeler._prompts import Template
-from llm_labeler._records import AskKey, Polarity, Text
+from llm_labeler._records import POLARITIES, AskKey, Polarity, Text
 from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
@@ -49,8 +49,10 @@ class RunRecord:
 
     @property
     def prompts(self) -> dict[str, str]:
-        """The templates by polarity, and the system message where there is one."""
+        """The templates by polarity; where there are some, system message and which examples are shown."""
         system = {"system": self.template.system} if self.template.system else {}
+        if self.template.shown:
+            system["examples"] = self.template.shown
         return {**system, **{polarity: self.template.user[polarity] for polarity in self.polarities}}
 
     @property
@@ -83,11 +85,7 @@ def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
     write_parquet(work / TEXTS_FILE, pl.DataFrame(columns, schema=_TEXTS), private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
-        "template": {
-            "name": record.template.name,
-            "system": record.template.system,
-            "user": dict(record.template.user),
-        },
+        "template": _kept(record.template),
         "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
         "source": record.source,
         "sha256": record.sha256,
@@ -113,7 +111,7 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         run = json.loads(path.read_text(encoding="utf-8"))
         record = RunRecord(
             LabelSettings.model_validate(run["settings"]),
-            Template(run["template"]["name"], run["template"]["user"], run["template"]["system"]),
+            _template(run["template"]),
             {name: (digest, words) for name, (digest, words) in run["parameters"].items()},
             run["source"],
             run["sha256"],
@@ -123,6 +121,19 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
     frame = read_private(work / TEXTS_FILE)
     return record, tuple(Text(*row) for row in frame.select(*_TEXTS).iter_rows())
+
+
+def _kept(template: Template) -> dict[str, Any]:
+    kept = {"name": template.name, "system": template.system, "user": dict(template.user)}
+    return {**kept, "examples": template.examples} if template.examples else kept
+
+
+def _template(run: Mapping[str, Any]) -> Template:
+    examples = {
+        polarity: tuple((text, tuple(said)) for text, said in run.get("examples", {}).get(polarity, ()))
+        for polarity in POLARITIES
+    }
+    return Template(run["name"], run["user"], run["system"], examples if any(examples.values()) else {})
 
 
 def read_private(path: Path) -> pl.DataFrame:

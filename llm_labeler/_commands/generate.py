@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.application import examples
+from pairkit.application import examples as shown
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog=examples(
+    epilog=shown(
         "label generate -i sentences.txt --llm wordnet --out pairs",
         "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
         "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
@@ -31,6 +31,8 @@ def generate(
     limit: o.Limit = None,
     task: o.Task = None,
     size: o.Size = None,
+    samples: o.Samples = None,
+    examples: o.Examples = None,
     polarity: o.Polarity = None,
     prompt: o.Prompt = None,
     local_only: o.LocalOnly = None,
@@ -67,6 +69,8 @@ def generate(
         "limit": limit,
         "task": task,
         "size": size,
+        "samples": samples,
+        "examples": examples,
         "polarity": polarity,
         "prompt": prompt,
         "local_only": local_only,
@@ -103,7 +107,7 @@ def generate(
 
 
 @app.command(
-    epilog=examples(
+    epilog=shown(
         "label parse --work pairs.work --out pairs",
         "label parse --work pairs.work --out strict --strategy agreement",
     )

@@ -57,6 +57,13 @@ Size = Annotated[
     int | None,
     option(LLMS, "--size", "-n", metavar="N", help="Sentences asked of each LLM and polarity. [default: 3]"),
 ]
+Samples = Annotated[
+    int | None, option(LLMS, "--samples", metavar="N", help="Ask each the same N times. [default: 1]")
+]
+Examples = Annotated[
+    Path | None,
+    option(LLMS, "--examples", metavar="FILE", help="Pairs or triplets to send along as examples."),
+]
 Polarity = Annotated[
     str | None,
     option(LLMS, "--polarity", metavar="NAME", help="positive, negative or both. [default: both]"),

@@ -64,7 +64,8 @@ class Dialect:
             "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
             form.limit: settings.max_tokens,
         }
-        chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "seed": settings.seed}
+        seed = None if settings.seed is None else settings.seed + ask.sample
+        chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "seed": seed}
         body |= {name: value for name, value in chosen.items() if value is not None}
         if settings.kind == "glm":
             body["thinking"] = {"type": "disabled"}  # it is on by default, and costs

@@ -83,7 +83,8 @@ class LocalProvider:
                 f"{model.context} that the model can read; shorten the text or lower max_tokens",
                 retry=False,
             )
-        seed = keyed_hash(self._settings.seed or 0, *ids) >> 1  # torch wants 63 bits
+        again = ("sample", ask.sample) if ask.sample else ()
+        seed = keyed_hash(self._settings.seed or 0, *again, *ids) >> 1  # torch wants 63 bits
         found = await batches.answer(Prompt(ids, seed))
         return Reply(found.text, found.finish, Usage(len(ids), found.tokens), self.model)
 

@@ -24,9 +24,8 @@ class LabellingTask(Protocol):
 
     def __init__(self, record: RunRecord) -> None: ...
 
-    @property
-    def questions_a_text(self) -> int:
-        """How many questions each LLM is asked about a text."""
+    def questions_a_text(self, llm: str) -> int:
+        """How many questions one LLM is asked about a text."""
         ...
 
     def asks(self, texts: Sequence[Text], llm: str) -> Iterator[Ask]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llm_labeler._filters import Screened, rewritten, screen
+from llm_labeler._kinds import LLM_KINDS
 from llm_labeler._parse import parse_answer
 from llm_labeler._prompts import Template
 from llm_labeler._records import POLARITIES, Answer, Ask, AskKey, ChangeKind, Item, Polarity, Text
@@ -28,16 +29,21 @@ class GenerationTask:
 
     def __init__(self, record: RunRecord) -> None:
         self.record = record
+        size, samples = record.settings.size, range(record.settings.samples)
         self._hashes = {
-            polarity: record.template.prompt_hash(record.settings.size, polarity)
+            polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
             for polarity in record.polarities
         }
         self._proposers = frozenset(record.settings.proposers)
 
-    @property
-    def questions_a_text(self) -> int:
-        """One for each polarity."""
-        return len(self._hashes)
+    def questions_a_text(self, llm: str) -> int:
+        """One for each polarity and sample."""
+        return len(self._hashes) * self.samples(llm)
+
+    def samples(self, llm: str) -> int:
+        """How often an LLM is asked the same: rules once, as they always answer alike."""
+        settings = self.record.settings
+        return settings.samples if LLM_KINDS[settings.llm[llm].kind].is_llm else 1
 
     def asks(self, texts: Sequence[Text], llm: str) -> Iterator[Ask]:
         """One LLM's questions, text by text, each polarity in turn."""
@@ -52,6 +58,7 @@ class GenerationTask:
             schemas={polarity: self.schema(polarity, llm) for polarity in self._hashes},
             labelling=record.settings.task,
             changes=self.changes(),
+            samples=self.samples(llm),
         )
 
     def is_of_run(self, key: AskKey) -> bool:
@@ -59,7 +66,7 @@ class GenerationTask:
         return (
             key.llm in self._proposers
             and key.task in POLARITIES
-            and self._hashes.get(key.task) == key.prompt_hash
+            and key.prompt_hash in self._hashes.get(key.task, ())
             and self.record.asks(key)
         )
 
@@ -99,6 +106,7 @@ def generation_asks(
     schemas: Mapping[Polarity, dict[str, Any] | None] | None = None,
     labelling: str = "papers",
     changes: tuple[ChangeKind, ...] = (),
+    samples: int = 1,
 ) -> Iterator[Ask]:
     """One LLM's questions, text by text, each polarity in turn.
 
@@ -112,16 +120,19 @@ def generation_asks(
         schemas: By polarity, of the answer; by default a list of sentences.
         labelling: The task that asks.
         changes: The kinds of hard negatives that are wanted.
+        samples: How often the same is asked.
     """
-    hashes = {polarity: template.prompt_hash(size, polarity) for polarity in polarities}
+    turns = [(polarity, sample) for polarity in polarities for sample in range(samples)]
+    hashes = {turn: template.prompt_hash(size, *turn) for turn in turns}
     for text in texts:
-        for polarity in polarities:
+        for polarity, sample in turns:
             yield Ask(
-                AskKey(text.text_id, llm, polarity, hashes[polarity], parameters),
+                AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
                 template.messages(text.text, size, polarity),
                 SENTENCES if schemas is None else schemas[polarity],
                 text.text,
                 size,
                 labelling,
                 changes,
+                sample,
             )

@@ -27,6 +27,8 @@ class Answering:
 def test_each_keyword_sets_what_its_flag_sets() -> None:
     given: dict[str, Any] = {
         "task": "papers",
+        "samples": 2,
+        "examples": "few.csv",
         "llms": ["a", "b"],
         "judges": "b",
         "size": 5,
