@@ -19,8 +19,8 @@ def read_examples(path: Path) -> Shots:
     A hard negative whose row tells its kind (`negative_kind`) has it before it, as answers have.
 
     Args:
-        path: Anything that `pairkit.read` reads: pairs with labels (those of the upper half are positives), or
-            anchor, positive and negative.
+        path: What `pairkit.read` reads: pairs with labels (those of the upper half are positives), or anchor,
+            positive and negative.
 
     Raises:
         ConfigError: No such file, or more texts than `MOST`.

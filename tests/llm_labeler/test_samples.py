@@ -18,7 +18,7 @@ from llm_labeler._settings import LlmSettings, PromptSettings
 from llm_labeler._workplace import recall
 from pairkit.errors import ConfigError
 
-TEXT = "The old pump leaks in winter."
+TEXT = "The old pump often leaks in winter."
 TEMPLATE = Template("own", {"positive": "{size} of {text}", "negative": "{size} against {text}"})
 
 
@@ -53,7 +53,7 @@ def test_rules_are_asked_once(tmp_path: Path) -> None:
 
 def test_samples_of_one_that_always_answers_alike_are_refused(tmp_path: Path) -> None:
     cold = {"llm.chatgpt.temperature": 0}
-    with pytest.raises(ConfigError, match="chatgpt always answers alike; set llm.chatgpt.temperature"):
+    with pytest.raises(ConfigError, match="chatgpt always answers alike; set llm"):
         made(tmp_path / "out", "chatgpt", samples=2, settings=cold)
 
 
@@ -105,7 +105,7 @@ def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_pa
 
     def mine(prompt: str) -> str:
         assert "1. A hidden text." in prompt
-        return "1. In winter the old pump leaks."
+        return "1. In winter the old pump leaks often."
 
     found = made(tmp_path / "out", mine, polarity="positive", examples=file)
     record, _ = recall(found.work)
