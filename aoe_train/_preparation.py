@@ -248,13 +248,12 @@ def prepare(
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
     layers = _learn_layers(encoder, _same_layers(settings, data.train))
-    losses = (
-        [make_way(way, encoder)]
-        if way
-        else [
-            _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers) for dataset in datasets
-        ]
-    )
+    losses: list[nn.Module] = [
+        _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers)
+        if way is None
+        else make_way(way, encoder, dataset.examples.kind)
+        for dataset in datasets
+    ]
     several = len(datasets) > 1
     # Trainer would move it, but a plan has none, and weights are shared out before it.
     loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)

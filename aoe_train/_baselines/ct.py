@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train._encoder import Encoder
+    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _NEGATIVES = 7
@@ -32,8 +33,8 @@ class ContrastiveTension(TrainingWay):
     that a batch of n sentences is n passes of each copy and not 8 n.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder)
+    def __init__(self, encoder: Encoder, kind: Kind = "single") -> None:
+        super().__init__(encoder, kind)
         self.other = copy.deepcopy(encoder.model)
 
     def forward(

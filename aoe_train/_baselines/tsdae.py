@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from aoe_train._encoder import Encoder
+    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _DELETED = 0.6
@@ -34,8 +35,8 @@ _IGNORED = -100
 class Tsdae(TrainingWay):
     """The decoder."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__(encoder)
+    def __init__(self, encoder: Encoder, kind: Kind = "single") -> None:
+        super().__init__(encoder, kind)
         self.decoder = _decoder(encoder)
         self._special = frozenset(encoder.tokenizer.all_special_ids)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from aoe_train._encoder import Encoder
+    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 
@@ -43,17 +44,18 @@ class TrainingWay(nn.Module):
     Randomness comes from torch's generator, so that a resumed run draws what it would have drawn.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, kind: Kind) -> None:
         """Get ready to train a model.
 
         Args:
-            encoder: Has the model as it is before training, and its tokenizer; keeps neither.
+            encoder: Has the model as it is before training, and its tokenizer; neither is kept.
+            kind: Of the rows, one of `Way.kinds`.
 
         Raises:
             ConfigError: The model can't be trained this way.
         """
         super().__init__()
-        del encoder
+        del encoder, kind
 
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
@@ -106,13 +108,13 @@ class WayModel(PairModel):
         return found
 
 
-def make_way(name: str, encoder: Encoder) -> TrainingWay:
+def make_way(name: str, encoder: Encoder, kind: Kind) -> TrainingWay:
     """The way of this name, for a model.
 
     Raises:
         ConfigError: The model can't be trained this way.
     """
-    module, _, kind = WAYS[name].made_by.partition(".")
+    module, _, name = WAYS[name].made_by.partition(".")
     with torch.random.fork_rng():  # what it draws to begin with leaves the run's dropout as it would be
-        made: TrainingWay = getattr(import_module(f"{__package__}.{module}"), kind)(encoder)
+        made: TrainingWay = getattr(import_module(f"{__package__}.{module}"), name)(encoder, kind)
     return made.to(encoder.device).train()

@@ -34,6 +34,9 @@ class Way(NamedTuple):
 
 WAYS: Mapping[str, Way] = {
     "ct": Way("ct.ContrastiveTension", "Contrastive Tension (Carlsson et al., 2021)", 1e-5),
+    "consert": Way(
+        "consert.ConSert", "ConSERT (Yan et al., 2021, arXiv 2105.11741)", 5e-7, kinds=("single", "binary")
+    ),
     "tsdae": Way("tsdae.Tsdae", "TSDAE (Wang et al., 2021, arXiv 2104.06979)", 3e-5),
 }
 

@@ -94,6 +94,16 @@ def test_rows_that_it_can_not_learn_from_are_refused_before_a_model_is_loaded(
         run(way, str(path), tmp_path / "no-model", tmp_path / "m")
 
 
+def test_consert_learns_from_labelled_pairs_too(bert: Path, tmp_path: Path) -> None:
+    words = random.Random(5)
+    rows = [[" ".join(words.sample(WORDS, 4)) for _ in range(2)] + [str(n % 2)] for n in range(24)]
+    path = tmp_path / "nli.tsv"
+    path.write_text("sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
+    record = run("consert", str(path), bert, tmp_path / "m", optim__lr=1e-3)
+    for entry in record["history"]:
+        assert entry["loss"] == pytest.approx(entry["sbert"] + 0.15 * entry["contrastive"], rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
