@@ -164,6 +164,26 @@ def examples(*lines: str) -> str:
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
+_BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
+
+
+def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
+    """What a flag says of columns: names, or where a file has no header line numbers alone, as in `1,2,3`.
+
+    Raises:
+        ConfigError: It is of neither form.
+    """
+    numbers = [part.strip() for part in (text or "").split(",")]
+    if not all(part.isdecimal() for part in numbers):
+        return mapping(flag, text)
+    if len(numbers) not in _BY_NUMBER:
+        raise ConfigError(
+            f"{flag} {text}: expected the numbers of two texts and the label, as in 1,2,3, or of an"
+            " anchor and its positive, as in 1,2"
+        )
+    return dict(zip(_BY_NUMBER[len(numbers)], numbers, strict=True))
+
+
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:
     """`name=value,name=value`, as a flag gives it, as a table; None where nothing was given.
 

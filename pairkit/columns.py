@@ -138,7 +138,7 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
         " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give a mapping such as"
-        " text1=title,text2=body,label=same",
+        " text1=title,text2=body,label=same, or text1=1,text2=2,label=3 where there is no header line",
         path=where,
     )
 

@@ -20,7 +20,7 @@ from pairkit.parts import Part, parts_of, wanted_split
 from pairkit.printable import one_line
 from pairkit.provenance import written_rows
 from pairkit.records import LabelKind, PairDataset
-from pairkit.tables import first_row, read_table
+from pairkit.tables import first_row, has_header, read_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -112,7 +112,9 @@ def read_pairs(
         return to_pairs(frame, roles, where, labels, check=check, first_row=first)
 
     columns, split = _checked(columns, split)
-    tables = _opened(source, parts_of(source), split, lambda frame, where: _roles(frame, where, columns))
+    tables = _opened(
+        source, parts_of(source), split, lambda frame, where: _roles(frame, where, columns), columns
+    )
     splits, labels, _ = _converted(tables, rules, pairs)
     if isinstance(source, PairDataset):
         labels = source.labels
@@ -150,7 +152,9 @@ def read_rows(
 
     columns, split = _checked(columns, split)
     parts = parts_of(source, lines=True)
-    tables = _opened(source, parts, split, lambda frame, where: _roles(frame, where, columns, single=True))
+    tables = _opened(
+        source, parts, split, lambda frame, where: _roles(frame, where, columns, single=True), columns
+    )
     splits, labels, kept = _converted(tables, rules, rows)
     for name, frame in splits.items():
         if any(frame.select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
@@ -196,18 +200,24 @@ def _opened(
     parts: Mapping[str, Sequence[Part]],
     split: str | None,
     find: Callable[[pl.DataFrame, str], Roles],
+    columns: Mapping[str, str] | None,
 ) -> dict[str, list[_Read]]:
     """Each wanted split's tables, read."""
     chosen = [wanted_split(parts, split, source)] if split else parts
-    return {name: [_opened_one(part, find) for part in parts[name]] for name in chosen}
+    return {name: [_opened_one(part, find, columns) for part in parts[name]] for name in chosen}
 
 
-def _opened_one(part: Part, find: Callable[[pl.DataFrame, str], Roles]) -> _Read:
+def _opened_one(
+    part: Part, find: Callable[[pl.DataFrame, str], Roles], columns: Mapping[str, str] | None
+) -> _Read:
     where, table, classes, lines = part
     if isinstance(table, pl.DataFrame):
         return _Read(where, table, 1, find(table, where), classes)
-    frame = read_table(table, lines=lines)
-    return _Read(where, frame, first_row(table), find(frame, where), class_names_of_file(table))
+    header = has_header(table, columns)
+    frame = read_table(table, lines=lines, header=header)
+    return _Read(
+        where, frame, first_row(table, header=header), find(frame, where), class_names_of_file(table)
+    )
 
 
 def _converted(

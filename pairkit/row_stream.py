@@ -29,7 +29,7 @@ from pairkit.parquet_batches import ROWS, ParquetBatches
 from pairkit.parts import Part, parts_of, parts_on_disk, wanted_split
 from pairkit.printable import one_line
 from pairkit.provenance import WRITTEN_BY, written_rows
-from pairkit.tables import TextSizes, first_row, read_table
+from pairkit.tables import TextSizes, first_row, has_header, read_table
 
 _STRETCH = 1 << 16  # rows, in whole row groups; a larger row group is a stretch by itself
 _JOINED = 256  # batches whose labels wait to be made distinct together
@@ -179,6 +179,7 @@ class _Table:
         where: What messages call it.
         path: The file.
         lines: Whether it holds one text per line.
+        header: Whether its first line says what its columns are called.
         rows: How many it has.
         columns: All of its columns.
         roles: Which column is what.
@@ -191,6 +192,7 @@ class _Table:
     where: str
     path: Path
     lines: bool
+    header: bool
     rows: int
     columns: Collection[str]
     roles: Roles
@@ -207,21 +209,22 @@ class _Table:
                 f"{where}: its rows are in memory already; leave streaming out, or save them as Parquet files"
                 " and give their folder"
             )
+        header = has_header(path, columns)
         if path.suffix.lower() == ".parquet" and not is_gzipped(path):
             parquet = ParquetBatches(path)
             names, rows = parquet.schema.names, sum(parquet.groups)
         else:
-            whole, parquet = read_table(path, lines=lines), None
+            whole, parquet = read_table(path, lines=lines, header=header), None
             names, rows = whole.columns, whole.height
         roles = find_roles(names, where, columns, single=True)
         classes = class_names_of_file(path).get(roles.label, ())
-        table = cls(where, path, lines, rows, names, roles, classes, (), parquet, TextSizes(path))
+        table = cls(where, path, lines, header, rows, names, roles, classes, (), parquet, TextSizes(path))
         return replace(table, listed=table._columns_of_lists())
 
     @property
     def first_row(self) -> int:
         """The number of the first row in messages."""
-        return first_row(self.path)
+        return first_row(self.path, header=self.header)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,7 +258,7 @@ class _Table:
     def frames(self, names: Sequence[str], stretch: Stretch | None = None) -> Iterator[pl.DataFrame]:
         """Some of its columns, some rows at a time: of a stretch, or of all rows, once at least."""
         if self.parquet is None:
-            whole = read_table(self.path, lines=self.lines).select(names)
+            whole = read_table(self.path, lines=self.lines, header=self.header).select(names)
             yield from whole.iter_slices(ROWS) if whole.height else [whole]
             return
         if stretch is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +24,7 @@ from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE,
 from pairkit.printable import one_line
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _TEXT = pl.String | pl.Categorical | pl.Enum
 
 
@@ -70,17 +71,38 @@ def is_table(path: Path) -> bool:
     return _format(path) in SUFFIXES
 
 
-def first_row(path: Path) -> int:
+def first_row(path: Path, *, header: bool = True) -> int:
     """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
-    return 2 if _format(path) in (".csv", ".tsv") else 1
+    return 2 if header and _format(path) in _SEPARATORS else 1
 
 
-def read_table(path: Path, *, lines: bool = False) -> pl.DataFrame:
+def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
+    """Whether the first line of a CSV or TSV file says what its columns are called.
+
+    It doesn't where a person gives columns by their numbers, from 1, and that line has no such names.
+
+    Args:
+        path: A table; one of another format has names for its columns anyway.
+        columns: Roles to names of columns.
+
+    Raises:
+        DataError: The file can't be read.
+    """
+    given = {*(columns or {}).values()} - {"none"}
+    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
+        return True
+    _, first = next(read_text_lines(path), (1, ""))
+    names = first.strip().split(_SEPARATORS[_format(path)])
+    return given <= {name.strip('"') for name in names}
+
+
+def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
     """Read Parquet, JSON lines, a JSON array of objects, CSV, TSV or an Arrow stream, each also as `.gz`.
 
-    CSV follows the usual quoting. TSV has one header line and no quoting: a quotation mark is a character.
-    Every column of both is text. With `lines` it is a text file, and each line a row of the column `text`:
-    only a line feed ends one, as other marks may stand inside a text.
+    CSV follows the usual quoting. TSV has no quoting: a quotation mark is a character. Every column of both
+    is text, named by the first line, or where there is no `header` by its number, from 1. With `lines` it is
+    a text file, and each line a row of the column `text`: only a line feed ends one, as other marks may stand
+    inside a text.
 
     Raises:
         ConfigError: The suffix is none of these.
@@ -95,7 +117,7 @@ def read_table(path: Path, *, lines: bool = False) -> pl.DataFrame:
             f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
         )
     try:
-        table = _read(_source(path, suffix), suffix)
+        table = _read(_source(path, suffix), suffix, header=header)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -121,7 +143,7 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
     if suffix in _CHECKS:
         return _checked(path, _CHECKS[suffix])
-    if suffix in (".csv", ".tsv") and not is_gzipped(path):
+    if suffix in _SEPARATORS and not is_gzipped(path):
         check_lines(path)
         return path
     lines = read_whole_lines(path)
@@ -168,20 +190,24 @@ def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
             yield column.explode()
 
 
-def _read(source: Path | io.BytesIO, suffix: str) -> pl.DataFrame:
+def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFrame:
     # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
     if suffix == ".arrow":
         return pl.read_ipc_stream(source)
-    if suffix in (".csv", ".tsv"):
-        return pl.read_csv(
+    if suffix in _SEPARATORS:
+        table = pl.read_csv(
             source,
-            separator="\t" if suffix == ".tsv" else ",",
+            has_header=header,
+            separator=_SEPARATORS[suffix],
             quote_char=None if suffix == ".tsv" else '"',
             infer_schema=False,
             glob=False,
         )
+        if not header:
+            table.columns = [str(number) for number in range(1, table.width + 1)]
+        return table
     if suffix == ".json":
         return pl.read_json(source, infer_schema_length=None)
     return pl.read_ndjson(source, infer_schema_length=None)

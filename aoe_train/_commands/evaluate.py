@@ -7,7 +7,7 @@ from typing import Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
-from pairkit.application import mapping
+from pairkit.application import columns_given
 from pairkit.errors import ConfigError
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
@@ -142,7 +142,7 @@ def evaluate(
         tasks=task or (),
         data=data,
         reports=reports,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         split=split,

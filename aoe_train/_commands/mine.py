@@ -7,7 +7,7 @@ from typing import Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
-from pairkit.application import mapping
+from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -120,7 +120,7 @@ def mine(
         transitive=transitive,
         threshold=threshold,
         scores=scores,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         split=split,

@@ -49,7 +49,10 @@ DevData = Annotated[
 Columns = Annotated[
     str | None,
     INPUT(
-        "--columns", "Which column is which, such as text1=title,label=same or anchor=q,negative=n.", "A=B,…"
+        "--columns",
+        "Which column is which, such as text1=title,label=same or anchor=q,negative=n; 1,2,3 where there is"
+        " no header line.",
+        "A=B,…",
     ),
 ]
 Labels = Annotated[

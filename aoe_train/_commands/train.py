@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
-from pairkit.application import mapping
+from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -122,7 +122,7 @@ def train(
         top_layers=top_layers,
         soup=soup,
         dev_data=o.sources(dev_data),
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         conflicts=conflicts,

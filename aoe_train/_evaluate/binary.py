@@ -12,6 +12,8 @@ from aoe_train._evaluate.correlation import Correlation, correlation
 from aoe_train._evaluate.resample import Judged
 from pairkit.errors import DataError
 
+_FOLDS = 10
+
 
 class Thresholds(NamedTuple):
     """Cosines from which on a pair is taken to be of label 1, for the best F1 and for the best accuracy."""
@@ -30,9 +32,11 @@ class Binary(Judged):
     * `average_precision`: precision at each cosine, weighted by what recall gains there.
     * `f1`, `accuracy`: at thresholds that were chosen on other pairs, which stand beside them as
       `f1_threshold`, `accuracy_threshold`; all four only where there are such thresholds.
-    * `best_f1`, `best_accuracy`: at the thresholds that suit these very pairs best, so they flatter. The
-      thresholds are chosen once, on the pairs as they are, and kept in resamples: intervals and comparisons
-      hold for these thresholds, and say nothing of how sure the choice is.
+    * `best_f1`, `best_accuracy`: at thresholds that suit these pairs best, cross-validated: each tenth of the
+      pairs is judged by the thresholds that suit the other nine, so that no pair chooses its own. The tenths
+      have the labels in like shares and are the same whatever the cosines. Thresholds are chosen once, on
+      the pairs as they are, and kept in resamples: intervals and comparisons say nothing of how sure the
+      choice is.
 
     Attributes:
         cosines: (pair,), not constant.
@@ -57,8 +61,8 @@ class Binary(Judged):
             "roc_auc": curve.roc_auc(),
             "average_precision": curve.average_precision(),
             **self._at_thresholds(counts),
-            "best_f1": curve.f1()[:, self._best[0]],
-            "best_accuracy": curve.accuracy()[:, self._best[1]],
+            "best_f1": self._f1(counts, self._held_out[0]),
+            "best_accuracy": self._accuracy(counts, self._held_out[1]),
         }
 
     def best_thresholds(self) -> Thresholds:
@@ -71,17 +75,22 @@ class Binary(Judged):
     def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         if self.thresholds is None:
             return {}
-        positive = self.labels == 1
-        above, accepted = (self.cosines >= limit for limit in self.thresholds)
-        hits = counts @ (above & positive)
-        both = counts @ above + counts @ positive  # 2 TP + FP + FN
         ones = np.ones(len(counts))
         return {
-            "f1": _ratio(2 * hits, both),
-            "accuracy": counts @ (accepted == positive) / counts.sum(axis=1),
+            "f1": self._f1(counts, self.cosines >= self.thresholds.f1),
+            "accuracy": self._accuracy(counts, self.cosines >= self.thresholds.accuracy),
             "f1_threshold": self.thresholds.f1 * ones,
             "accuracy_threshold": self.thresholds.accuracy * ones,
         }
+
+    def _f1(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
+        positive = self.labels == 1
+        both = counts @ accepted + counts @ positive  # 2 TP + FP + FN
+        return _ratio(2 * (counts @ (accepted & positive)), both)
+
+    def _accuracy(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
+        share: np.ndarray = counts @ (accepted == (self.labels == 1)) / counts.sum(axis=1)
+        return share
 
     def _curve(self, counts: np.ndarray) -> _Curve:
         """What each threshold lets through, were pairs to stand as often as the counts say."""
@@ -96,6 +105,19 @@ class Binary(Judged):
         """Which of the curve's thresholds give the best F1 and the best accuracy, each pair counting once."""
         curve = self._curve(np.ones((1, self.n)))
         return int(curve.f1()[0].argmax()), int(curve.accuracy()[0].argmax())
+
+    @cached_property
+    def _held_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which pairs are accepted at the thresholds that the other folds choose: for F1 and for accuracy."""
+        folds = min(_FOLDS, self.n)
+        fold = np.empty(self.n, np.int64)
+        fold[np.argsort(self.labels, kind="stable")] = np.arange(self.n) % folds
+        accepted = np.empty((2, self.n), bool)
+        for number in range(folds):
+            own = fold == number
+            limits = Binary(self.cosines[~own], self.labels[~own]).best_thresholds()
+            accepted[:, own] = self.cosines[own] >= np.array(limits)[:, None]
+        return accepted[0], accepted[1]
 
     @cached_property
     def _correlation(self) -> Correlation:

@@ -19,9 +19,10 @@ from aoe_train._similarity import pair_similarities
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules, worth_telling
+from pairkit.parts import files_of
 from pairkit.reader import read_pairs, split_names
 from pairkit.records import PairDataset
-from pairkit.tables import is_table
+from pairkit.tables import has_header, is_table
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
 
@@ -123,16 +124,26 @@ def read_one_split(
     """
     if not is_whole(source):
         wanted = SPLIT_NAMES[split or "test"]
-        return told_pairs(read_pairs(source, split=wanted, rules=rules, columns=columns), say).splits[wanted]
+        pairs = read_pairs(source, split=wanted, rules=rules, columns=columns)
+        return told_pairs(pairs, source, columns, say).splits[wanted]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
         raise ConfigError(f"{source_name(source)}: all rows of a {kind} are used; leave --split {split} out")
-    (frame,) = told_pairs(read_pairs(source, rules=rules, columns=columns), say).splits.values()
+    pairs = read_pairs(source, rules=rules, columns=columns)
+    (frame,) = told_pairs(pairs, source, columns, say).splits.values()
     return frame
 
 
-def told_pairs(pairs: PairDataset, say: Say) -> PairDataset:
-    """The same pairs, after it was told what was made of their labels, and which contradict each other."""
+def told_pairs(
+    pairs: PairDataset, source: Source, columns: Mapping[str, str] | None, say: Say
+) -> PairDataset:
+    """The same pairs, after it was told what was made of their source.
+
+    That is that its files have no header line, what their labels count as, and which contradict each other.
+    """
+    if columns and not all(has_header(file, columns) for file in files_of(source)):
+        by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
+        say(f"{pairs.source}: no header line; {by_number}")
     if told := worth_telling(pairs.labels):
         say(f"{pairs.source}: {told}")
     for name, frame in pairs.splits.items():

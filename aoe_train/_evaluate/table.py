@@ -40,14 +40,14 @@ def figures(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
         rows += (
             [[name, *_row(score.result, metrics), *tail]]
             if wide
-            else [[name, metric, cell, *tail] for metric, cell in _cells(score.result)]
+            else [[name, _shown(metric), cell, *tail] for metric, cell in _cells(score.result)]
         )
         for part, found in score.result.subsets.items() if subsets else ():
             tail = [f"{found.n:,}", *([""] if leak else [])]
             rows += (
                 [[f"  {part}", *_row(found, metrics), *tail]]
                 if wide
-                else [[f"  {part}", metric, cell, *tail] for metric, cell in _cells(found)]
+                else [[f"  {part}", _shown(metric), cell, *tail] for metric, cell in _cells(found)]
             )
     if wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
@@ -67,7 +67,7 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | Non
     rows = [
         [
             name,
-            metric,
+            _shown(metric),
             _times_100(value),
             _times_100(score.rival.scores.get(metric)),
             *_ahead(score.comparisons.get(metric)),
@@ -181,6 +181,10 @@ def _plain(result: Result, metrics: Sequence[str]) -> list[str]:
 def _cells(result: Result) -> Iterator[tuple[str, str]]:
     for metric, value in result.scores.items():
         yield metric, _times_100(value) + _bounds(result.intervals.get(metric))
+
+
+def _shown(metric: str) -> str:
+    return f"{metric}, cross-validated" if metric.startswith("best_") else metric
 
 
 def _ahead(comparison: Comparison | None) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import typer
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
-from pairkit.application import examples, mapping
+from pairkit.application import columns_given, examples
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -70,7 +70,7 @@ def score(
     found = llm_labeler.score(
         gold,
         work=work,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         threshold=threshold,

@@ -10,7 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
-from pairkit.application import mapping
+from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -32,9 +32,7 @@ def audit(
     quiet: o.Quiet = False,
 ) -> None:
     """Look for leaks between splits, contradictions, repeats and empty texts. Exit code 3 if it leaks."""
-    found = pairkit.audit(
-        dataset, columns=mapping("--columns", columns), labels=labels, label_range=label_range
-    )
+    found = pairkit.audit(dataset, columns=columns_given(columns), labels=labels, label_range=label_range)
     if json:
         print_json(found.to_dict())
     else:
@@ -74,7 +72,7 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Describe a dataset: counts, lengths, overlap, what was dropped, samples; figures and a page to open."""
-    names = mapping("--columns", columns)
+    names = columns_given(columns)
     made = pairkit.report(
         dataset, out, columns=names, labels=labels, label_range=label_range, seed=seed, progress=not quiet
     )
@@ -108,7 +106,7 @@ def show(
     ] = None,
 ) -> None:
     """Show one pair side by side, with the words that both texts share marked."""
-    names = mapping("--columns", columns)
+    names = columns_given(columns)
     pair = pairkit.show(
         dataset, split=split, row=row, label=label, columns=names, labels=labels, label_range=label_range
     )

@@ -10,7 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
-from pairkit.application import mapping
+from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -48,9 +48,7 @@ def export(
     """
     from pairkit.labels import worth_telling
 
-    pairs = pairkit.read(
-        dataset, columns=mapping("--columns", columns), labels=labels, label_range=label_range
-    )
+    pairs = pairkit.read(dataset, columns=columns_given(columns), labels=labels, label_range=label_range)
     if told := worth_telling(pairs.labels):
         say(told)
     for path in pairkit.export(pairs, out, file_format=file_format, raw=raw):
@@ -100,7 +98,7 @@ def merge(
         split=o.shares(split),
         cut_negatives=cut_negatives,
         seed=seed,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         fresh=fresh,
@@ -135,7 +133,7 @@ def split(
         split=o.shares(split) or (),
         cut_negatives=cut_negatives,
         seed=seed,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         fresh=fresh,

@@ -23,7 +23,7 @@ Columns = Annotated[
         "--columns",
         metavar="A=B,…",
         rich_help_panel="Input",
-        help="Which column is which, such as text1=title,label=same.",
+        help="Which column is which, such as text1=title,label=same; 1,2,3 where there is no header line.",
     ),
 ]
 Labels = Annotated[

@@ -74,8 +74,6 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path) 
         chosen_on = [score(known, cosines(DEV) >= value) for value in (limit, *cosines(DEV))]
         assert chosen_on[0] == max(chosen_on)
         assert found[name] == pytest.approx(score(labels, cosines(TEST) >= limit))
-        assert found[name] <= found[f"best_{name}"]
-    assert found["f1"] < found["best_f1"]  # else this data could not tell the two apart
 
 
 def test_the_suite_reads_the_same_task(dataset: Path) -> None:

@@ -78,6 +78,15 @@ def test_json_ends_with_one_object_and_a_second_run_has_the_same(place: Path) ->
     assert again == {key: value for key, value in figures.items() if key != "against"}
 
 
+def test_a_file_without_a_header_line_is_read_by_number_and_told_so(place: Path) -> None:
+    (place / "bare.tsv").write_text("1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n")
+    flags = ("--model", "bert", "--suite", "gis", "--data", "bare.tsv", "--draws", "0")
+    done = run(place, *flags, "--columns", "2,3,1")
+    assert "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label" in done.err
+    assert "best_accuracy, cross-validated" in " ".join(done.out.split())
+    assert "expected text1, text2, label" in run(place, *flags, code=3).error
+
+
 def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> None:
     gis_builder.import_tracker(SAMPLE, place / "gis.work", progress=False)
     gis_builder.detect(place / "gis.work", progress=False)

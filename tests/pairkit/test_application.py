@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.application import mapping, tell_details
+from pairkit.application import columns_given, mapping, tell_details
 from pairkit.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,16 @@ def test_told_twice_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
     logging.getLogger("pairkit.reader").info("a\x1b[31m line")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
     logger.setLevel(logging.NOTSET)
+
+
+def test_columns_are_names_or_numbers_in_order() -> None:
+    assert columns_given(None) is None
+    assert columns_given("text1=a,text2=b") == {"text1": "a", "text2": "b"}
+    assert columns_given("1, 2,4") == {"text1": "1", "text2": "2", "label": "4"}
+    assert columns_given("2,1") == {"anchor": "2", "positive": "1"}
+    for wrong in ("1", "1,2,3,4"):
+        with pytest.raises(ConfigError, match=f"^--columns {wrong}: expected the numbers of two texts"):
+            columns_given(wrong)
 
 
 def test_a_mapping_is_names_and_values_or_an_error_that_names_the_flag() -> None:

@@ -12,6 +12,7 @@ from pairkit.errors import ConfigError, DataError, PairkitError
 from pairkit.labels import label_rules
 from pairkit.reader import read_pairs, read_rows, split_names
 from pairkit.records import write_dataset
+from pairkit.row_stream import open_rows
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
@@ -321,3 +322,36 @@ def test_a_folder_of_others_is_not(tmp_path: Path) -> None:
     (tmp_path / "triplet").mkdir()
     pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "train.csv")
     assert read_rows(tmp_path)["train"].columns == ["text1", "text2", "label"]
+
+
+BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.csv.gz"])
+def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, name: str) -> None:
+    mark = "\t" if name == "pairs.tsv" else ","
+    rows = mark.join(["a", "b", "1"]) + "\n" + mark.join(["c", "d", "0"]) + "\n"
+    data = gzip.compress(rows.encode()) if name.endswith(".gz") else rows.encode()
+    (tmp_path / name).write_bytes(data)
+    frame = read_pairs(tmp_path / name, columns=BY_NUMBER).splits["train"]
+    assert frame.rows() == [("a", "b", 1), ("c", "d", 0)]
+    stream = open_rows(tmp_path / name, columns=BY_NUMBER)
+    pieces = [piece.rows for stretch in stream.stretches for piece in stream.read(stretch)]
+    assert pl.concat(pieces).rows() == frame.rows()
+    assert stream.place(0, 0).endswith(f"{name}:1")
+
+
+def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
+    with pytest.raises(DataError, match=r"pairs\.tsv:2: "):
+        read_pairs(tmp_path / "pairs.tsv", columns=BY_NUMBER)
+    with pytest.raises(DataError, match="no column '4' for label; there are 1, 2, 3"):
+        read_pairs(tmp_path / "pairs.tsv", columns={**BY_NUMBER, "label": "4"})
+    with pytest.raises(DataError, match="no such file"):
+        read_pairs(tmp_path / "none.tsv", columns=BY_NUMBER)
+
+
+def test_a_header_of_numbers_is_one(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text('"3","1","2"\n1,a,b\n')
+    frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
+    assert frame.select("text1", "text2", "label").rows() == [("a", "b", 1)]

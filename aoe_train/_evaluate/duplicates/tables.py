@@ -11,7 +11,7 @@ import polars as pl
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.duplicates.task import DuplicatesTask
 from aoe_train._evaluate.duplicates.tracker import Reports, Tracker, in_order, track
-from aoe_train._evaluate.pairs import SPLIT_NAMES, is_whole, shown_name
+from aoe_train._evaluate.pairs import SPLIT_NAMES, is_whole, shown_name, told_pairs
 from aoe_train._evaluate.tasks import Split
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -19,7 +19,7 @@ from pairkit.labels import AS_FOUND, LabelRules
 from pairkit.parts import Part, parts_of
 from pairkit.printable import one_line
 from pairkit.reader import read_pairs
-from pairkit.tables import first_row, read_table
+from pairkit.tables import first_row, has_header, read_table
 
 _NAMES = {
     "id": ("id", "number", "key"),
@@ -113,7 +113,7 @@ def _of_texts(
     name: str, data: Source, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
 ) -> Tracker:
     """A tracker of nothing but the texts of pairs; a text is its own id."""
-    splits = read_pairs(data, rules=rules, columns=columns).splits
+    splits = told_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=source_name(data))
     texts = list(
@@ -146,7 +146,7 @@ def _tell(tracker: Tracker, pairs: Mapping[str, Sequence[tuple[str, str]]], say:
 
 def _pairs(part: Part, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """The ids of each pair of label 1, the duplicate's first."""
-    table = _read(part)
+    table = _read(part, columns)
     given = columns or {}
     if unknown := {*given} - {*_SIDES}:
         raise ConfigError(f"--columns {min(unknown)}: beside --reports expected duplicate and canonical")
@@ -241,7 +241,8 @@ def _labels(table: _Table) -> list[bool]:
     return (labels == 1).to_list()
 
 
-def _read(part: Part) -> _Table:
+def _read(part: Part, columns: Mapping[str, str] | None = None) -> _Table:
     if isinstance(part.table, pl.DataFrame):
         return _Table(part.table, part.where, 1)
-    return _Table(read_table(part.table), part.where, first_row(part.table))
+    header = has_header(part.table, columns)
+    return _Table(read_table(part.table, header=header), part.where, first_row(part.table, header=header))

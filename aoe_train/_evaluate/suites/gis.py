@@ -139,7 +139,8 @@ def read_gis_task(
     name = shown_name(source)
     if is_whole(source):
         return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
-    splits = told_pairs(read_pairs(source, rules=rules, columns=columns), say).splits
+    pairs = read_pairs(source, rules=rules, columns=columns)
+    splits = told_pairs(pairs, source, columns, say).splits
     wanted = _SPLITS[split or "test"]
     if wanted[0] not in splits:
         raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
