@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         generate as generate,
     )
     from llm_labeler._face import (
+        judge as judge,
+    )
+    from llm_labeler._face import (
         llms as llms,
     )
     from llm_labeler._face import (
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from llm_labeler._face import (
         show as show,
     )
+    from llm_labeler._judged_pairs import JudgedPairs as JudgedPairs
     from llm_labeler._labelled import Labelled as Labelled
     from llm_labeler._llms import Llm as Llm
     from llm_labeler._llms import Llms as Llms
@@ -57,7 +61,10 @@ if TYPE_CHECKING:
     from llm_labeler._show import Shown as Shown
 
 _PLACES = {
-    **dict.fromkeys(("emulate", "generate", "llms", "parse", "plan", "report", "score", "show"), "_face"),
+    **dict.fromkeys(
+        ("emulate", "generate", "judge", "llms", "parse", "plan", "report", "score", "show"), "_face"
+    ),
+    "JudgedPairs": "_judged_pairs",
     "Labelled": "_labelled",
     "Llm": "_llms",
     "Llms": "_llms",
@@ -75,6 +82,7 @@ _PLACES = {
 __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "emulate",
     "generate",
+    "judge",
     "llms",
     "parse",
     "plan",
@@ -83,6 +91,7 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "show",
     "CallFailed",
     "Estimate",
+    "JudgedPairs",
     "Labelled",
     "Llm",
     "Llms",

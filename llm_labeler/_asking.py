@@ -83,9 +83,7 @@ async def ask_everything(
     try:
         if not how.batch:
             _see_to_batches(record, store, give_up=how.retry_failed)
-        dead = await check_all(providers)
-        if dead and (not how.keep_going or len(dead) == len(providers)):
-            raise together(list(dead.values()))
+        dead = await _unreachable(providers, how)
         task = task_of(record)
         proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
         ask = _Asking(record, providers, store, budget, how, show)
@@ -102,6 +100,50 @@ async def ask_everything(
         return _asked(store, record, [first, second], {**dead, **second.problems})
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+async def ask_judges(
+    record: RunRecord,
+    questions: Mapping[str, Iterable[Ask]],
+    providers: Mapping[str, Provider],
+    store: Store,
+    *,
+    how: How,
+    show: Listener,
+    total: int,
+) -> Asked:
+    """Ask judges about pairs that are there already, as `ask_everything` asks for proposals.
+
+    Args:
+        record: The run.
+        questions: By judge.
+        providers: By judge.
+        store: Answers, failures and what was spent.
+        how: Ways of asking.
+        show: Told how it goes on.
+        total: How many questions there are.
+
+    Raises:
+        PairkitError: As `ask_everything`.
+    """
+    budget = Budget(record.settings.budget, store.spent())
+    try:
+        if not how.batch:
+            _see_to_batches(record, store, give_up=how.retry_failed)
+        dead = await _unreachable(providers, how)
+        asks = {name: asked for name, asked in questions.items() if name not in dead}
+        outcome = await _Asking(record, providers, store, budget, how, show).all("judging", asks, total)
+        return _asked(store, record, [outcome], {**dead, **outcome.problems})
+    finally:
+        await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+async def _unreachable(providers: Mapping[str, Provider], how: How) -> dict[str, PairkitError]:
+    """By LLM that can't be asked, why; an error where that ends the run."""
+    dead = await check_all(providers)
+    if dead and (not how.keep_going or len(dead) == len(providers)):
+        raise together(list(dead.values()))
+    return dead
 
 
 @dataclass(frozen=True, slots=True)

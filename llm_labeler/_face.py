@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from llm_labeler._emulator import Server
     from llm_labeler._ensemble import StrategyFunction
     from llm_labeler._flags import LlmsGiven
+    from llm_labeler._judged_pairs import JudgedPairs
     from llm_labeler._labelled import Labelled
     from llm_labeler._llms import Llms
     from llm_labeler._plan import Plan
@@ -232,6 +233,82 @@ def parse(
     below = recall(place)[0].settings.model_dump(mode="json")
     found, own = read_given(locals(), below=below, settings=settings)
     return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
+
+
+def judge(
+    source: Source,
+    *,
+    llms: LlmsGiven,
+    out: str | Path = "judged",
+    work: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    limit: int | None = None,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    max_requests: int | None = None,
+    batch: bool = False,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    local_only: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> JudgedPairs:
+    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
+
+    The votes are weighed by the judges' estimated accuracies, as with the strategy `weighted`. If it was
+    stopped, the same call asks only what has no answer yet.
+
+    Args:
+        source: Pairs, as `pairkit.read` takes them: of `gis`, mined, anybody's; triplets become pairs.
+        llms: The judges, as of `generate`; several of different makers err less than one.
+        out: The folder of the dataset with their labels.
+        work: The folder of the answers; by default OUT.work.
+        columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
+        labels: What the source's labels count as, as of `score`.
+        label_range: The lowest and the highest score, as of `score`.
+        limit: Take the first so many rows.
+        max_cost: US dollars that may be spent in all sessions of `work`.
+        max_tokens: Tokens likewise.
+        max_requests: Calls likewise.
+        batch: Use OpenAI's Batch API.
+        keep_going: Go on where LLMs or questions failed.
+        retry_failed: Ask again what servers rejected for good.
+        local_only: Refuse LLMs that may send text to another machine.
+        seed: Decides in which order judges see texts (42).
+        config: A TOML file with [llm.NAME] entries and other settings.
+        settings: Settings by their dotted names.
+        fresh: Replace a dataset that was made with other settings.
+        progress: As of `generate`.
+
+    Raises:
+        ConfigError: A setting, key, model or folder can't be used; rules can't judge.
+        DataError: Pairs that can't be read, or the judges decided on none.
+        RemoteError: A server failed; the same call continues.
+    """
+    from llm_labeler._asking import How
+    from llm_labeler._flags import read_given
+    from llm_labeler._silver import judge_pairs
+    from pairkit.config import argument
+    from pairkit.labels import label_rules
+
+    found, own = read_given(locals(), config=config, settings=settings)
+    return judge_pairs(
+        source,
+        argument("out", out, Path),
+        argument("work", work, Path | None),
+        found,
+        own,
+        columns=columns,
+        rules=label_rules(labels, label_range),
+        how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
+        fresh=fresh,
+        progress=progress,
+    )
 
 
 def show(sentence: str, *, work: str | Path) -> Shown:

@@ -18,6 +18,23 @@ from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
 
 
+def judges_table(judges: Judges) -> ResultTable:
+    """Each judge's record, and how their votes were weighed."""
+    alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
+    why = f" ({judges.reason})" if judges.reason else ""
+    caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
+    found = ResultTable(*headings, caption=caption, left=("agrees with",))
+    for name, judge in sorted(judges.by_name.items()):
+        shares = [
+            f"{pair.other if pair.one == name else pair.one} {pair.share:.0%}"
+            for pair in judges.agreements
+            if name in (pair.one, pair.other)
+        ]
+        found.add_row(name, judge.judged, judge.unsure, f"{judge.accuracy:.2f}", ", ".join(shares))
+    return found
+
+
 @dataclass(frozen=True, repr=False)
 class Labelled:
     """A finished run of `generate` or `parse`.
@@ -109,21 +126,7 @@ class Labelled:
 
     def judges_table(self) -> ResultTable | None:
         """Each judge's record; None without judges."""
-        if self.judges is None:
-            return None
-        alpha = "undefined" if self.judges.alpha is None else f"{self.judges.alpha:.2f}"
-        why = f" ({self.judges.reason})" if self.judges.reason else ""
-        caption = f"weighed by {self.judges.method}{why}; Krippendorff's alpha {alpha}"
-        headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
-        found = ResultTable(*headings, caption=caption, left=("agrees with",))
-        for name, judge in sorted(self.judges.by_name.items()):
-            shares = [
-                f"{pair.other if pair.one == name else pair.one} {pair.share:.0%}"
-                for pair in self.judges.agreements
-                if name in (pair.one, pair.other)
-            ]
-            found.add_row(name, judge.judged, judge.unsure, f"{judge.accuracy:.2f}", ", ".join(shares))
-        return found
+        return None if self.judges is None else judges_table(self.judges)
 
     def __repr__(self) -> str:
         counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"

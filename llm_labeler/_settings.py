@@ -244,6 +244,8 @@ class LabelSettings(Settings):
         """Leave the prompt to the task where none is named; `paper` is the papers' task's."""
         if not isinstance(tree, dict) or (task := tree.get("task", PAPERS)) == PAPERS:
             return tree
+        if task == "judge":
+            raise ValueError("task judge: `label judge` judges pairs that are there already")
         prompt = tree.get("prompt", {})
         return {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
 

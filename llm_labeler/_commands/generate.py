@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
 from pairkit.application import examples as shown
+from pairkit.application import mapping
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -138,6 +139,74 @@ def parse(
         progress=not quiet,
     )
     _show(labelled, as_json=json, quiet=quiet)
+
+
+@app.command(
+    epilog=shown(
+        "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
+        "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
+        "label judge -i dataset --llm chatgpt --limit 500 --max-cost 1",
+    )
+)
+def judge(
+    source: o.GivenPairs,
+    llms: o.Llms,
+    *,
+    columns: o.Columns = None,
+    labels: o.LabelWords = None,
+    label_range: o.LabelRange = None,
+    limit: o.Limit = None,
+    local_only: o.LocalOnly = None,
+    batch: o.Batch = False,
+    max_cost: o.MaxCost = None,
+    max_tokens: o.MaxTokens = None,
+    max_requests: o.MaxRequests = None,
+    out: o.OutJudged = Path("judged"),
+    work: o.Work = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    config: o.Config = None,
+    sets: o.Sets = None,
+    seed: o.Seed = None,
+    keep_going: o.KeepGoing = False,
+    retry_failed: o.RetryFailed = False,
+) -> None:
+    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
+
+    Writes a dataset with their labels, and a list of the pairs whose given label they contradict.
+    """
+    import llm_labeler
+
+    found = llm_labeler.judge(
+        source,
+        llms=llms,
+        out=out,
+        work=work,
+        columns=mapping("--columns", columns),
+        labels=labels,
+        label_range=label_range,
+        limit=limit,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_requests=max_requests,
+        batch=batch,
+        keep_going=keep_going,
+        retry_failed=retry_failed,
+        local_only=local_only,
+        seed=seed,
+        config=config,
+        settings=sets,
+        fresh=fresh,
+        progress=not quiet,
+    )
+    if json:
+        print_json(found.summary())
+    else:
+        stdout.print(found.judges_table())
+        stdout.print()
+        stdout.print(found.table())
+    next_step("read where they contradict the labels", ("less", found.contradictions), quiet=quiet)
 
 
 def _show(labelled: Labelled, *, as_json: bool, quiet: bool) -> None:

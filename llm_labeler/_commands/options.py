@@ -25,6 +25,34 @@ Input = Annotated[
         help="Sentences: a file, a dataset or a Hub id.",
     ),
 ]
+GivenPairs = Annotated[
+    str,
+    option(INPUT, *("--input", "-i"), metavar="FILE", help="Pairs: a file, a dataset or a Hub id."),
+]
+Columns = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "--columns",
+        metavar="A=B,…",
+        help="Which column of them is which, such as text1=title,label=same.",
+    ),
+]
+LabelWords = Annotated[
+    str | None,
+    option(
+        INPUT, "--labels", metavar="LABEL=N,…", help="What their labels count as, such as 0=1,1=skip,2=0."
+    ),
+]
+LabelRange = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "--label-range",
+        metavar="LOW,HIGH",
+        help="The scale of their scores, such as 0,100; it becomes 0 to 1.",
+    ),
+]
 TextColumn = Annotated[
     str | None,
     option(
@@ -106,6 +134,9 @@ DryRun = Annotated[bool, option(LIMITS, "--dry-run", help="Estimate calls, token
 
 Out = Annotated[
     Path, option(OUTPUT, "--out", "-o", metavar="DIR", help="The dataset's folder. [default: pairs]")
+]
+OutJudged = Annotated[
+    Path, option(OUTPUT, "--out", "-o", metavar="DIR", help="The dataset's folder. [default: judged]")
 ]
 Work = Annotated[
     Path | None,

@@ -12,9 +12,9 @@ Messages = list[dict[str, Any]]
 
 _SENTENCE = (
     re.compile(r"Input sentence: (.*)\. Output:", re.DOTALL),  # the papers' prompt
-    re.compile(r"^Sentence: (\".*\")\s*$", re.MULTILINE),  # JSON quotes
+    re.compile(r"^(?:Sentence|Passage|Question): (\".*\")\s*$", re.MULTILINE),  # JSON quotes
 )
-_NEGATIVE = re.compile(r"antonym|opposite|contradict|negative", re.IGNORECASE)
+_NEGATIVE = re.compile(r"antonym|opposite|contradict|negative|misled|does not answer|wrong", re.IGNORECASE)
 _NUMBERED = re.compile(r"^\s*(\d+)[.):]\s*(.*)$", re.MULTILINE)
 _LEADS = ("In other words,", "That is to say,", "Put differently,", "Said again:", "To rephrase,")
 _NEGATIVE_LEADS = ("It is not so that", "It is wrong that", "Nobody says that", "Never did", "By no means")
@@ -32,10 +32,12 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
     asked = text_of(messages)
     if "## Negative" in asked:  # distilabel's GenerateSentencePair
         return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
-    if "unrelated" in asked:
+    if "unrelated" in asked or "\n- related:" in asked:
         items = _votes(prompt)
     else:
         items = _candidates(model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))))
+    if "search questions" in asked:
+        items = [f"Is it so that {item.rstrip('.?')}?" for item in items]
     if isinstance(schema, dict):
         return json.dumps(_fitting(schema, items), ensure_ascii=False)
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
@@ -80,10 +82,13 @@ def _fitting(schema: dict[str, Any], items: list[str]) -> Any:
     kind = schema.get("type")
     if kind == "object":
         inner = schema.get("properties", {})
-        return {
-            name: _fitting(part, items[index:] if _is_plain(part) else items)
-            for index, (name, part) in enumerate(inner.items())
-        }
+        found = {}
+        for name, part in inner.items():
+            found[name] = _fitting(part, items)
+            # A word of a list that none of the items is takes none of them.
+            taken = _is_plain(part) and (not part.get("enum") or items[:1] == [found[name]])
+            items = items[1:] if taken else items
+        return found
     if kind == "array":
         return [_fitting(schema.get("items", {}), [item]) for item in items]
     choices = schema.get("enum")

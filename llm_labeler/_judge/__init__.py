@@ -6,6 +6,7 @@ candidates ──judge_batches──► batches ──judge_asks──► Ask �
 """
 
 from llm_labeler._judge.asks import judge_asks, judge_batches
+from llm_labeler._judge.scales import CANDIDATES, PAIRS, Scale
 from llm_labeler._judge.votes import read_votes
 
-__all__ = ["judge_asks", "judge_batches", "read_votes"]
+__all__ = ["CANDIDATES", "PAIRS", "Scale", "judge_asks", "judge_batches", "read_votes"]

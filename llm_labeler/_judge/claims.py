@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from llm_labeler._records import VOTES
@@ -18,12 +19,7 @@ _NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
 _WORD_KEYS = ("verdict", "label", "relation", "relationship", "answer", "judgement", "judgment", "word")
 _OF_THE_QUESTION = ("text", "sentences")  # an answer may give them back
 
-_WORD = rf"(?:{'|'.join(VOTES)})(?![^\W_])"
-_PAIR = re.compile(
-    rf"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{{1,3}})?(\d{{1,4}})[\W_]{{1,12}}({_WORD})",
-    re.IGNORECASE,
-)
-_ONE_WORD = re.compile(rf"(?<![^\W_])({_WORD})", re.IGNORECASE)
+Words = tuple[str, ...]
 _LEAD = re.compile(r"[\W_]*")
 _NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
 
@@ -40,24 +36,34 @@ def json_claims(text: str, size: int) -> list[Claim]:
     return [claim for value in _json_values(text) for claim in _within(value, size, _DEEPEST)]
 
 
-def listed_words(text: str, size: int) -> list[Claim]:
-    """What a text claims that is nothing but `size` of the four words."""
+def listed_words(text: str, size: int, known: Words = VOTES) -> list[Claim]:
+    """What a text claims that is nothing but `size` of the known words."""
     words = re.findall(r"[^\W_]+", text.lower())
-    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(VOTES) else []
+    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(known) else []
 
 
-def line_claims(text: str) -> list[Claim]:
+def line_claims(text: str, known: Words = VOTES) -> list[Claim]:
     """What the lines of a text claim: all of a line of numbers and words, else what a line begins with."""
-    return [claim for line in text.splitlines() for claim in _of_line(line)]
+    return [claim for line in text.splitlines() for claim in _of_line(line, known)]
 
 
-def _of_line(line: str) -> Iterator[Claim]:
-    pairs = [(int(number), word.lower()) for number, word in _PAIR.findall(line)]
-    if not re.search(r"[^\W_]", _PAIR.sub("", line)):
+def _of_line(line: str, known: Words) -> Iterator[Claim]:
+    numbered, one_word = _patterns(known)
+    pairs = [(int(number), word.lower()) for number, word in numbered.findall(line)]
+    if not re.search(r"[^\W_]", numbered.sub("", line)):
         yield from pairs
-    elif begin := _PAIR.match(line, _LEAD.match(line).end()):  # type: ignore[union-attr]  # matches anything
-        words = {word.lower() for word in _ONE_WORD.findall(line)}
+    elif begin := numbered.match(line, _LEAD.match(line).end()):  # type: ignore[union-attr]  # matches anything
+        words = {word.lower() for word in one_word.findall(line)}
         yield int(begin[1]), words.pop() if len(words) == 1 else _ODD
+
+
+@cache
+def _patterns(known: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A number with one of the words after it, and such a word alone."""
+    word = rf"(?:{'|'.join(known)})(?![^\W_])"
+    lead = r"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{1,3})?"
+    numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
+    return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 
 
 def _json_values(text: str) -> Iterator[Any]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from llm_labeler._finish import Ending, ending_of
 from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words
-from llm_labeler._records import VOTES, Ask, Candidate, Judgement, Vote
+from llm_labeler._judge.scales import CANDIDATES, Scale
+from llm_labeler._records import Ask, Candidate, Judgement, Vote
 from pairkit.composing import normalize
 
 _MOST_CHARACTERS = 20_000  # of an answer that is a few words long
@@ -17,7 +18,9 @@ _UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECA
 _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
 
-def read_votes(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str) -> list[Judgement]:
+def read_votes(
+    ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str, scale: Scale = CANDIDATES
+) -> list[Judgement]:
     """One judgement for each candidate of the ask, in their order; never raises.
 
     Reads JSON (`{"1": "same"}`, `[{"id": 1, "verdict": "same"}]`, a list of words) and lines (`1: same`,
@@ -30,9 +33,12 @@ def read_votes(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str)
         raw: The answer as it came.
         finish: Why it ended, see `Reply.finish`: of one that isn't known to be whole an incomplete end is not
             read.
+        scale: The words that the ask named.
     """
     ending = ending_of(finish)
-    found = {} if ending in _NO_ANSWER else _votes(_without_wrapping(ask, raw), len(candidates), ending)
+    found = (
+        {} if ending in _NO_ANSWER else _votes(_without_wrapping(ask, raw), len(candidates), ending, scale)
+    )
     return [
         Judgement(candidate.candidate_id, ask.key.llm, found.get(number, "unsure"))
         for number, candidate in enumerate(candidates, 1)
@@ -47,19 +53,24 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     return normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
 
 
-def _votes(text: str, size: int, ending: Ending) -> dict[int, Vote]:
+def _votes(text: str, size: int, ending: Ending, scale: Scale) -> dict[int, Vote]:
     claims = json_claims(text, size)
     if not claims:
         whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
-        claims = listed_words(whole, size) or line_claims(whole)
-    return _agreed(claims)
+        claims = listed_words(whole, size, scale.words) or line_claims(whole, scale.words)
+    return _agreed(claims, scale)
 
 
-def _agreed(claims: list[Claim]) -> dict[int, Vote]:
+def _agreed(claims: list[Claim], scale: Scale) -> dict[int, Vote]:
     """The numbers of which all claims say the same of the four words."""
     by_number: dict[int, set[str]] = {}
     for number, word in claims:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # counted from nought: which is which can't be told
         return {}
-    return {number: vote for number, words in by_number.items() for vote in VOTES if words == {vote}}
+    return {
+        number: vote
+        for number, words in by_number.items()
+        for word, vote in scale.votes.items()
+        if words == {word}
+    }

@@ -153,3 +153,13 @@ def test_settings_of_another_task_are_not_said_of_a_dataset(tmp_path: Path) -> N
     run = json.loads((tmp_path / "pairs" / "run.json").read_text())["settings"]
     assert "changes" not in run["prompt"]
     assert "min_kept" not in run["filters"]
+
+
+@pytest.mark.parametrize("task", ["triplet", "query", "answer"])
+def test_a_server_that_keeps_to_the_schema_is_understood(tmp_path: Path, task: str) -> None:
+    with llm_labeler.emulate() as server:
+        mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
+        found = made(tmp_path / "out", llms=mine, task=task, limit=2)
+    assert found.statistics["splits"]["train"]["triplets"] == 6
+    assert found.statistics["negative_kinds"] == {"negation" if task == "triplet" else "unknown": 6}
+    assert found.dropped == {}

@@ -1,0 +1,110 @@
+"""Pairs that are there already, as judges are shown them: by first text, without their labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from llm_labeler._records import Candidate, Text
+from pairkit.errors import DataError
+from pairkit.in_memory import Source, source_name
+from pairkit.labels import LabelRules
+from pairkit.reader import read_pairs
+
+PAIR = "pair_id"
+GIVEN = "given_label"
+_OWN = ("judged", "confidence", "votes", "strategy", PAIR, GIVEN)  # columns that judging adds
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPairs:
+    """The pairs of a dataset, each once a split.
+
+    Attributes:
+        name: The dataset's own name.
+        splits: By split text1, text2, given_label, pair_id and the source's further columns.
+        about: Each first text with those that it stands beside.
+        half: The given label from which on a pair is said to be the same.
+        dropped: Why rows are not judged.
+    """
+
+    name: str
+    splits: Mapping[str, pl.DataFrame]
+    about: Mapping[Text, tuple[Candidate, ...]]
+    half: float
+    dropped: Mapping[str, int]
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of the pairs and their labels, in their order."""
+        digest = sha256()
+        for split, rows in self.splits.items():
+            for row in rows.select("text1", "text2", GIVEN).iter_rows():
+                data = "\x1f".join((split, *map(str, row))).encode("utf-8", "surrogatepass")
+                digest.update(b"%d:%s" % (len(data), data))
+        return digest.hexdigest()
+
+
+def read_given(
+    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, limit: int | None
+) -> GivenPairs:
+    """Read a dataset's pairs.
+
+    Args:
+        source: What `pairkit.read` takes.
+        columns: Which column is which; by default recognised.
+        rules: What labels count as.
+        limit: Take the first so many rows.
+
+    Raises:
+        ConfigError, DataError, RemoteError: As `pairkit.reader.read_pairs`; also where there are no pairs.
+    """
+    found = read_pairs(source, columns=columns, rules=rules)
+    highest = max((float(rows["label"].max() or 0.0) for rows in found.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
+    dropped: Counter[str] = Counter()
+    splits: dict[str, pl.DataFrame] = {}
+    left = limit
+    for split, rows in found.splits.items():
+        part = _renamed(rows if left is None else rows.head(left))
+        left = None if left is None else left - part.height
+        once = part.unique(PAIR, keep="first", maintain_order=True)
+        dropped["repeated"] += part.height - once.height
+        splits[split] = once
+    if not any(rows.height for rows in splits.values()):
+        raise DataError("holds no pairs to judge", path=source_name(source))
+    name = source_name(source)
+    name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
+    return GivenPairs(name, splits, _about(splits), max(highest, 1.0) / 2, +dropped)
+
+
+def _renamed(rows: pl.DataFrame) -> pl.DataFrame:
+    """With the given label and the pair's id; a column that judging adds becomes `source_NAME`."""
+    clash = {name: f"source_{name}" for name in _OWN if name in rows.columns}
+    rows = rows.drop([new for new in clash.values() if new in rows.columns]).rename(clash)
+    ids = [
+        Candidate(Text.of(one, 0).text_id, other, "positive", ()).candidate_id
+        for one, other in rows.select("text1", "text2").iter_rows()
+    ]
+    return rows.rename({"label": GIVEN}).with_columns(pl.Series(PAIR, ids, pl.String))
+
+
+def _about(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ...]]:
+    found: dict[str, tuple[Text, dict[str, Candidate]]] = {}
+    for rows in splits.values():
+        for one, other in rows.select("text1", "text2").iter_rows():
+            text = Text.of(one, 0)
+            _, beside = found.setdefault(text.text_id, (text, {}))
+            # Every pair poses as a positive of nobody's: a judge is told neither.
+            beside.setdefault(other, Candidate(text.text_id, other, "positive", ()))
+    return {text: tuple(beside.values()) for text, beside in found.values()}
+
+
+def counts_of(rows: pl.DataFrame, column: str) -> dict[str, Any]:
+    """How often each value stands in a column, by name."""
+    return dict(sorted(rows[column].value_counts().iter_rows()))

@@ -1,0 +1,240 @@
+"""Silver labels: what judges say of pairs that are there already, and where that contradicts their labels."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from llm_labeler._asking import How, ask_judges
+from llm_labeler._budget import check_prices
+from llm_labeler._ensemble import Judges, fit_judges
+from llm_labeler._flags import Own
+from llm_labeler._folders import check_out
+from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_given
+from llm_labeler._judge import PAIRS, judge_asks, judge_batches, read_votes
+from llm_labeler._judged_pairs import JudgedPairs
+from llm_labeler._kinds import LLM_KINDS
+from llm_labeler._prompts import Template
+from llm_labeler._provider import Provider
+from llm_labeler._providers import build
+from llm_labeler._records import VOTES, Ask, Judgement, Vote
+from llm_labeler._settings import LabelSettings
+from llm_labeler._silver_card import silver_card
+from llm_labeler._store import Store
+from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of
+from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.files import write_bytes
+from pairkit.folders import check_apart, held_folder, work_beside
+from pairkit.in_memory import Source
+from pairkit.labels import LabelRules
+from pairkit.openai_api.loops import run_anywhere
+from pairkit.parquet import write_parquet
+from pairkit.progress import Display, Listener
+from pairkit.records import card_files, write_dataset
+from pairkit.terminal import say as tell
+
+ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+_CLASSES: tuple[Vote, ...] = VOTES[:3]
+
+
+def judge_pairs(
+    source: Source,
+    out: Path,
+    work: Path | None,
+    settings: LabelSettings,
+    own: Own,
+    *,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    how: How,
+    fresh: bool,
+    progress: bool | Listener,
+) -> JudgedPairs:
+    """See `llm_labeler.judge`."""
+    start = time.monotonic()
+    work = work or work_beside(out)
+    check_apart(out, work)
+    if unable := [name for name in settings.proposers if not LLM_KINDS[settings.llm[name].kind].is_llm]:
+        raise ConfigError(
+            f"{unable[0]} is rules over a dictionary, which can't judge; name LLMs in llms (--llm)"
+        )
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
+    given = read_given(source, columns, rules, settings.input.limit)
+    providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
+    _refuse_leaving(settings, providers, progress)
+    record = _record(settings, providers, given)
+    run = _made_of(record)
+    check_out(out, run, fresh=fresh)
+    with (
+        held_folder(work, IN_USE),
+        Store.open(work / STORE_FILE, create=True) as store,
+        Display(progress) as show,
+    ):
+        store.recover()
+        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+        for digest, words in record.parameters.values():
+            store.save_parameters(digest, words)
+        questions = {name: _asks(given, name, record) for name in settings.proposers}
+        total = sum(1 for name in settings.proposers for _ in _asks(given, name, record))
+        asked = run_anywhere(ask_judges(record, questions, providers, store, how=how, show=show, total=total))
+        if asked.unanswered and not how.keep_going:
+            raise RemoteError(
+                f"{sum(asked.unanswered.values()):,} questions got no answer ({any_of(asked.unanswered)});"
+                " run the same command again to ask them, or do without them with keep_going (--keep-going)"
+            )
+        votes = _votes(store, given, record)
+        in_all = store.spent()
+    judges = fit_judges((vote for cast in votes.values() for vote in cast), settings.ensemble)
+    judged = {split: _judged(rows, votes, judges, given, settings) for split, rows in given.splits.items()}
+    statistics = _write(out, work, judged, given, judges, run)
+    return JudgedPairs(
+        out, work, work / CONTRADICTIONS_FILE, statistics, judges, asked, in_all, time.monotonic() - start
+    )
+
+
+def _refuse_leaving(
+    settings: LabelSettings, providers: Mapping[str, Provider], progress: bool | Listener
+) -> None:
+    leaving = [name for name, provider in providers.items() if provider.leaves_machine]
+    if leaving and settings.local_only:
+        raise ConfigError(f"local_only (--local-only): {', '.join(leaving)} may send text to another machine")
+    if leaving:
+        tell(f"the pairs may leave this machine: {', '.join(leaving)}", quiet=progress is not True)
+
+
+def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: GivenPairs) -> RunRecord:
+    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
+    return RunRecord(settings, template, parameters, given.name, given.sha256, given.dropped)
+
+
+def _made_of(record: RunRecord) -> dict[str, Any]:
+    """What run.json says: of the settings those that judging hangs on."""
+    made = record.made_of()
+    kept = {name: made["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
+    return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
+
+
+def _asks(given: GivenPairs, judge: str, record: RunRecord) -> Iterator[Ask]:
+    """One judge's questions, a text and those beside it at a time."""
+    settings = record.settings
+    for text, beside in given.about.items():
+        parameters = record.parameters[judge][0]
+        yield from judge_asks(text, beside, judge, parameters, settings.judge, settings.seed, PAIRS)
+
+
+def _votes(store: Store, given: GivenPairs, record: RunRecord) -> dict[str, list[Judgement]]:
+    """By pair_id what the judges said."""
+    settings = record.settings
+    found: dict[str, list[Judgement]] = {}
+    for judge in settings.proposers:
+        for text, beside in given.about.items():
+            batches = judge_batches(beside, judge, settings.judge, settings.seed)
+            parameters = record.parameters[judge][0]
+            asks = judge_asks(text, beside, judge, parameters, settings.judge, settings.seed, PAIRS)
+            for ask, batch in zip(asks, batches, strict=True):
+                if (answer := store.answer(ask.key)) is not None:
+                    for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, PAIRS):
+                        found.setdefault(vote.candidate_id, []).append(vote)
+    return found
+
+
+def _judged(
+    rows: pl.DataFrame,
+    votes: Mapping[str, list[Judgement]],
+    judges: Judges,
+    given: GivenPairs,
+    settings: LabelSettings,
+) -> pl.DataFrame:
+    """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
+    decided = [_decision(votes.get(pair, []), judges, settings) for pair in rows[PAIR]]
+    words = pl.Series("judged", [word for word, _, _ in decided], pl.String)
+    said = [
+        [{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in votes.get(pair, [])]
+        for pair in rows[PAIR]
+    ]
+    found = rows.with_columns(
+        words,
+        pl.Series("confidence", [sure for _, sure, _ in decided], pl.Float32),
+        pl.Series("reason", [reason for _, _, reason in decided], pl.String),
+        pl.Series("votes", said, _VOTES),
+        (words == "same").cast(pl.Int64).alias("label"),
+    )
+    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= given.half)
+    found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
+    first = ["text1", "text2", "label", "judged", "confidence", GIVEN, "votes"]
+    return found.select(*first, pl.exclude(first))
+
+
+def _decision(
+    cast: list[Judgement], judges: Judges, settings: LabelSettings
+) -> tuple[str | None, float | None, str | None]:
+    """The word that the votes speak for, how likely it is, and why it is none."""
+    heard = {vote.judge: vote.vote for vote in cast if vote.vote != "unsure"}
+    if not heard:
+        return None, None, "unsure" if cast else "not_judged"
+    belief = judges.belief(heard)
+    best = max(belief)
+    if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
+        return None, best, "undecided"
+    if best < settings.ensemble.min_confidence:
+        return None, best, "unsure"
+    return PAIRS.word(_CLASSES[belief.index(best)]), best, None
+
+
+def _write(
+    out: Path,
+    work: Path,
+    judged: Mapping[str, pl.DataFrame],
+    given: GivenPairs,
+    judges: Judges,
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    everything = pl.concat(
+        [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
+        how="diagonal_relaxed",
+    )
+    write_parquet(work / ALL_FILE, everything, private=True)
+    contradictions = everything.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
+    _write_csv(work / CONTRADICTIONS_FILE, contradictions)
+    splits = {
+        split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")
+        for split, rows in judged.items()
+    }
+    dropped = Counter(given.dropped) + Counter(everything["reason"].drop_nulls().to_list())
+    if not any(rows.height for rows in splits.values()):
+        raise DataError(f"the judges decided on no pair ({any_of(dropped)}); name other LLMs", path=out)
+    statistics = {
+        "splits": {
+            split: {"pairs": rows.height, **counts_of(rows, "judged")} for split, rows in splits.items()
+        },
+        "contradictions": {
+            "given_same": int((contradictions[GIVEN] >= given.half).sum()),
+            "given_other": int((contradictions[GIVEN] < given.half).sum()),
+        },
+        "dropped": dict(sorted(dropped.items())),
+        "judges": judges.to_dict(),
+    }
+    frames = {"default": splits}
+    card = silver_card(statistics, run, card_files(frames))
+    write_dataset(out, frames, card=card, statistics=statistics, run=run)
+    return statistics
+
+
+def _write_csv(path: Path, rows: pl.DataFrame) -> None:
+    """For people: the votes as words, for its owner alone."""
+    said = [
+        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in cast) for cast in rows["votes"].to_list()
+    ]
+    table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
+        pl.Series("votes", said, pl.String)
+    )
+    write_bytes(path, table.write_csv().encode("utf-8", "replace"), private=True)

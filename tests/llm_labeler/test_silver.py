@@ -1,0 +1,135 @@
+"""Judging pairs that are there already: what judges see, what becomes of their votes, what contradicts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import llm_labeler
+from pairkit.errors import ConfigError, DataError
+from pairkit.reader import read_pairs
+
+PAIRS = [
+    ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
+    ("The pump leaks.", "The pump is new.", 0, "related"),
+    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # the given label is wrong
+    ("How do I log in?", "Where can I sign in?", 0, "same"),  # so is this one
+    ("How do I log in?", "How do I log out?", 0, "related"),
+    ("How do I log in?", "Which way is north?", 0, "undecided"),
+]
+TRUTH = {(one, other): word for one, other, _, word in PAIRS}
+ROWS = pl.DataFrame([pair[:3] for pair in PAIRS], schema=["text1", "text2", "label"], orient="row")
+
+
+def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], str]:
+    """A judge that knows the truth, and says `undecided` where there is none."""
+
+    def judge(prompt: str) -> str:
+        if seen is not None:
+            seen.append(prompt)
+        data = json.loads(prompt[prompt.index('{"text"') :])
+        words = {
+            number: TRUTH[data["text"], said].replace("undecided", undecided)
+            for number, said in data["sentences"].items()
+        }
+        return json.dumps(words)
+
+    return judge
+
+
+def judged(out: Path, source: Any = ROWS, **given: Any) -> llm_labeler.JudgedPairs:
+    llms = {name: judge_of(word) for name, word in zip("abc", ("same", "related", "different"), strict=True)}
+    return llm_labeler.judge(source, **{"llms": llms, "out": out, "progress": False} | given)
+
+
+def test_what_judges_agree_on_becomes_the_label_and_the_rest_is_counted(tmp_path: Path) -> None:
+    found = judged(tmp_path / "out")
+    rows = read_pairs(tmp_path / "out")["train"]
+    decided = {(row["text1"], row["text2"]): row for row in rows.iter_rows(named=True)}
+    assert {key: row["judged"] for key, row in decided.items()} == {
+        key: word for key, word in TRUTH.items() if word != "undecided"
+    }
+    assert all(row["label"] == (row["judged"] == "same") for row in decided.values())
+    assert decided["The pump leaks.", "Cats sleep a lot."]["given_label"] == 1
+    assert decided["The pump leaks.", "The pump is new."]["votes"] == [
+        {"judge": name, "vote": "related"} for name in "abc"
+    ]
+    assert found.statistics["dropped"] == {"undecided": 1}
+    assert found.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
+    assert "5 pairs; 2 contradict the given label, 1 left out" in repr(found)
+
+
+def test_labels_that_the_judges_contradict_are_listed(tmp_path: Path) -> None:
+    found = judged(tmp_path / "out")
+    assert found.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
+    listed = pl.read_csv(found.contradictions)
+    assert {(row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)} == {
+        ("Cats sleep a lot.", 1, "different"),
+        ("Where can I sign in?", 0, "same"),
+    }
+    assert listed["votes"][0].startswith("a: ")
+    assert pl.read_parquet(found.work / "judged.parquet").height == len(PAIRS)
+
+
+def test_judges_see_neither_labels_nor_what_others_said(tmp_path: Path) -> None:
+    seen: list[str] = []
+    swapped = ROWS.with_columns(label=1 - pl.col("label"))
+    for name, rows in (("one", ROWS), ("two", swapped)):
+        judged(
+            tmp_path / name, rows, llms={"a": judge_of("same", seen)}, settings={"ensemble.min_confidence": 0}
+        )
+    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+    assert all(not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen)
+    assert "opposite of" not in seen[0]
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    first = judged(tmp_path / "out", max_requests=1)
+    again = judged(tmp_path / "out")
+    assert first.asked.stopped == "max_requests"
+    assert (again.asked.cached, again.asked.spent.requests) == (1, 5)
+    data = (tmp_path / "out" / "data" / "train-00000-of-00001.parquet").read_bytes()
+    judged(tmp_path / "other")
+    assert (tmp_path / "other" / "data" / "train-00000-of-00001.parquet").read_bytes() == data
+
+
+def test_splits_and_further_columns_stay_and_repeated_pairs_are_judged_once(tmp_path: Path) -> None:
+    source = tmp_path / "pairs"
+    source.mkdir()
+    rows = ROWS.with_columns(votes=pl.lit("old"), topic=pl.lit("x"))
+    pl.concat([rows, rows.head(1)]).write_parquet(source / "train.parquet")
+    rows.head(2).write_parquet(source / "test.parquet")
+    found = judged(tmp_path / "out", source)
+    dataset = read_pairs(tmp_path / "out")
+    assert {split: frame.height for split, frame in dataset.splits.items()} == {"train": 5, "test": 2}
+    assert {"source_votes", "topic", "given_label"} <= {*dataset["train"].columns}
+    assert found.statistics["dropped"] == {"repeated": 1, "undecided": 1}
+
+
+def test_graded_labels_say_the_same_from_half_on(tmp_path: Path) -> None:
+    graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.0, 0.0]))
+    found = judged(tmp_path / "out", graded)
+    assert found.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
+
+
+def test_a_judge_that_says_nothing_decides_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="the judges decided on no pair"):
+        judged(tmp_path / "out", llms={"mute": lambda _: "I can't tell."})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"llms": "wordnet"}, "wordnet is rules over a dictionary, which can't judge"),
+        ({"settings": {"task": "judge"}}, "`label judge` judges pairs that are there already"),
+    ],
+)
+def test_what_can_not_judge_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        judged(tmp_path / "out", **given)
