@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
-# For domain-demo: a file of sentences, and a folder that may hold stsb/ for a look at another domain.
+# For domain-demo: a file of sentences, pairs of the same domain that people labelled (never trained on), and a folder
+# that may hold stsb/ for a look at another domain.
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
-GENTLY := --backbone minilm --lr 3e-6 --max-length 128
+PEOPLE ?= $(wildcard $(DATA)/rqe/rqe-test.tsv)
 MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
 JOBS ?= auto
 
@@ -19,14 +20,14 @@ NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py t
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
 
-# Sentences without labels -> pairs -> a model, beside the model it began as and unsupervised SimCSE.
+# Sentences without labels -> triplets -> a model, beside the model it began as and unsupervised SimCSE.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
 	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
 	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --out $(DOMAIN)/pairs
-	$(BIN)/aoe train --data $(DOMAIN)/pairs --out $(DOMAIN)/model $(GENTLY)
-	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse $(GENTLY)
-	$(BIN)/aoe evaluate $(MODELS) --data $(DOMAIN)/pairs
+	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
+	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse --backbone minilm --max-length 128
+	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/pairs)
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
 
 test: $(VENV)/.dev

@@ -292,6 +292,7 @@ _PAPERS = {"optim": OptimSettings().model_dump()}
 # seen is left to `_defaults`. `benchmarks/domain.py` has what other settings gain and lose.
 _DOMAIN: Tree = {
     "objective": {"weights": {"contrastive": 1}, "tau": {"contrastive": 0.05}, "symmetric": True},
+    "batches": {"strategy": "shuffle"},  # the negatives of a batch are then of all lengths
     "optim": {
         "lr": 1e-4,
         "batch_size": 32,

@@ -1,0 +1,209 @@
+"""Two domains without labels, judged by people: what the preset `domain` gains there, and each of its parts.
+
+    python benchmarks/domain.py --out FOLDER [--domains medicine,bugs] [--seeds 0,1,2,3,4] [--ways domain,…]
+        [--texts 2000] [--llm wordnet] [--data FOLDER]
+
+Unlabelled texts (sentences of MedQuAD; titles of Eclipse's and Firefox's reports) go through `label`, and
+all-MiniLM-L6-v2 is trained on what it writes, each way on the same rows. No label of people takes part. Then
+people's labels judge: medicine by RQE's test pairs (area under the ROC curve x 100), bugs by the share of
+duplicate reports whose original is the nearest, or among the five nearest, of all titles of its tracker
+(x 100). STS-B test (Spearman x 100) tells what the model forgot of everything else.
+
+Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from aoe_quality import spread
+from machine import instruction_sets, processor
+from peers_aoe.environments import add_flags
+from peers_aoe.texts import stsb, table
+from ran_runs import Ledger
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+import aoe_train
+
+AS_IT_COMES = "as it comes"
+DOMAIN = {"preset": "domain"}
+# A way's `data` is what it trains on: the triplets or pairs that `label` wrote, or the sentences.
+WAYS: dict[str, dict[str, Any]] = {
+    AS_IT_COMES: {},
+    "domain": DOMAIN,
+    "domain, soup 0.5": {**DOMAIN, "soup": 0.5},
+    "domain, soup 1": {**DOMAIN, "soup": 1.0},
+    "domain, all layers, 2e-5": {**DOMAIN, "top_layers": 6, "lr": 2e-5},
+    "domain, one direction": {**DOMAIN, "settings": {"objective.symmetric": False}},
+    "domain, without hard negatives": {**DOMAIN, "settings": {"objective.hard_negatives": False}},
+    "domain and the angle": {
+        **DOMAIN,
+        "settings": {"objective.weights.angle": 1, "objective.tau.angle": 0.2},
+    },
+    "AnglE, 3e-6": {"preset": "angle-paper", "lr": 3e-6, "data": "pairs"},
+    "the defaults": {"data": "pairs"},
+    "SimCSE, unsupervised": {"preset": "simcse", "data": "sentences.txt"},
+}
+Judge = Callable[[aoe_train.Encoder], dict[str, float]]
+
+
+def main() -> None:
+    """Write the triplets, do the runs that have no result yet, and print a table for each domain."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_flags(parser)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--domains", default=",".join(DOMAINS))
+    parser.add_argument("--seeds", default="0,1,2,3,4")
+    parser.add_argument("--ways", default=";".join(WAYS), help="with semicolons between them")
+    parser.add_argument("--texts", type=int, default=2000)
+    parser.add_argument("--llm", default="wordnet")
+    options = parser.parse_args()
+    ledger, same = Ledger(options.out), {"llm": options.llm, "texts": options.texts}
+    for domain in options.domains.split(","):
+        read, judge = DOMAINS[domain]
+        folder = options.out / domain
+        written(folder, read(options.data)[: options.texts], options.llm)
+        judges = [judge(options.data), by_stsb(options.data)]
+        for way in options.ways.split(";"):
+            for seed in [0] if way == AS_IT_COMES else map(int, options.seeds.split(",")):
+                run = {"name": way, "domain": domain, "seed": seed, **same}
+                ledger.once(run, lambda place: figures(place, folder, way, seed, judges))  # noqa: B023 - called at once
+    report(ledger)
+
+
+def written(folder: Path, texts: list[str], llm: str) -> None:
+    """What `label` writes of the texts; made once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sentences = folder / "sentences.txt"
+    sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    for out, task in (("triplets", ["--task", "triplet"]), ("pairs", [])):
+        command = ["-m", "llm_labeler", "generate", "-i", sentences, "--llm", llm, "-o", folder / out, *task]
+        subprocess.run([sys.executable, *map(str, command), "--quiet"], check=True)
+
+
+def figures(place: Path, folder: Path, way: str, seed: int, judges: list[Judge]) -> dict[str, Any]:
+    """Train, where the way does, and judge."""
+    given, model, begun = dict(WAYS[way]), Path("minilm"), time.process_time()
+    if given:
+        data = folder / given.pop("data", "triplets")
+        how = {"backbone": "minilm", "out": place, "fresh": True, "max_length": 128, "progress": False}
+        aoe_train.train(data, **how, seed=seed, **given)
+        model = place
+    seconds = time.process_time() - begun
+    encoder = aoe_train.Encoder.load(model)
+    found = {name: figure for judge in judges for name, figure in judge(encoder).items()}
+    if given:
+        shutil.rmtree(place)
+    return {"figures": found, "cpu_s": seconds}
+
+
+def cosines(encoder: aoe_train.Encoder, first: list[str], second: list[str]) -> np.ndarray:
+    """float32 (pair,)."""
+    one, other = (encoder.encode(texts, normalize=True) for texts in (first, second))
+    return np.einsum("pd,pd->p", one, other)
+
+
+def by_stsb(data: Path) -> Judge:
+    """Spearman on STS-B test."""
+    rows = stsb(data, "test")
+
+    def judge(encoder: aoe_train.Encoder) -> dict[str, float]:
+        found = cosines(encoder, [row["text1"] for row in rows], [row["text2"] for row in rows])
+        return {"STS-B": 100 * float(spearmanr(found, [row["label"] for row in rows])[0])}
+
+    return judge
+
+
+def sentences_of_medquad(data: Path) -> list[str]:
+    """In the order of the file."""
+    with gzip.open(data / "domain" / "medquad-sentences.txt.gz", "rt", encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in lines]
+
+
+def by_rqe(data: Path) -> Judge:
+    """Area under the ROC curve on RQE's test pairs."""
+    rows = table(data / "rqe" / "rqe-test.tsv")
+
+    def judge(encoder: aoe_train.Encoder) -> dict[str, float]:
+        found = cosines(encoder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+        return {"RQE, AUC": 100 * float(roc_auc_score([int(row["label"]) for row in rows], found))}
+
+    return judge
+
+
+def reports(data: Path) -> list[dict[str, Any]]:
+    """Pairs of a duplicate report and its original, of Eclipse and Firefox."""
+    path = data / "dup-bugs" / "bugzilla-duplicate-pairs.sigmajahan.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        found = [json.loads(line) for line in lines]
+    return [row for row in found if row["system"].lower() in TRACKERS and row["title1"] and row["title2"]]
+
+
+def titles(data: Path) -> list[str]:
+    """Each once, in an order that tells nothing of pairs."""
+    found = sorted({row[side] for row in reports(data) for side in ("title1", "title2")})
+    random.Random(0).shuffle(found)  # noqa: S311 - an order, not a secret
+    return found
+
+
+def by_originals(data: Path) -> Judge:
+    """Share of the duplicates whose original is the nearest title of the tracker, or among five."""
+    rows = reports(data)
+
+    def judge(encoder: aoe_train.Encoder) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for tracker in TRACKERS:
+            own = [row for row in rows if row["system"].lower() == tracker]
+            known = list(dict.fromkeys(row[side] for row in own for side in ("title1", "title2")))
+            vectors = encoder.encode(known, normalize=True)
+            number = {title: place for place, title in enumerate(known)}
+            one, other = (np.array([number[row[side]] for row in own]) for side in ("title1", "title2"))
+            near = vectors[one] @ vectors.T
+            near[np.arange(len(one)), one] = -np.inf
+            ranks = (near > np.take_along_axis(near, other[:, None], 1)).sum(1)[one != other]
+            found |= {f"{tracker}, R@{k}": 100 * float((ranks < k).mean()) for k in (1, 5)}
+        return found
+
+    return judge
+
+
+TRACKERS = ("eclipse", "firefox")
+DOMAINS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path], Judge]]] = {
+    "medicine": (sentences_of_medquad, by_rqe),
+    "bugs": (titles, by_originals),
+}
+
+
+def report(ledger: Ledger) -> None:
+    """Mean and deviation over the seeds."""
+    found: dict[str, dict[str, list[dict]]] = {}
+    for entry in ledger.read():
+        ways = found.setdefault(entry["run"]["domain"], {})
+        ways.setdefault(entry["run"]["name"], []).append(entry)
+    print(f"{processor()}, {instruction_sets()}")
+    for domain, ways in found.items():
+        names = list(next(iter(ways.values()))[0]["figures"])
+        print(f"\n| {domain} | seeds | {' | '.join(names)} | training CPU s |")
+        print("|---" * (len(names) + 3) + "|")
+        for way, entries in ways.items():
+            cells = [spread([entry["figures"][name] for entry in entries]) for name in names]
+            seconds = np.mean([entry["cpu_s"] for entry in entries])
+            print(f"| {way} | {len(entries)} | {' | '.join(cells)} | {seconds:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
