@@ -24,10 +24,10 @@ demo: $(VENV)/.gis
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
 	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
-	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --out $(DOMAIN)/pairs
-	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
+	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --task triplet --out $(DOMAIN)/triplets
+	$(BIN)/aoe train --data $(DOMAIN)/triplets --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
 	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse --backbone minilm --max-length 128
-	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/pairs)
+	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/triplets)
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
 
 test: $(VENV)/.dev
