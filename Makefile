@@ -9,7 +9,7 @@ DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
 PEOPLE ?= $(wildcard $(DATA)/rqe/rqe-test.tsv)
-MODELS := --model minilm --model $(DOMAIN)/simcse --model $(DOMAIN)/model
+MODELS := --model minilm --model $(DOMAIN)/model
 JOBS ?= auto
 
 LOWEST := .venv-lowest
@@ -20,14 +20,12 @@ NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py t
 demo: $(VENV)/.gis
 	$(BIN)/gis demo --out $(DEMO)
 
-# Sentences without labels -> triplets -> a model, beside the model it began as and unsupervised SimCSE.
+# Sentences without labels -> triplets -> a model, beside the model it began as.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
-	gzip -cdf $(SENTENCES) | head -n 2000 > $(DOMAIN)/sentences.txt
-	$(BIN)/label generate --input $(DOMAIN)/sentences.txt --llm wordnet --task triplet --out $(DOMAIN)/triplets
-	$(BIN)/aoe train --data $(DOMAIN)/triplets --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
-	$(BIN)/aoe train --data $(DOMAIN)/sentences.txt --out $(DOMAIN)/simcse --preset simcse --backbone minilm --max-length 128
-	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/triplets)
+	$(BIN)/label generate --input $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
+	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
+	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/pairs)
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
 
 test: $(VENV)/.dev

@@ -1,12 +1,15 @@
 """Two domains without labels, judged by people: what the preset `domain` gains there, and each of its parts.
 
-    python benchmarks/domain.py --out FOLDER [--domains medicine,bugs] [--seeds 0,1,2,3,4] [--ways domain,…]
-        [--texts 2000] [--llm wordnet] [--data FOLDER]
+    python benchmarks/domain.py --out FOLDER [--domains medicine,bugs] [--seeds 0,1,2,3,4] [--ways "domain;…"]
+        [--texts 2000] [--data FOLDER]
 
-Unlabelled texts (sentences of MedQuAD; titles of Eclipse's and Firefox's reports) go through `label`, and
-all-MiniLM-L6-v2 is trained on what it writes, each way on the same rows. No label of people takes part. Then
-people's labels judge: medicine by RQE's test pairs (area under the ROC curve x 100), bugs by the share of
-duplicate reports whose original is the nearest, or among the five nearest, of all titles of its tracker
+No label of people takes part in training. Of medicine, sentences of MedQuAD, drawn from all of it, go
+through `label` with rules, which write triplets. Of bugs, reports of Eclipse and Firefox are taken as they
+are: the title of a report and the beginning of its body are a pair. all-MiniLM-L6-v2 is trained on them,
+each way on the same rows, with 128 tokens a text.
+
+Then people's labels judge: medicine by RQE's test pairs (area under the ROC curve x 100), bugs by the share
+of duplicate reports whose original is the nearest, or among the five nearest, of all titles of its tracker
 (x 100). STS-B test (Spearman x 100) tells what the model forgot of everything else.
 
 Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated.
@@ -39,7 +42,7 @@ import aoe_train
 
 AS_IT_COMES = "as it comes"
 DOMAIN = {"preset": "domain"}
-# A way's `data` is what it trains on: the triplets or pairs that `label` wrote, or the sentences.
+# A way's `data` is what it trains on, of what is made of a domain.
 WAYS: dict[str, dict[str, Any]] = {
     AS_IT_COMES: {},
     "domain": DOMAIN,
@@ -48,19 +51,21 @@ WAYS: dict[str, dict[str, Any]] = {
     "domain, all layers, 2e-5": {**DOMAIN, "top_layers": 6, "lr": 2e-5},
     "domain, one direction": {**DOMAIN, "settings": {"objective.symmetric": False}},
     "domain, without hard negatives": {**DOMAIN, "settings": {"objective.hard_negatives": False}},
+    "domain, rows of like length": {**DOMAIN, "settings": {"batches.strategy": "length"}},
     "domain and the angle": {
         **DOMAIN,
         "settings": {"objective.weights.angle": 1, "objective.tau.angle": 0.2},
     },
+    "domain, of `--task triplet`": {**DOMAIN, "data": "hard"},
     "AnglE, 3e-6": {"preset": "angle-paper", "lr": 3e-6, "data": "pairs"},
-    "the defaults": {"data": "pairs"},
+    "the defaults": {},
     "SimCSE, unsupervised": {"preset": "simcse", "data": "sentences.txt"},
 }
 Judge = Callable[[aoe_train.Encoder], dict[str, float]]
 
 
 def main() -> None:
-    """Write the triplets, do the runs that have no result yet, and print a table for each domain."""
+    """Make the rows, do the runs that have no result yet, and print a table for each domain."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -70,43 +75,35 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--ways", default=";".join(WAYS), help="with semicolons between them")
     parser.add_argument("--texts", type=int, default=2000)
-    parser.add_argument("--llm", default="wordnet")
     options = parser.parse_args()
-    ledger, same = Ledger(options.out), {"llm": options.llm, "texts": options.texts}
+    ledger = Ledger(options.out)
     for domain in options.domains.split(","):
-        read, judge = DOMAINS[domain]
+        make, judge, rows = DOMAINS[domain]
         folder = options.out / domain
-        written(folder, read(options.data)[: options.texts], options.llm)
+        folder.mkdir(parents=True, exist_ok=True)
+        make(options.data, folder, options.texts)
         judges = [judge(options.data), by_stsb(options.data)]
         for way in options.ways.split(";"):
+            if not (folder / WAYS[way].get("data", rows)).exists():
+                continue
             for seed in [0] if way == AS_IT_COMES else map(int, options.seeds.split(",")):
-                run = {"name": way, "domain": domain, "seed": seed, **same}
-                ledger.once(run, lambda place: figures(place, folder, way, seed, judges))  # noqa: B023 - called at once
+                run = {"name": way, "domain": domain, "seed": seed, "texts": options.texts}
+                ledger.once(run, lambda place: figures(place, folder, rows, way, seed, judges))  # noqa: B023 - called at once
     report(ledger)
 
 
-def written(folder: Path, texts: list[str], llm: str) -> None:
-    """What `label` writes of the texts; made once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    sentences = folder / "sentences.txt"
-    sentences.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    for out, task in (("triplets", ["--task", "triplet"]), ("pairs", [])):
-        command = ["-m", "llm_labeler", "generate", "-i", sentences, "--llm", llm, "-o", folder / out, *task]
-        subprocess.run([sys.executable, *map(str, command), "--quiet"], check=True)
-
-
-def figures(place: Path, folder: Path, way: str, seed: int, judges: list[Judge]) -> dict[str, Any]:
+def figures(place: Path, folder: Path, rows: str, way: str, seed: int, judges: list[Judge]) -> dict[str, Any]:
     """Train, where the way does, and judge."""
     given, model, begun = dict(WAYS[way]), Path("minilm"), time.process_time()
-    if given:
-        data = folder / given.pop("data", "triplets")
+    if way != AS_IT_COMES:
+        data = folder / given.pop("data", rows)
         how = {"backbone": "minilm", "out": place, "fresh": True, "max_length": 128, "progress": False}
         aoe_train.train(data, **how, seed=seed, **given)
         model = place
     seconds = time.process_time() - begun
     encoder = aoe_train.Encoder.load(model)
     found = {name: figure for judge in judges for name, figure in judge(encoder).items()}
-    if given:
+    if model == place:
         shutil.rmtree(place)
     return {"figures": found, "cpu_s": seconds}
 
@@ -128,10 +125,15 @@ def by_stsb(data: Path) -> Judge:
     return judge
 
 
-def sentences_of_medquad(data: Path) -> list[str]:
-    """In the order of the file."""
-    with gzip.open(data / "domain" / "medquad-sentences.txt.gz", "rt", encoding="utf-8") as lines:
-        return [line.rstrip("\n") for line in lines]
+def medicine(data: Path, folder: Path, texts: int) -> None:
+    """Triplets and pairs that rules write of sentences of MedQuAD; made once."""
+    source = data / "domain" / "medquad-sentences.txt.gz"
+    for out, task in (("pairs", []), ("hard", ["--task", "triplet"])):
+        command = ["generate", "-i", source, "--draw", texts, "--llm", "wordnet", "-o", folder / out, *task]
+        subprocess.run([sys.executable, "-m", "llm_labeler", *map(str, command), "--quiet"], check=True)
+    with gzip.open(source, "rt", encoding="utf-8") as lines:
+        drawn = random.Random(0).sample(list(lines), texts)  # noqa: S311 - a sample, not a secret
+    (folder / "sentences.txt").write_text("".join(drawn), encoding="utf-8")
 
 
 def by_rqe(data: Path) -> Judge:
@@ -153,11 +155,18 @@ def reports(data: Path) -> list[dict[str, Any]]:
     return [row for row in found if row["system"].lower() in TRACKERS and row["title1"] and row["title2"]]
 
 
-def titles(data: Path) -> list[str]:
-    """Each once, in an order that tells nothing of pairs."""
-    found = sorted({row[side] for row in reports(data) for side in ("title1", "title2")})
-    random.Random(0).shuffle(found)  # noqa: S311 - an order, not a secret
-    return found
+def bugs(data: Path, folder: Path, texts: int) -> None:
+    """A title and the beginning of its body, of so many reports in an order that tells nothing of pairs."""
+    found = {
+        row[f"title{side}"]: row[f"body{side}"][:BODY]
+        for row in reports(data)
+        for side in (1, 2)
+        if row[f"body{side}"]
+    }
+    drawn = random.Random(0).sample(sorted(found.items()), texts)  # noqa: S311 - a sample, not a secret
+    rows = (json.dumps({"anchor": title, "positive": body}) + "\n" for title, body in drawn)
+    (folder / REPORTS).write_text("".join(rows), encoding="utf-8")
+    (folder / "sentences.txt").write_text("".join(f"{title}\n" for title, _ in drawn), encoding="utf-8")
 
 
 def by_originals(data: Path) -> Judge:
@@ -182,9 +191,12 @@ def by_originals(data: Path) -> Judge:
 
 
 TRACKERS = ("eclipse", "firefox")
-DOMAINS: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path], Judge]]] = {
-    "medicine": (sentences_of_medquad, by_rqe),
-    "bugs": (titles, by_originals),
+REPORTS = "reports.jsonl"
+BODY = 600  # characters of a body
+# What makes the rows, what judges, and the rows that are trained on where a way says nothing else.
+DOMAINS: dict[str, tuple[Callable[[Path, Path, int], None], Callable[[Path], Judge], str]] = {
+    "medicine": (medicine, by_rqe, "pairs/triplet"),
+    "bugs": (bugs, by_originals, REPORTS),
 }
 
 

@@ -41,6 +41,7 @@ def generate(
     judges: LlmsGiven | None = None,
     antonym_score: float | None = None,
     limit: int | None = None,
+    draw: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
     max_requests: int | None = None,
@@ -82,6 +83,7 @@ def generate(
         judges: Who judges; by default, where the strategy asks for judges, those that propose.
         antonym_score: Label of an antonym pair, from 0 (default) to 1.
         limit: Take the first so many usable sentences.
+        draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
@@ -150,7 +152,9 @@ def plan(
     strategy: str | StrategyFunction | None = None,
     judges: LlmsGiven | None = None,
     limit: int | None = None,
+    draw: int | None = None,
     local_only: bool | None = None,
+    seed: int | None = None,
     config: str | Path | None = None,
     settings: _Settings | None = None,
 ) -> Plan:
@@ -171,7 +175,9 @@ def plan(
         strategy: Judges cost as well.
         judges: Who would judge.
         limit: Take the first so many usable sentences.
+        draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
         local_only: Refuse LLMs that may send text to another machine.
+        seed: Decides which sentences are drawn.
         config: A TOML file.
         settings: Settings by their dotted names.
 

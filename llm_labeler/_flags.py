@@ -36,6 +36,7 @@ FLAGS = {
     "strategy": "ensemble.strategy",
     "antonym_score": "ensemble.antonym_score",
     "limit": "input.limit",
+    "draw": "input.draw",
     "max_cost": "budget.max_cost",
     "max_tokens": "budget.max_tokens",
     "max_requests": "budget.max_requests",

@@ -144,7 +144,7 @@ def _prepare(
     refuse_fruitless(settings)
     refuse_unable(settings)
     template = load_template(settings.prompt, settings.task)
-    texts = read_texts(source, column=column, settings=settings.input)
+    texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
     leaving = [name for name, provider in providers.items() if provider.leaves_machine]

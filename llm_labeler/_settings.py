@@ -115,6 +115,7 @@ class InputSettings(Settings):
     min_chars: int = Field(default=1, ge=1)  # shorter ones are dropped, and counted
     max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
     limit: int | None = Field(default=None, ge=1)  # take only the first so many usable sentences
+    draw: int | None = Field(default=None, ge=1)  # take so many of these, drawn by the seed
 
 
 class FilterSettings(Settings):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from heapq import nsmallest
 from pathlib import Path
 
 from llm_labeler._records import Text
@@ -14,6 +15,7 @@ from llm_labeler._settings import InputSettings
 from llm_labeler._sources import read_values
 from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.keyed import keyed_hash
 
 # Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
 # pair, which a JSON escape can smuggle in, is no character at all.
@@ -29,7 +31,8 @@ class Texts:
     Attributes:
         name: The input's own name, without the folders above it; of what was in memory a digest of its texts.
         texts: Each text once.
-        rows: Rows looked at; fewer than the input has where a limit was reached.
+        rows: Rows looked at; fewer than the input has where a limit was reached. Those drawn from are not
+            dropped: a person asked for some of them.
         dropped: Reason to rows not used: `not_text`, `empty`, `unusable_characters`, `too_long`, `too_short`,
             `no_letters`, `repeated`.
         examples: Reason to where the first such row stands, `path:row`.
@@ -51,7 +54,7 @@ class Texts:
         return digest.hexdigest()
 
 
-def read_texts(source: Source, *, column: str | None, settings: InputSettings) -> Texts:
+def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> Texts:
     """Read the sentences to label.
 
     Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
@@ -61,6 +64,7 @@ def read_texts(source: Source, *, column: str | None, settings: InputSettings) -
         source: See `read_values`; of a pair dataset the first texts of its train split.
         column: The column that holds the sentences; by default recognised.
         settings: Which sentences are usable, and how many are taken.
+        seed: Decides which ones are drawn, with what they say and not with where they stand.
 
     Raises:
         ConfigError: no such source, or one of unknown kind.
@@ -85,8 +89,18 @@ def read_texts(source: Source, *, column: str | None, settings: InputSettings) -
             examples.setdefault(reason, f"{where}:{row}")
     if not kept:
         raise DataError(_why_none(rows, dropped), path=source_name(source))
-    found = Texts("", tuple(kept.values()), rows, dict(sorted(dropped.items())), examples)
+    found = Texts(
+        "", _drawn([*kept.values()], settings.draw, seed), rows, dict(sorted(dropped.items())), examples
+    )
     return replace(found, name=_name(source, found))
+
+
+def _drawn(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, ...]:
+    """Some of the texts, in their order."""
+    if count is None:
+        return tuple(texts)
+    chosen = nsmallest(count, texts, key=lambda text: keyed_hash(seed, "draw", text.text_id))
+    return tuple(sorted(chosen, key=lambda text: text.row))
 
 
 def _name(source: Source, texts: Texts) -> str:

@@ -62,6 +62,9 @@ TextColumn = Annotated[
 Limit = Annotated[
     int | None, option(INPUT, "--limit", metavar="N", help="Take only the first N usable sentences.")
 ]
+Draw = Annotated[
+    int | None, option(INPUT, "--draw", metavar="N", help="Take N of the sentences, drawn by --seed.")
+]
 
 Llms = Annotated[
     str,

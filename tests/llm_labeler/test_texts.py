@@ -304,3 +304,20 @@ def test_every_row_is_kept_or_counted(tmp_path_factory: pytest.TempPathFactory, 
     assert len(set(said(texts))) == len(texts.texts)
     assert [text.row for text in texts.texts] == sorted(text.row for text in texts.texts)
     assert set(texts.examples) == set(texts.dropped)
+
+
+def test_some_are_drawn_by_the_seed_and_keep_their_order(tmp_path: Path) -> None:
+    lines = [f"Sentence number {number} is here." for number in range(100)]
+    path, turned = tmp_path / "s.txt", tmp_path / "t.txt"
+    path.write_text("\n".join(lines))
+    turned.write_text("\n".join(reversed(lines)))
+    drawn = read(path, draw=10)
+    assert len(set(said(drawn))) == 10
+    assert [text.row for text in drawn.texts] == sorted(text.row for text in drawn.texts)
+    assert max(text.row for text in drawn.texts) > 50  # not the first ones
+    assert set(said(read(turned, draw=10))) == set(said(drawn))
+    other = read_texts(str(path), column=None, settings=InputSettings(draw=10), seed=7)
+    assert set(said(other)) != set(said(drawn))
+    assert said(read(path, draw=1000)) == lines
+    assert len(said(read(path, draw=3, limit=5))) == 3
+    assert all(text.row <= 5 for text in read(path, draw=3, limit=5).texts)
