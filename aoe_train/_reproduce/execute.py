@@ -17,10 +17,12 @@ from pydantic import TypeAdapter
 
 from aoe_train import _train as training
 from aoe_train._backbones.load import find_folder
+from aoe_train._baselines.whitening import whiten
 from aoe_train._conflicts import Say
 from aoe_train._encoder import Encoder
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.overlap import overlap, read_digests
+from aoe_train._examples import read_examples
 from aoe_train._origin import hash_files, versions
 from aoe_train._precision import slow_precision
 from aoe_train._reproduce.material import Material, material
@@ -33,7 +35,7 @@ from pairkit.progress import Listener
 
 if TYPE_CHECKING:
     from aoe_train._reproduce.plan import Places, Run
-    from aoe_train._reproduce.recipe import AtScale
+    from aoe_train._reproduce.recipe import AtScale, Texts, Whiten
 
 _DECIDES = (".safetensors", ".json", ".txt", ".model")  # of a backbone's files
 
@@ -149,7 +151,7 @@ class Bench:
     def _train(self, run: Run) -> dict[str, Any]:
         if not run.train:
             return {}
-        chosen = self._material(run)
+        chosen = self._material(run.texts)
         sources = Sources(
             named_sources(chosen.train),
             run.backbone,
@@ -175,7 +177,11 @@ class Bench:
             source, reads = str(self._model(run)), dict[str, Any]()
         else:
             source, reads = run.backbone, run.settings.encoder.model_dump(exclude_unset=True)
-        return Encoder.load(source, precision=self.at.precision, inference_only=True, **reads), source
+        encoder = Encoder.load(source, precision=self.at.precision, inference_only=True, **reads)
+        if run.whiten is not None:
+            texts = read_examples(self._material(run.whiten).train).texts
+            whiten(encoder, texts, run.whiten.dim, progress=self.show)
+        return encoder, source
 
     def _say_once(self, words: str, row: str = "") -> None:
         """Tell what is true of many runs, as they read the same data, of the first of them."""
@@ -191,15 +197,15 @@ class Bench:
         rows = {task.name: overlap(task, trained).rows for task in tasks}
         return {name: number for name, number in rows.items() if number}
 
-    def _material(self, run: Run) -> Material:
-        name = repr(run.texts)
+    def _material(self, texts: Texts | None) -> Material:
+        name = repr(texts)
         if name not in self._materials:
-            self._materials[name] = material(self.at.source, self.places, run.texts)
+            self._materials[name] = material(self.at.source, self.places, texts)
         return self._materials[name]
 
     def _decides(self, run: Run) -> dict[str, Any]:
         """All that decides a run's figures; where nothing is trained, less."""
-        chosen = self._material(run) if run.train else None
+        chosen = self._material(run.texts) if run.train else None
         trained = chosen and {
             "settings": run.settings.model_dump(mode="json", exclude={"log", "card"}),
             "train": hash_files(chosen.train) or chosen.train,
@@ -211,6 +217,7 @@ class Bench:
             "backbone": self._hashes(run.backbone),
             "reads": run.settings.encoder.model_dump(mode="json"),
             "trained": trained,
+            **self._whitened(run.whiten),
             "columns": [
                 {"column": scoring.column.model_dump(mode="json"), "files": dict(scoring.files)}
                 for scoring in self.scorings
@@ -218,6 +225,11 @@ class Bench:
             "precision": self.at.precision,
             "device": accelerator.type if accelerator else "cpu",
         }
+
+    def _whitened(self, whiten: Whiten | None) -> dict[str, Any]:
+        if whiten is None:
+            return {}
+        return {"whitened": {"texts": hash_files(self._material(whiten).train), "dim": whiten.dim}}
 
     def _hashes(self, backbone: str) -> Mapping[str, str]:
         if backbone not in self._backbones:

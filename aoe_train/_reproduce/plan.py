@@ -13,7 +13,7 @@ from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train._reproduce.recipe import Texts, Tree
+    from aoe_train._reproduce.recipe import Texts, Tree, Whiten
 
 _ROWS_OWN = ("seed", "preset")  # what tells rows and runs apart can't be set for all of them
 
@@ -26,6 +26,7 @@ class Run:
         row: The line of the table that it counts for.
         train: Whether anything is trained; else the backbone is scored, read as the settings say.
         texts: Single texts to train on instead of the recipe's rows.
+        whiten: Texts by whose vectors the model's are whitened before it is scored.
     """
 
     row: str
@@ -34,6 +35,7 @@ class Run:
     train: bool
     texts: Texts | None
     settings: TrainSettings
+    whiten: Whiten | None = None
 
 
 @dataclass(frozen=True)
@@ -133,4 +135,4 @@ def _run(
     except ConfigError as error:
         raise ConfigError(f"{row.name}: {error}") from error
     backbone = places.fill(own.backbone or row.backbone or at.backbone)
-    return Run(row.name, seed, backbone, row.train, row.texts, settings)
+    return Run(row.name, seed, backbone, row.train, row.texts, settings, row.whiten)

@@ -94,6 +94,12 @@ class Texts(Settings):
     first: int | None = Field(default=None, ge=1)  # only the first so many rows
 
 
+class Whiten(Texts):
+    """Texts by whose vectors a model's are whitened, once it is trained."""
+
+    dim: int | None = Field(default=None, ge=1)  # directions that are kept; unset: all
+
+
 class Row(Settings):
     """One line of the table."""
 
@@ -101,6 +107,7 @@ class Row(Settings):
     about: str = ""  # where its settings and figures come from
     train: bool = True  # false: the backbone as it is
     texts: Texts | None = None  # train on single texts, without labels
+    whiten: Whiten | None = None  # score whitened vectors, see `aoe export --whiten`
     backbone: Line | None = None  # a backbone of its own
     settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)

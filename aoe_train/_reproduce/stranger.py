@@ -39,7 +39,11 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
     at = recipe.at(scale)
     words = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
     for row in recipe.runs:
-        words += [row.backbone, row.at(scale).backbone, row.texts.of if row.texts else None]
+        words += [
+            row.backbone,
+            row.at(scale).backbone,
+            *(texts.of for texts in (row.texts, row.whiten) if texts),
+        ]
     for word in words:
         if word is None or word == NO_DEV or word in PACKAGED:
             continue

@@ -479,3 +479,15 @@ def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
     assert "| run | dev | held | seeds |" in markdown(recipe, {**found, "rows": [untrained, trained]})
     assert "85.00 ± 7.07 (81.50)" in page
     assert "* X is left out: why" in page
+
+
+def test_a_row_may_be_scored_with_whitened_vectors(place: Path) -> None:
+    rows = 'name = "none"\ntrain = false\n\n[[runs]]\nname = "white"\ntrain = false\nwhiten = { dim = 4 }'
+    text = RECIPE.replace('name = "none"\ntrain = false', rows, 1)
+    (place / "white.toml").write_text(text)
+    some = wanted(place, only=("none", "white"))
+    found = reproduce(read_recipe(str(place / "white.toml")), some, say=lambda _: None, progress=False)
+    none, white = (row["figures"]["held"]["mean"] for row in found["rows"])
+    assert none != white
+    (record,) = [json.loads(path.read_text()) for path in (place / "out/runs").glob("white-*.json")]
+    assert record["made_from"]["whitened"]["dim"] == 4
