@@ -42,6 +42,9 @@ if TYPE_CHECKING:
         report as report,
     )
     from llm_labeler._face import (
+        sample as sample,
+    )
+    from llm_labeler._face import (
         score as score,
     )
     from llm_labeler._face import (
@@ -56,13 +59,15 @@ if TYPE_CHECKING:
     from llm_labeler._provider import CallFailed as CallFailed
     from llm_labeler._report import Report as Report
     from llm_labeler._report import Yield as Yield
+    from llm_labeler._sample import Sampled as Sampled
     from llm_labeler._score import ScoreReport as ScoreReport
     from llm_labeler._score import ScoreRow as ScoreRow
     from llm_labeler._show import Shown as Shown
 
 _PLACES = {
     **dict.fromkeys(
-        ("emulate", "generate", "judge", "llms", "parse", "plan", "report", "score", "show"), "_face"
+        ("emulate", "generate", "judge", "llms", "parse", "plan", "report", "sample", "score", "show"),
+        "_face",
     ),
     "JudgedPairs": "_judged_pairs",
     "Labelled": "_labelled",
@@ -72,6 +77,7 @@ _PLACES = {
     "Plan": "_plan",
     "Report": "_report",
     "Yield": "_report",
+    "Sampled": "_sample",
     "ScoreReport": "_score",
     "ScoreRow": "_score",
     "Shown": "_show",
@@ -87,6 +93,7 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "parse",
     "plan",
     "report",
+    "sample",
     "score",
     "show",
     "CallFailed",
@@ -98,6 +105,7 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "Plan",
     "Proposed",
     "Report",
+    "Sampled",
     "ScoreReport",
     "ScoreRow",
     "Server",

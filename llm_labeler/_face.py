@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from llm_labeler._llms import Llms
     from llm_labeler._plan import Plan
     from llm_labeler._report import Report
+    from llm_labeler._sample import Sampled
     from llm_labeler._score import ScoreReport
     from llm_labeler._show import Shown
     from pairkit.in_memory import Source
@@ -348,6 +349,37 @@ def report(work: str | Path) -> Report:
     from pairkit.config import argument
 
     return count(argument("work", work, Path))
+
+
+def sample(
+    work: str | Path, *, out: str | Path = "sample.html", size: int = 60, seed: int | None = None
+) -> Sampled:
+    """Draw pairs for people to label; their answers are the gold pairs of `score`.
+
+    Pairs are drawn by what they change, who proposed them, how far judges agree and whether they were kept,
+    in turns, so that what is rare is seen too. People see none of that, and no labels.
+
+    Args:
+        work: The folder of the answers.
+        out: A page to answer on in a browser, which gives a CSV file (`.html`), or a sheet to fill in
+            (`.csv`).
+        size: How many pairs.
+        seed: Decides which; by default the run's.
+
+    Raises:
+        ConfigError: Not a working folder, no dataset was made yet, or `out` is there already.
+        DataError: Damaged, or without candidates.
+    """
+    from pydantic import PositiveInt
+
+    from llm_labeler._sample import sample as draw
+    from llm_labeler._workplace import recall
+    from pairkit.config import argument
+
+    place = argument("work", work, Path)
+    chosen = argument("seed", seed, int | None)
+    chosen = recall(place)[0].settings.seed if chosen is None else chosen
+    return draw(place, argument("out", out, Path), argument("size", size, PositiveInt), chosen)
 
 
 def score(

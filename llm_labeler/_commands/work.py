@@ -18,6 +18,37 @@ from pairkit.terminal import out as stdout
 
 @app.command(
     epilog=examples(
+        "label sample --work pairs.work --out page.html",
+        "label sample --work pairs.work --out sheet.csv --size 200",
+    )
+)
+def sample(
+    work: o.WorkOnly,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A page for a browser (.html) or a sheet (.csv). [default: sample.html]",
+            show_default=False,
+        ),
+    ] = Path("sample.html"),
+    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="How many pairs.")] = 60,
+    seed: o.Seed = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Draw pairs of every kind, LLM and confidence for people to label; `label score` takes their answers."""
+    import llm_labeler
+
+    stdout.print(llm_labeler.sample(work, out=out, size=size, seed=seed).table())
+    gold = out if out.suffix == ".csv" else "answers.csv"
+    next_step("compare with their answers", ("label", "score", "--work", work, "--gold", gold), quiet=quiet)
+
+
+@app.command(
+    epilog=examples(
         "label score --work pairs.work --gold checked.csv",
         "label score --work pairs.work --gold checked.tsv --threshold 3 --json",
         "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",

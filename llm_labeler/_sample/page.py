@@ -1,0 +1,28 @@
+"""A page on which a person says of each pair whether it is right, and takes the answers away as CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from pairkit.notebook import escape
+
+
+def answer_page(pairs: Sequence[tuple[str, str]], question: str, name: str) -> str:
+    """The page, which needs nothing else: it asks for nothing and sends nothing.
+
+    Args:
+        pairs: Both texts of each.
+        question: What is asked of each, to be answered by yes or no.
+        name: What the pairs are of; answers are kept under it by the browser until they are taken away.
+    """
+    # Within a script neither `</script>` nor `<!--` may stand.
+    data = _as_json({"name": name, "pairs": pairs}).replace("<", "\\u003c")
+    page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    return page.replace("@QUESTION@", escape(question)).replace("@DATA@", data)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
