@@ -80,17 +80,22 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | Non
 
 
 def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
-    """Several models: a row a model, a column a task, with the task's first metric.
+    """Several models: a row a model, a column a task, with its first metric; of one task the first ones.
 
     Args:
         scores: By model and task; every model has the same tasks.
     """
-    tasks = {name: next(iter(score.result.scores), "") for name, score in next(iter(scores.values())).items()}
+    return _side_by_side(scores, _MOST_COLUMNS if len(next(iter(scores.values()))) == 1 else 1)
+
+
+def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> Grid:
+    tasks = next(iter(scores.values()))
+    wanted = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
     rows = [
-        [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in tasks.items())]
+        [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in wanted)]
         for model, found in scores.items()
     ]
-    return Grid(["model", *(f"{task}, {metric}" for task, metric in tasks.items())], rows)
+    return Grid(["model", *(f"{task}, {metric}" for task, metric in wanted)], rows)
 
 
 def rankings(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
@@ -132,7 +137,7 @@ def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size]
         scores: By the key of a size, and task.
         sizes: By key.
     """
-    side = side_by_side(scores)
+    side = _side_by_side(scores, 1)
     several = len({size.model for size in sizes.values()}) > 1
     deep = any(size.layers is not None for size in sizes.values())
     rows = []

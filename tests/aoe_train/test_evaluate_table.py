@@ -10,7 +10,7 @@ import pytest
 from aoe_train import Evaluation
 from aoe_train._evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
 from aoe_train._evaluate.overlap import digests
-from aoe_train._evaluate.table import comparisons, figures, mteb_figures
+from aoe_train._evaluate.table import comparisons, figures, mteb_figures, side_by_side
 from aoe_train._evaluate.table_markdown import markdown
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
@@ -147,3 +147,22 @@ def test_names_are_shown_as_they_are(
     assert shown.count("[/x]\ufffd[31m") == 4  # a title, a heading and two cells
     assert all(word in shown for word in ("[/y]", "[/z]", "[/m]"))
     assert "\x1b[31m" not in shown
+
+
+def scored_as(model: Named, tasks: list[Hits]) -> dict[str, Score]:
+    return score(model, tasks, draws=Draws(0, 1), progress=False)
+
+
+def test_several_models_stand_below_one_another() -> None:
+    metrics = ("spearman", "roc_auc", "f1", "accuracy")
+    one, two = (
+        {
+            name: scored_as(Named(name, good), [Hits(task, metrics=metrics) for task in tasks])
+            for name, good in (("a", 0.5), ("b", 0.75))
+        }
+        for tasks in (["MR"], ["MR", "CR"])
+    )
+    alone = side_by_side(one)
+    assert alone.headings == ["model", "MR, spearman", "MR, roc_auc", "MR, f1"]
+    assert alone.rows == [["a", "50.00", "50.00", "50.00"], ["b", "75.00", "75.00", "75.00"]]
+    assert side_by_side(two).headings == ["model", "MR, spearman", "CR, spearman"]
