@@ -8,17 +8,20 @@ Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"), which find
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from aoe_train._model_folder.files import Foreign, decode, read_object
 from aoe_train._settings import Similarity
 from aoe_train._similarity import all_similarities, comparable
 from pairkit.bm25 import Bm25, Scores
 from pairkit.config import argument
 from pairkit.errors import DataError
+from pairkit.files import write_json
 from pairkit.tfidf import TfIdf
 
 Words = Literal["bm25", "tfidf"]
@@ -26,6 +29,10 @@ Words = Literal["bm25", "tfidf"]
 
 WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
 """How much vectors count unless told: as suits all-MiniLM-L6-v2 on issues of rust-lang/rust."""
+
+
+HYBRID_FILE: Final = "hybrid.json"
+_Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 class WordIndex(Protocol):
@@ -58,6 +65,7 @@ class Hybrid:
         *,
         weight: float | None = None,
         words: Words = "bm25",
+        model: str | Path | None = None,
         similarity: Similarity = "cosine",
     ) -> None:
         """Index texts.
@@ -65,21 +73,20 @@ class Hybrid:
         Args:
             texts: What is searched.
             vectors: Theirs, float (text, dim), as `Encoder.encode` gives them.
-            weight: How much vectors count, from 0 (words alone) to 1 (vectors alone); by default 0.65
-                with bm25 and 0.8 with tfidf. `aoe evaluate --suite duplicates` finds the best one where there
-                are pairs to try it on.
+            weight: How much vectors count, from 0 (words alone) to 1 (vectors alone); by default the
+                model's own, else 0.65 with bm25 and 0.8 with tfidf.
             words: What ranks by words: bm25, for queries of a few words; tfidf, where what is searched for is
                 as long as what is found.
+            model: The folder of the model that made the vectors, in which `aoe evaluate --suite duplicates
+                --keep-weights` left what suits it.
             similarity: What vectors are compared by: cosine, dot, euclidean or manhattan.
 
         Raises:
             ConfigError: No such weight, words or similarity.
-            DataError: Not one finite vector for each text.
+            DataError: Not one finite vector for each text, or a damaged file in the model's folder.
         """
         self.words: Words = argument("words", words, Words)
-        self.weight: float = argument(
-            "weight", WEIGHTS[self.words] if weight is None else weight, Annotated[float, Field(ge=0, le=1)]
-        )
+        self.weight: float = argument("weight", self._known(model) if weight is None else weight, _Weight)
         self.similarity: Similarity = argument("similarity", similarity, Similarity)
         shape = np.shape(vectors)
         if len(shape) != 2 or shape[0] != len(texts):
@@ -88,6 +95,9 @@ class Hybrid:
             raise DataError("some vectors are not numbers (NaN, infinity); encode the texts again")
         self._vectors = comparable(np.asarray(vectors), self.similarity)
         self._index = WORD_INDEXES[self.words](texts)
+
+    def _known(self, model: str | Path | None) -> float:
+        return (WEIGHTS if model is None else stored_weights(Path(model)))[self.words]
 
     def __len__(self) -> int:
         """How many texts there are."""
@@ -124,6 +134,33 @@ class Hybrid:
         found = self.scores(text, vector)
         order = np.argsort(-found, kind="stable")[:count]
         return [(int(place), float(found[place])) for place in order]
+
+
+class _Stored(Foreign):
+    """What `hybrid.json` says; a weight that is not there is the package's own."""
+
+    bm25: _Weight = WEIGHTS["bm25"]
+    tfidf: _Weight = WEIGHTS["tfidf"]
+
+
+def store_weights(folder: Path, weights: Mapping[Words, float]) -> None:
+    """Leave in a model's folder how much its vectors count beside words.
+
+    Raises:
+        ConfigError: It can't be written.
+    """
+    write_json(folder / HYBRID_FILE, dict(weights))
+
+
+def stored_weights(folder: Path) -> Mapping[Words, float]:
+    """How much a model's vectors count beside words, as its folder says; `WEIGHTS` where it says nothing.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    path = folder / HYBRID_FILE
+    found = decode(_Stored, read_object(path), path, "delete the file, or copy the model again")
+    return {"bm25": found.bm25, "tfidf": found.tfidf}
 
 
 def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:

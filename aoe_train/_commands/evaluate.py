@@ -104,6 +104,10 @@ def evaluate(
         SIZES("--quantize", "float32, int8, binary, ubinary; a row for each.", "NAME,…"),
     ] = None,
     seed: o.Seed = None,
+    keep_weights: Annotated[
+        bool,
+        o.OUTPUT("--keep-weights", "Leave the weights of hybrids in each model's folder (duplicates)."),
+    ] = False,
     cache: Annotated[bool, o.RUN("--cache/--no-cache", "Keep vectors on disk for the next run.")] = True,
     subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task, too.")] = False,
     markdown: Annotated[
@@ -160,6 +164,7 @@ def evaluate(
         quantize=quantize,
         draws=draws,
         seed=42 if seed is None else seed,
+        keep_weights=keep_weights,
         cache=cache,
         progress=not quiet,
     )

@@ -182,6 +182,7 @@ def evaluate(
     quantize: str | Sequence[str] | None = None,
     draws: int = 1000,
     seed: int = 42,
+    keep_weights: bool = False,
     cache: bool = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
@@ -219,6 +220,8 @@ def evaluate(
             of int8 are those of the suite's texts.
         draws: Bootstrap resamples for intervals and tests; 0 for none.
         seed: Decides which resamples are drawn.
+        keep_weights: Leave the weights of hybrids that the suite duplicates chose on the validation split in
+            the folder of each model, where `Hybrid(model=…)` finds them.
         cache: Keep vectors on disk, and use those that are there.
         progress: Shown on stderr, or not, or told to a function.
 
@@ -258,6 +261,10 @@ def evaluate(
     _check_data(data, data_dir, tasks, own)
     if _DUPLICATES in names and len(names) > 1:
         raise ConfigError("--suite duplicates stands alone; run the other suites by themselves")
+    if keep_weights and (_DUPLICATES not in names or is_sized or against is not None):
+        raise ConfigError(
+            "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes"
+        )
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     here, there = (
@@ -317,7 +324,8 @@ def evaluate(
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
         if _DUPLICATES in names and not is_sized and rival is None:
-            return _rankings(chosen, each_model(), sampled, show, say)
+            keep = [Path(str(one)) for one in models] if keep_weights else []
+            return _rankings(chosen, each_model(), sampled, show, say, keep)
         for depth, name, embedder, trained in each_model():
             made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
             scored: dict[str, dict[str, Mapping[str, Score]]] = {key: {} for key in made}
@@ -347,15 +355,26 @@ def _rankings(
     draws: Draws,
     progress: Listener,
     say: Callable[[str], None],
+    keep: Sequence[Path],
 ) -> Evaluation:
-    """Rankings by words, by models and by both, beside one another."""
-    from aoe_train._evaluate.duplicates.rows import score_rows
+    """Rankings by words, by models and by both, beside one another; `keep` are folders for their weights."""
+    from aoe_train._evaluate.duplicates.rows import BASELINES, hybrid_name, score_rows
     from aoe_train._evaluate.duplicates.task import DuplicatesTask
+    from aoe_train._hybrid import store_weights
+    from pairkit.errors import ConfigError
 
-    (task,) = chosen.tasks[_DUPLICATES]
-    rows = score_rows(
-        cast("DuplicatesTask", task), (model[1:] for model in models), draws=draws, progress=progress
-    )
+    (task,) = cast("Sequence[DuplicatesTask]", chosen.tasks[_DUPLICATES])
+    for folder in keep:
+        if task.known is None or not (folder / "aoe.json").is_file():
+            raise ConfigError(
+                f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made,"
+                " where the data have a validation split to choose them on"
+            )
+    rows = score_rows(task, (model[1:] for model in models), draws=draws, progress=progress)
+    names = [name for name in rows if name not in BASELINES.values() and rows[name].weight is None]
+    for folder, name in zip(keep, names, strict=False):
+        chosen_of = {words: rows[hybrid_name(name, row)].weight for words, row in BASELINES.items()}
+        store_weights(folder, {words: w for words, w in chosen_of.items() if w is not None})
     for name, found in rows.items():
         if found.weight is None:
             _warn(name, {task.name: found.overlap}, say)

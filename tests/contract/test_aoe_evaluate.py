@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import aoe_train
 import gis_builder
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
@@ -109,6 +110,15 @@ def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> N
     assert "encode with bert" not in table.err  # the vectors were kept
     assert " ".join(table.out.split("\n")[0].split()) == "gis: duplicates found, times 100"
     assert "| BM25 |" in (place / "told.md").read_text()
+    refused = run(place, "--model", "bert", *flags, "--keep-weights", code=2).error
+    assert "leaves weights in the folders of models that `aoe train` made" in refused
+    aoe_train.Encoder.load(place / "bert").save(place / "ours")
+    kept = run(place, "--model", "ours", *flags, "--keep-weights", "--json").result
+    stored = json.loads((place / "ours" / "hybrid.json").read_text())
+    assert stored == {
+        "bm25": kept["ours + BM25"]["gis"]["weight"],
+        "tfidf": kept["ours + TF-IDF"]["gis"]["weight"],
+    }
 
 
 def test_a_table_for_people(place: Path) -> None:
