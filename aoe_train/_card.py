@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._backbones.packaged import PACKAGED, Packaged
 from aoe_train._examples import negatives_in_words
 from aoe_train._mixture import seen_in_words
+from aoe_train._objectives.ways import WAYS
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
 from pairkit.card import table
@@ -266,6 +267,8 @@ def _objective(objective: Mapping[str, Any], own: str | None) -> str:
     sizes = [*_sizes(objective), *_layers(objective)]
     if own:
         return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
+    if way := objective.get("way"):
+        return f"{WAYS[way].about}, the preset `{way}`, in place of the parts of an objective."
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
     forms = [

@@ -58,6 +58,9 @@ def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
     record = run(way, str(few), minilm, tmp_path / "m", optim__lr=1e-4)
     assert record["result"]["steps"] == 2
     assert record["origin"]["settings"]["objective"]["way"] == way
+    card = (tmp_path / "m/README.md").read_text()
+    assert f"{WAYS[way].about}, the preset `{way}`" in card
+    assert "| cosine |" not in card
     losses = [entry["loss"] for entry in record["history"]]
     assert np.isfinite(losses).all()
     assert min(losses) > 0
