@@ -132,6 +132,12 @@ with `label`.
         _TRIPLET_LIMITS.format(
             flaw="A passage may not answer its positive in full, and may well answer its negative."
         ),
+        """
+Passages with questions that rules made of their first sentences, none of it checked by people. **No LLM
+took part.** A *positive* asks for what the sentence says: what an illness is, what causes it, how it shows,
+is treated or diagnosed, how common it is; a *negative* asks for another of these, on which the passage says
+nothing. Built with `label`; meant as a baseline.
+""",
         asked="Questions asked for of each and for each polarity",
     ),
     "answer": CardWords(

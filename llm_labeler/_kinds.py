@@ -86,7 +86,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 TASKS: Mapping[str, LabellingKind] = {
     "papers": LabellingKind("papers:PapersTask", triplets=False, by_rules=True, is_judged=True),
     "triplet": LabellingKind("triplet:TripletTask", by_rules=True, is_judged=True),
-    "query": LabellingKind("query:QueryTask"),
+    "query": LabellingKind("query:QueryTask", by_rules=True),
     "answer": LabellingKind("answer:AnswerTask"),
 }
 

@@ -116,8 +116,8 @@ def test_queries_and_answers_become_triplets(tmp_path: Path, task: str, positive
     ("given", "message"),
     [
         (
-            {"task": "query"},
-            r"task query: wordnet is rules over a dictionary, which can't do it; name an LLM",
+            {"task": "answer"},
+            r"task answer: wordnet is rules over a dictionary, which can't do it; name an LLM",
         ),
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "it is of the task papers; leave it out"),

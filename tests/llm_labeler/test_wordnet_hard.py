@@ -105,3 +105,23 @@ def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last() -> None:
 def test_any_text_is_read(text: str) -> None:
     for _, sentence in hard_negatives(text, 5, CHANGES):
         assert sentence.casefold() != " ".join(text.split()).casefold()
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Can stress cause a rash?", "Can a rash be caused by stress?"),
+        ("How often should I water it?", "How frequently should I water it?"),
+        ("What is the difference between a lake and a pond?", "How does a lake differ from a pond?"),
+    ],
+)
+def test_questions_are_asked_in_other_words(question: str, wanted: str) -> None:
+    assert same_meaning(question, 1) == [wanted]
+
+
+def test_a_question_of_two_things_is_not_taken_for_one_of_one() -> None:
+    for question in (
+        "What is the treatment of choice for gout?",
+        "What is the difference between a lake and a pond and which is deeper?",
+    ):
+        assert same_meaning(question, 1) == []

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from llm_labeler._provider import Prices
 from llm_labeler._providers.wordnet.annotator import candidates
 from llm_labeler._providers.wordnet.hard import hard_negatives, same_meaning
+from llm_labeler._providers.wordnet.queries import queries
 from llm_labeler._records import Ask, Polarity, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
@@ -62,6 +63,8 @@ class WordnetProvider:
 
 def _lines(ask: Ask, polarity: Polarity) -> list[str]:
     """The sentences that the rules find, hard negatives with their kinds before them."""
+    if ask.labelling == "query":
+        return queries(ask.text, polarity, ask.size)
     if ask.labelling != "triplet":
         return candidates(ask.text, polarity, ask.size)
     if polarity == "positive":

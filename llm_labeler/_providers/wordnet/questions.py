@@ -11,6 +11,7 @@ from llm_labeler._providers.wordnet.sentence import capital
 
 _PARTS = {
     "x": r"[^?;:]{2,80}?",
+    "y": r"[^?;:]{2,80}?",
     "do": r"(?!be\b)[^?]+?",
     "word": r"\w+",
     "ing": r"\w+ing",
@@ -18,9 +19,14 @@ _PARTS = {
 }
 
 
-def rephrased(text: str) -> Iterator[tuple[str, float]]:
-    """Other wordings of a question, each with how sure it is; none of what is no question that is known."""
-    for shape, wording, sure in _rules():
+def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]]:
+    """Other wordings of a question, each with how sure it is; none of what is no question that is known.
+
+    Args:
+        text: The question.
+        table: The table of the wordings.
+    """
+    for shape, wording, sure in _rules(table):
         match = shape.fullmatch(text)
         if match:
             asked = capital(
@@ -30,8 +36,8 @@ def rephrased(text: str) -> Iterator[tuple[str, float]]:
 
 
 @cache
-def _rules() -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    return tuple((_shape(left), right, sure) for left, right, sure in parse(read_table("questions")))
+def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
+    return tuple((_shape(left), right, sure) for left, right, sure in parse(read_table(table)))
 
 
 def _shape(left: str) -> re.Pattern[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -13,6 +14,7 @@ from llm_labeler._providers.wordnet.hard.numbers import number_changes
 from llm_labeler._providers.wordnet.hard.roles import has_odd_plural, role_changes
 from llm_labeler._providers.wordnet.hard.tenses import tense_changes
 from llm_labeler._providers.wordnet.hard.turned import Turned
+from llm_labeler._providers.wordnet.questions import rephrased
 from llm_labeler._providers.wordnet.sentence import Sentence, word_set
 from llm_labeler._records import ChangeKind
 
@@ -25,6 +27,8 @@ _AMISS = word_set(
     lots lot
     """
 )
+# Questions that are not of the one thing that they seem to be of.
+_TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
 _SHORTEST, _LONGEST = 4, 40  # tokens
 
 
@@ -71,10 +75,16 @@ def same_meaning(text: str, size: int) -> list[str]:
     if not is_fit(sentence):
         return []
     was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
+    rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard/questions")
+    asked = sorted(rules, key=lambda found: (-found[1], found[0]))
+    wordings = dict.fromkeys(
+        [question for question, _ in asked] + candidates(text, "positive", size + _SPARE)
+    )
     found = [
         (bool(_contracted(was, candidate)), place, candidate)
-        for place, candidate in enumerate(candidates(text, "positive", size + _SPARE))
+        for place, candidate in enumerate(wordings)
         if "not not" not in candidate
+        and "choice for" not in candidate
         and not (is_odd and candidate.split()[0] != sentence.words[0])
         and not _AMISS & (set(Sentence(candidate).low) ^ set(was))
     ]

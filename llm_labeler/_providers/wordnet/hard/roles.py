@@ -141,11 +141,11 @@ def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) 
 def _sentence(sentence: Sentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
     """`first middle last.`, with a capital at the beginning and none within."""
     end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
-    tail = _within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
+    tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
     return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
 
 
-def _within(sentence: Sentence, end: int) -> str:
+def within(sentence: Sentence, end: int) -> str:
     """The sentence's first words, fit to stand within it: a word that no dictionary has is a name."""
     word = sentence.low[0]
     is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
