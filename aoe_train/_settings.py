@@ -299,7 +299,7 @@ _DOMAIN: Tree = {
         "scheduler": "linear",
         "average": 0.0,
         "top_layers": 2,
-        "soup": 0.8,
+        "soup": 0.7,
     },
 }
 # What `--preset` stands for: differences from the defaults, beneath everything that is given. `auto` leaves
