@@ -17,6 +17,7 @@ from pairkit.terminal import out as stdout
         "aoe export --model M --out M-onnx --format onnx",
         "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
         "aoe export --model M --out M-4 --layers 4",
+        "aoe export --model M --out M-half --soup 0.5",
         "aoe export --model M --out M-white --whiten sentences.txt --whiten-dim 256",
     )
 )
@@ -30,6 +31,13 @@ def export(
     ] = "sentence-transformers",
     dtype: Annotated[str, o.OUTPUT("--dtype", "Store weights as fp32, bf16 or fp16.", "NAME")] = "fp32",
     layers: o.Layers = None,
+    soup: Annotated[
+        float | None,
+        o.MODEL("--soup", "Share of the trained weights; the rest is the backbone's. [default: 1]", "X"),
+    ] = None,
+    backbone: Annotated[
+        str | None, o.MODEL("--backbone", "What it was trained from. [default: as its record says]", "MODEL")
+    ] = None,
     whiten: Annotated[
         str | None,
         o.MODEL("--whiten", "Whiten vectors by those of these texts: a file, a folder or a Hub id.", "DATA"),
@@ -57,6 +65,8 @@ def export(
         format=form,
         dtype=dtype,
         layers=layers,
+        soup=soup,
+        backbone=backbone,
         whiten=whiten,
         whiten_dim=whiten_dim,
         data=data,

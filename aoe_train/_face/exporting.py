@@ -29,6 +29,8 @@ def export(
     format: str = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: str = "fp32",
     layers: int | None = None,
+    soup: float | None = None,
+    backbone: str | Path | None = None,
     whiten: Source | None = None,
     whiten_dim: int | None = None,
     data: Source | None = None,
@@ -46,6 +48,9 @@ def export(
         dtype: Store weights as fp32, bf16 or fp16; graphs are fp32 or int8 by their format.
         layers: Keep so many of the model's layers, the first ones; the export is then checked against the
             model that has no more.
+        soup: Keep so much of the trained weights, above 0 and at most 1, and the rest of the backbone's
+            (WiSE-FT). Several exports of one model show how much of it suits best.
+        backbone: What the model was trained from, for `soup`; by default what its record says.
         whiten: Texts without labels by whose vectors the model's are whitened, so that they have mean 0 and
             unit covariance (BERT-whitening): a path, a Hub id, or rows in memory. The export has one dense
             layer more.
@@ -70,17 +75,24 @@ def export(
     from aoe_train._evaluate import read_pair_task
     from aoe_train._examples import read_examples
     from aoe_train._export import export as use_case
+    from aoe_train._export.soup import backbone_of, mix
     from pairkit.errors import ConfigError
     from pairkit.progress import Display, Progress, stage
 
     use_case.check(Path(out), format, dtype, measured=data is not None)
     if whiten_dim is not None and whiten is None:
         raise ConfigError(f"--whiten-dim {whiten_dim}: says what --whiten keeps; give it too")
+    if backbone is not None and soup is None:
+        raise ConfigError("--backbone: says what --soup mixes the model with; give it too")
     texts = None if whiten is None else read_examples(whiten).texts
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
+        if soup is not None:
+            first = backbone or backbone_of(model, Path(find_folder(model)))
+            with stage(f"load {first}", show):
+                mix(encoder, Encoder.load(first, device="cpu", precision="fp32", layers=layers), soup)
         whitened = None if texts is None else white(encoder, texts, whiten_dim, progress=show)
         show(Progress(f"write and check {out}"))
         return use_case.export(

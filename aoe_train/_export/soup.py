@@ -1,0 +1,63 @@
+"""A trained model, mixed with its backbone: as `optim.soup` in training, for any share afterwards.
+
+Robust fine-tuning of zero-shot models (WiSE-FT; Wortsman et al., CVPR 2022), Eq. 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from aoe_train._backbones.decoder import has_lora, merge_lora
+from aoe_train._model_folder.files import read_object
+from aoe_train._workplace import RUN_FILE
+from pairkit.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from aoe_train._encoder import Encoder
+
+
+def backbone_of(model: str | Path, folder: Path) -> str:
+    """What a model was trained from, by the record in its folder.
+
+    Raises:
+        ConfigError: There is no such record.
+    """
+    try:
+        sources = read_object(folder / RUN_FILE).get("sources")
+    except DataError:
+        sources = None
+    found = sources.get("backbone") if isinstance(sources, dict) else None
+    if not isinstance(found, str):
+        raise ConfigError(f"{model}: has no record of what it was trained from; give --backbone")
+    return found
+
+
+@torch.no_grad()
+def mix(encoder: Encoder, backbone: Encoder, share: float) -> None:
+    """Take `share` of the way from the weights of `backbone` to those of `encoder`, in place.
+
+    Args:
+        encoder: The trained model, in float32; its adapters are merged.
+        backbone: What it was trained from.
+        share: Of the trained weights, above 0 and at most 1.
+
+    Raises:
+        ConfigError: The share is out of range, or the weights are not those of one architecture.
+    """
+    if not 0 < share <= 1:
+        raise ConfigError(f"soup: found {share:g}; expected a share above 0, and 1 at most")
+    for one in (encoder, backbone):
+        if has_lora(one.model.backbone):
+            merge_lora(one.model.backbone)
+    trained, first = (dict(one.model.named_parameters()) for one in (encoder, backbone))
+    if {name: weight.shape for name, weight in trained.items()} != {
+        name: weight.shape for name, weight in first.items()
+    }:
+        raise ConfigError(
+            "soup: the model has other weights than its backbone; give the --backbone it began as"
+        )
+    for name, weight in trained.items():
+        weight.copy_(first[name].lerp(weight, share))
