@@ -1,11 +1,11 @@
 """Do mined negatives find more duplicates? Recall of the canonical issue among all older issues.
 
     gis pair --work rust.work --out rust --split 0.5,0.1,0.4
-    python benchmarks/mined_negatives.py --gis rust --store rust.work/store.sqlite --out FOLDER
+    python benchmarks/mined_negatives.py --gis rust --work rust.work --out FOLDER
         [--seeds 0,1,2] [--precision bf16] [--max-length 128] [--epochs 2] [--only WAY]
 
-all-MiniLM-L6-v2 on the duplicates of rust-lang/rust that `gis` finds. Every issue of the store is rendered by
-the rule of `gis`. For each pair of the test split the younger issue is the query and the older one is to be
+all-MiniLM-L6-v2 on the duplicates of rust-lang/rust that `gis` finds. Every issue of the crawl is rendered by
+`gis render`. For each pair of the test split the younger issue is the query and the older one is to be
 found among all issues that are older than the query; other known members of their cluster are left out of the
 ranking. Trained are the pairs of the train split alone, and with negatives that `aoe mine` finds among
 the texts of that split. All else is the default of `aoe train`. Intervals are bootstrapped over queries.
@@ -30,8 +30,7 @@ from machine import processor
 from ran_runs import Ledger
 
 import aoe_train
-from gis_builder._pairs.text import render
-from gis_builder._store.store import Store
+import gis_builder
 
 UNTRAINED, PAIRS = "untrained", "pairs alone"
 MINED = {
@@ -60,18 +59,10 @@ class Tracker:
     hidden: list[list[int]]
 
     @classmethod
-    def read(cls, gis: Path, store: Path) -> Tracker:
-        """Render all issues of the store, and take the pairs from the dataset's test split."""
-        with Store.open(store) as opened:
-            issues = [
-                issue for row in opened.repos() for issue in opened.issues(row.full_name) if not issue.is_pull
-            ]
-        rendered = {(issue.repo, issue.number): render(issue) for issue in issues}
-        ordered = sorted(
-            (key for key, text in rendered.items() if text.text),
-            key=lambda key: (rendered[key].created_at, key),
-        )
-        place = {key: number for number, key in enumerate(ordered)}
+    def read(cls, gis: Path, issues: Path) -> Tracker:
+        """Take all issues from a table of `gis render`, and the pairs from the dataset's test split."""
+        ordered = pl.read_parquet(issues).sort("created_at", "repo", "number")
+        place = {key: number for number, key in enumerate(ordered.select("repo", "number").iter_rows())}
         positives = pl.read_parquet(gis / "data" / "test-*.parquet").filter(label=1)
         sides = [
             [place[repo, number] for repo, number in positives.select("repo", name).iter_rows()]
@@ -83,7 +74,7 @@ class Tracker:
             members.setdefault(cluster, set()).update(pair)
         pairs = [(max(pair), min(pair)) for pair in zip(*sides, strict=True)]
         return cls(
-            [rendered[key].text for key in ordered],
+            ordered["text"].to_list(),
             [query for query, _ in pairs],
             [target for _, target in pairs],
             [sorted(members[cluster] - set(pair)) for cluster, pair in zip(clusters, pairs, strict=True)],
@@ -105,7 +96,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gis", type=Path, required=True, help="a dataset of `gis pair`")
-    parser.add_argument("--store", type=Path, required=True, help="the store that it was made from")
+    parser.add_argument("--work", type=Path, required=True, help="the crawl that it was made from")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16"])
@@ -114,7 +105,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=MINED, help="a way to mine; repeatable")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    ledger, tracker = Ledger(options.out), Tracker.read(options.gis, options.store)
+    issues = gis_builder.render(options.work, options.out / "issues.parquet", progress=False).out
+    ledger, tracker = Ledger(options.out), Tracker.read(options.gis, issues)
     mined = {name: mine(options, name) for name in options.only or MINED}
     data = {PAIRS: options.gis / "positive", **mined}
     for seed in map(int, options.seeds.split(",")):
