@@ -2,7 +2,7 @@
 
 Vectors find what is said in other words; BM25 finds the names, numbers and messages that vectors blur. Their
 scores are put together as a weighted sum of both, each brought to [0, 1] over the candidates (Bruch, Gai &
-Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"), which finds more than ranks alone do.
+Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", where it beats fusing ranks).
 """
 
 from __future__ import annotations
