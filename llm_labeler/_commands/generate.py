@@ -221,5 +221,9 @@ def _show(labelled: Labelled, *, as_json: bool, quiet: bool) -> None:
             stdout.print()
         stdout.print(labelled.table())
     next_step("see why rows were dropped", ("label", "report", "--work", labelled.work), quiet=quiet)
-    train = ("aoe", "train", "--data", labelled.out, "--backbone", "minilm", "--out", "model")
-    next_step("train on the pairs", train, quiet=quiet)
+    train = ("aoe", "train", "--backbone", "minilm", "--out", "model", "--data")
+    triplets = labelled.out / "triplet"
+    if triplets.is_dir():
+        next_step("train on the triplets", (*train, triplets, "--preset", "domain"), quiet=quiet)
+    else:
+        next_step("train on the pairs", (*train, labelled.out), quiet=quiet)
