@@ -251,7 +251,7 @@ def prepare(
     losses: list[nn.Module] = [
         _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers)
         if way is None
-        else make_way(way, encoder, dataset.examples.kind)
+        else make_way(way, encoder, dataset.examples.kind, settings.objective.generator)
         for dataset in datasets
     ]
     several = len(datasets) > 1

@@ -1,9 +1,10 @@
 """ConSERT (Yan et al., ACL 2021, arXiv 2105.11741), on texts alone or with labelled pairs, as of NLI.
 
-Two views of each text have to find each other among all views of the batch: NT-Xent, Eq. 1 there, with
-tau = 0.1. The views are what did best there without labels: one has its tokens in random order (token
-shuffling), the other lacks a fifth of the features of its token embeddings (feature cutoff); dropout is off.
-With labels the loss is that of SBERT's classifier, Eq. 2, plus alpha = 0.15 times the contrastive one, Eq. 3.
+Two views r of each text have to find each other among all 2N views of the batch (NT-Xent, Section 3 there):
+the mean of -log(exp(cos(r_i, r_j) / tau) / sum over k != i of exp(cos(r_i, r_k) / tau)), with tau = 0.1. The
+views are what did best there without labels: one has its tokens in random order (token shuffling), the other
+lacks a fifth of the features of its token embeddings (feature cutoff); dropout is off. With labels the loss
+is that of SBERT's classifier plus alpha = 0.15 times the contrastive one.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _ALPHA = 0.15
 class ConSert(TrainingWay):
     """With labels there is a linear classifier, which learns."""
 
-    def __init__(self, encoder: Encoder, kind: Kind) -> None:
-        super().__init__(encoder, kind)
+    def __init__(self, encoder: Encoder, kind: Kind, generator: str | None = None) -> None:
+        super().__init__(encoder, kind, generator)
         self._special = torch.tensor(sorted(encoder.tokenizer.all_special_ids))
         self.classifier = Classifier(encoder.model.dim) if kind == "binary" else None
 

@@ -33,8 +33,8 @@ class ContrastiveTension(TrainingWay):
     that a batch of n sentences is n passes of each copy and not 8 n.
     """
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single") -> None:
-        super().__init__(encoder, kind)
+    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
+        super().__init__(encoder, kind, generator)
         self.other = copy.deepcopy(encoder.model)
 
     def forward(

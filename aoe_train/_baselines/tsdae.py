@@ -35,8 +35,8 @@ _IGNORED = -100
 class Tsdae(TrainingWay):
     """The decoder."""
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single") -> None:
-        super().__init__(encoder, kind)
+    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
+        super().__init__(encoder, kind, generator)
         self.decoder = _decoder(encoder)
         self._special = frozenset(encoder.tokenizer.all_special_ids)
 

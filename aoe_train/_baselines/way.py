@@ -44,18 +44,19 @@ class TrainingWay(nn.Module):
     Randomness comes from torch's generator, so that a resumed run draws what it would have drawn.
     """
 
-    def __init__(self, encoder: Encoder, kind: Kind) -> None:
+    def __init__(self, encoder: Encoder, kind: Kind, generator: str | None = None) -> None:
         """Get ready to train a model.
 
         Args:
             encoder: Has the model as it is before training, and its tokenizer; neither is kept.
             kind: Of the rows, one of `Way.kinds`.
+            generator: A masked language model's folder or Hub id, for who edits texts.
 
         Raises:
             ConfigError: The model can't be trained this way.
         """
         super().__init__()
-        del encoder, kind
+        del encoder, kind, generator
 
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
@@ -108,7 +109,7 @@ class WayModel(PairModel):
         return found
 
 
-def make_way(name: str, encoder: Encoder, kind: Kind) -> TrainingWay:
+def make_way(name: str, encoder: Encoder, kind: Kind, generator: str | None = None) -> TrainingWay:
     """The way of this name, for a model.
 
     Raises:
@@ -116,5 +117,5 @@ def make_way(name: str, encoder: Encoder, kind: Kind) -> TrainingWay:
     """
     module, _, name = WAYS[name].made_by.partition(".")
     with torch.random.fork_rng():  # what it draws to begin with leaves the run's dropout as it would be
-        made: TrainingWay = getattr(import_module(f"{__package__}.{module}"), name)(encoder, kind)
+        made: TrainingWay = getattr(import_module(f"{__package__}.{module}"), name)(encoder, kind, generator)
     return made.to(encoder.device).train()

@@ -38,8 +38,8 @@ _ITERATIONS = 20
 class WhitenedCse(TrainingWay):
     """The layer behind the whitening."""
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single") -> None:
-        super().__init__(encoder, kind)
+    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
+        super().__init__(encoder, kind, generator)
         dim = encoder.model.dim
         self.group = next(size for size in range(_LARGEST, 0, -1) if dim % size == 0)
         self.layer = nn.Sequential(nn.Linear(dim, dim), nn.Tanh())

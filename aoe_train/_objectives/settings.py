@@ -70,6 +70,7 @@ class ObjectiveSettings(Settings):
 
     # a way of training that takes the parts' place, such as ct or tsdae; each is a preset, too
     way: str | None = None
+    generator: str | None = None  # of diffcse: the masked language model that edits texts, a folder or Hub id
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
     angle_form: Literal["reference", "phase"] = "reference"  # as published code has it, or the true angle
@@ -129,6 +130,12 @@ class ObjectiveSettings(Settings):
             raise ValueError(
                 f"way: {self.way} trains whole vectors of the last layer; leave dims and layers out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _edits(self) -> ObjectiveSettings:
+        if self.generator is not None and self.way != "diffcse":
+            raise ValueError("generator: only the preset diffcse edits texts; leave it out")
         return self
 
     @property

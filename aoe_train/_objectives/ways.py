@@ -37,6 +37,7 @@ WAYS: Mapping[str, Way] = {
     "consert": Way(
         "consert.ConSert", "ConSERT (Yan et al., 2021, arXiv 2105.11741)", 5e-7, kinds=("single", "binary")
     ),
+    "diffcse": Way("diffcse.DiffCse", "DiffCSE (Chuang et al., 2022, arXiv 2204.10298)", 7e-6, dropout=True),
     "tsdae": Way("tsdae.Tsdae", "TSDAE (Wang et al., 2021, arXiv 2104.06979)", 3e-5),
     "whitenedcse": Way(
         "whitenedcse.WhitenedCse", "WhitenedCSE (Zhuo et al., 2023, arXiv 2305.17746)", 3e-5, dropout=True

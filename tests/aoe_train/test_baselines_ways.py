@@ -20,7 +20,7 @@ from aoe_train._train import train
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import WORDS, save_generator
 
 
 @pytest.fixture(autouse=True)
@@ -45,17 +45,33 @@ def run(way: str, data: str, backbone: Path, out: Path, **flags: Any) -> Any:
     return train(sources, settings, say=lambda _: None, progress=False)
 
 
+@pytest.fixture(scope="module")
+def generators(bert: Path, minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Path, str]:
+    """A masked language model of each backbone's vocabulary."""
+    found = {}
+    for backbone in (bert, minilm):
+        folder = tmp_path_factory.mktemp("generators")
+        save_generator(backbone, folder)
+        found[backbone] = str(folder)
+    return found
+
+
+def of(way: str, backbone: Path, generators: dict[Path, str]) -> dict[str, Any]:
+    """What a way needs beside texts."""
+    return {"objective__generator": generators[backbone]} if way == "diffcse" else {}
+
+
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
-    way: str, texts: str, minilm: Path, tmp_path: Path
+    way: str, texts: str, minilm: Path, tmp_path: Path, generators: dict[Path, str]
 ) -> None:
     few = tmp_path / "few.txt"
     few.write_text("\n".join(Path(texts).read_text().splitlines()[:16]) + "\n")
-    record = run(way, str(few), minilm, tmp_path / "m", optim__lr=1e-4)
+    record = run(way, str(few), minilm, tmp_path / "m", optim__lr=1e-4, **of(way, minilm, generators))
     assert record["result"]["steps"] == 2
     assert record["origin"]["settings"]["objective"]["way"] == way
     card = (tmp_path / "m/README.md").read_text()
@@ -74,9 +90,9 @@ def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_killed_and_continued_it_ends_at_the_same_weights(
-    way: str, texts: str, bert: Path, tmp_path: Path, kill_at: Any
+    way: str, texts: str, bert: Path, tmp_path: Path, kill_at: Any, generators: dict[Path, str]
 ) -> None:
-    flags = {"log__checkpoint_steps": 2, "optim__lr": 1e-3, "optim__epochs": 2}
+    flags = {"log__checkpoint_steps": 2, "optim__lr": 1e-3, "optim__epochs": 2, **of(way, bert, generators)}
     whole = run(way, texts, bert, tmp_path / "whole", **flags)
     kill_at(5)
     with pytest.raises(Killed):
@@ -115,6 +131,7 @@ def test_consert_learns_from_labelled_pairs_too(bert: Path, tmp_path: Path) -> N
         ({"objective__dims": [32, 8]}, "leave dims and layers out"),
         ({"objective__way": "bow"}, "expected one of ct"),
         ({"teacher__model": "minilm"}, "teacher"),
+        ({"objective__generator": "bert"}, "only the preset diffcse edits texts"),
     ],
 )
 def test_what_does_not_go_with_a_way_is_named(

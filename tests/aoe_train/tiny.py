@@ -8,7 +8,9 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    AutoTokenizer,
     BertConfig,
+    BertForMaskedLM,
     BertModel,
     Gemma3TextConfig,
     Gemma3TextModel,
@@ -84,6 +86,22 @@ def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 
         attention_probs_dropout_prob=dropout,
     )
     return _save(folder, lambda: BertModel(config, add_pooling_layer=False), tokenizer, seed)
+
+
+def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
+    """A small masked language model with the tokenizer of `backbone`."""
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+    )
+    torch.manual_seed(seed)
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
