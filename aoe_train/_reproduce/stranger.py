@@ -18,7 +18,15 @@ from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
-    from aoe_train._reproduce.recipe import Recipe, Scale
+    from aoe_train._reproduce.recipe import Recipe, Scale, Tree
+
+_NAMES_MODELS = (
+    "model",
+    "scores",
+    "generator",
+    "data",
+    "dev_data",
+)  # keys of settings that name what is read
 
 
 def asks(recipe: Recipe, scale: Scale) -> list[str]:
@@ -44,6 +52,8 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
             row.at(scale).backbone,
             *(texts.of for texts in (row.texts, row.whiten) if texts),
         ]
+    for layer in _layers(recipe, scale):
+        words += _models_in(layer)
     for word in words:
         if word is None or word == NO_DEV or word in PACKAGED:
             continue
@@ -53,11 +63,24 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
             yield word
 
 
+def _layers(recipe: Recipe, scale: Scale) -> list[Tree]:
+    """All settings that the recipe gives."""
+    layers = [recipe.settings, recipe.at(scale).settings]
+    return layers + [own.settings for row in recipe.runs for own in (row, row.at(scale))]
+
+
+def _models_in(settings: Tree) -> Iterator[str]:
+    """Models and data that settings name, in whichever section: guides, teachers, generators."""
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _models_in(value)
+        elif key in _NAMES_MODELS and isinstance(value, str):
+            yield value
+
+
 def _reports(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Services that a run would tell what it does."""
-    layers = [recipe.settings, recipe.at(scale).settings]
-    layers += [own.settings for row in recipe.runs for own in (row, row.at(scale))]
-    for layer in layers:
+    for layer in _layers(recipe, scale):
         log = layer.get("log")
         if isinstance(log, dict) and log.get("report_to"):
             yield one_line(f"to {log['report_to']}")

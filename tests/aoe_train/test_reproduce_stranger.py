@@ -164,6 +164,9 @@ def write(path: Path, *changes: tuple[str, str]) -> Path:
         ([('"{data}/train.tsv"', '"evil/pairs"')], ["loads   evil/pairs"]),
         ([("texts = {}", 'texts = { of = "/home/me/mail" }')], ["loads   /home/me/mail"]),
         ([("optim.lr = 1e-3", 'optim.lr = 1e-3\nlog.report_to = "wandb"')], ["reports to wandb"]),
+        ([("optim.lr = 1e-3", 'teacher.model = "evil/teacher"')], ["loads   evil/teacher"]),
+        ([("optim.lr = 1e-3", 'guide = { model = "/home/me/guide" }')], ["loads   /home/me/guide"]),
+        ([("optim.lr = 1e-3", 'objective.generator = "evil/mlm"')], ["loads   evil/mlm"]),
     ],
 )
 def test_what_is_asked(tmp_path: Path, changes: list[tuple[str, str]], expected: list[str]) -> None:
