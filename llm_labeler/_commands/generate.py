@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from llm_labeler._commands import app
 from llm_labeler._commands import options as o
+from pairkit.application import columns_given
 from pairkit.application import examples as shown
-from pairkit.application import mapping
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -185,7 +185,7 @@ def judge(
         llms=llms,
         out=out,
         work=work,
-        columns=mapping("--columns", columns),
+        columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
         limit=limit,

@@ -219,9 +219,9 @@ def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
         ({"id": [1.5], "title": ["a"]}, {}, "id holds Float64; expected ids"),
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
         (
-            {"id": [1], "title": ["a"], "created": ["30/Sep/21 17:20"]},
+            {"id": [1], "title": ["a"], "created": ["September"]},
             {},
-            "created is '30/Sep/21 17:20'; expected a date such as",
+            "created is 'September'; expected a date such as",
         ),
         (
             {},
@@ -238,6 +238,19 @@ def test_what_is_no_tracker_is_refused(
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
         read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
+
+
+def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc() -> None:
+    reports = pl.DataFrame(
+        {
+            "id": [1, 2, 3, 4],
+            "title": ["a", "b", "c", "d"],
+            "created": ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"],
+        }
+    )
+    task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
+    assert task.tracker.reports.ids == ["4", "2", "3", "1"]
+    assert task.queries == [Query(3, 3, (1,), ())]
 
 
 def test_columns_name_the_sides() -> None:

@@ -29,6 +29,7 @@ _NAMES = {
     "created": ("created", "created_at"),
 }
 """The columns of reports, each by the names that it may have."""
+_JIRA = "%d/%b/%y %H:%M"  # 30/Sep/21 17:20
 _SIDES = ("duplicate", "canonical")
 _GIS = ("repo", "number1", "number2")
 
@@ -201,7 +202,7 @@ def _times(table: _Table, name: str) -> list[datetime]:
     found: list[datetime] = []
     for place, value in enumerate(table.frame[name].to_list()):
         try:
-            time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            time = value if isinstance(value, datetime) else _time(str(value))
         except ValueError as error:
             raise DataError(
                 f"{name} is {one_line(str(value), 60)!r}; expected a date such as 2026-11-22 or"
@@ -211,6 +212,18 @@ def _times(table: _Table, name: str) -> list[datetime]:
             ) from error
         found.append(time.replace(tzinfo=UTC) if time.tzinfo is None else time)
     return found
+
+
+def _time(text: str) -> datetime:
+    """A time in ISO 8601, or as Jira writes it.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.strptime(text, _JIRA)
 
 
 def _ids(table: _Table, name: str) -> pl.Series:
