@@ -39,8 +39,11 @@ def run_record(
         del kept[section][name]
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name
+    # What is not used is not said, so that a dataset that was made before it was there is still the same.
     if settings.samples == 1:
         del kept["samples"]
+    if settings.input.draw is None:
+        del kept["input"]["draw"]
     if settings.prompt.examples is None:
         del kept["prompt"]["examples"]
     else:

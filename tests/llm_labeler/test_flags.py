@@ -39,6 +39,7 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         "strategy": "vote",
         "antonym_score": 0.2,
         "limit": 9,
+        "draw": 8,
         "max_cost": 1.5,
         "max_tokens": 10,
         "max_requests": 3,

@@ -153,6 +153,7 @@ def test_settings_of_another_task_are_not_said_of_a_dataset(tmp_path: Path) -> N
     run = json.loads((tmp_path / "pairs" / "run.json").read_text())["settings"]
     assert "changes" not in run["prompt"]
     assert "min_kept" not in run["filters"]
+    assert not {"samples", "draw", "examples"} & {*run, *run["input"], *run["prompt"]}
 
 
 @pytest.mark.parametrize("task", ["triplet", "query", "answer"])
