@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
-from aoe_train._evaluate import Draws, Input, Means, Score, Vectors, Verdict, score
+from aoe_train._evaluate import Draws, Input, Means, Result, Score, Vectors, Verdict, score
 from aoe_train._evaluate.overlap import digests
-from aoe_train._evaluate.table import comparisons, figures, mteb_figures, side_by_side
+from aoe_train._evaluate.resample import Comparison, Interval
+from aoe_train._evaluate.table import ahead, comparisons, figures, mteb_figures, rankings, side_by_side
 from aoe_train._evaluate.table_markdown import markdown
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
@@ -166,3 +167,28 @@ def test_several_models_stand_below_one_another() -> None:
     assert alone.headings == ["model", "MR, spearman", "MR, roc_auc", "MR, f1"]
     assert alone.rows == [["a", "50.00", "50.00", "50.00"], ["b", "75.00", "75.00", "75.00"]]
     assert side_by_side(two).headings == ["model", "MR, spearman", "CR, spearman"]
+
+
+def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of() -> None:
+    part = {"<7 days": Result({"recall@1": 0.5}, 2)}
+    gain = Comparison(0.25, Interval(-0.1, 0.6), 0.2)
+    scores = {
+        "BM25": Score(Result({"recall@1": 0.25, "mrr": 0.375}, 8, subsets=part)),
+        "mine + BM25": Score(
+            Result({"recall@1": 0.5, "mrr": 0.5}, 8), over={"BM25": {"recall@1": gain}}, weight=0.65
+        ),
+    }
+    grid = rankings(scores, subsets=True)
+    assert grid.headings == ["ranked by", "weight", "recall@1", "mrr", "n"]
+    assert grid.rows == [
+        ["BM25", "", "25.00", "37.50", "8"],
+        ["  <7 days", "", "50.00", "–", "2"],
+        ["mine + BM25", "0.65", "50.00", "50.00", "8"],
+    ]
+    told = ahead(scores)
+    assert told is not None
+    assert told.rows == [["mine + BM25", "BM25", "+25.00 [-10.00, 60.00]", "–"]]
+    assert ahead({"BM25": scores["BM25"]}) is None
+    found = scores["mine + BM25"].to_dict()
+    assert found["weight"] == 0.65
+    assert found["over"] == {"BM25": {"recall@1": {"difference": 0.25, "ci95": [-0.1, 0.6], "p": 0.2}}}
