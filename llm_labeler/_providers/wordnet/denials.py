@@ -19,7 +19,7 @@ PARTIAL = word_set("some many several sometimes occasionally rarely certain othe
 # After a verb they limit it, so that `not` would mean something else: is only, are all.
 _NARROWING = word_set("only just even all both either merely")
 # Adverbs that don't bear `not` before them; those that say `as well` are left out instead.
-_UNDENIABLE = word_set(
+UNDENIABLE = word_set(
     """
     sometimes probably possibly perhaps likely still certainly only just mostly mainly primarily largely
     then now simply especially even already occasionally maybe once first again further most more much
@@ -84,7 +84,7 @@ def _with_not(sentence: Sentence, verb: int, text: str) -> tuple[Edit, ...]:
     after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
         return ()  # you always will not …
-    if after in _UNDENIABLE:
+    if after in UNDENIABLE:
         return ()
     end = verb + 2 if after in _AS_WELL else verb + 1
     return (Edit(verb, end, text), *_some_to_any(sentence, end))
@@ -102,7 +102,7 @@ def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     while first > 0 and sentence.codes[first - 1] == "R":
         first -= 1
     adverbs = sentence.low[first:verb]
-    if _UNDENIABLE & set(adverbs):
+    if UNDENIABLE & set(adverbs):
         return ()
     auxiliary = {"z": "does", "v": "do", "d": "did"}[code]
     words = [auxiliary, "not", *(adverb for adverb in adverbs if adverb not in _AS_WELL), base]

@@ -20,11 +20,11 @@ from llm_labeler._records import ChangeKind
 
 _LEAST = 0.83
 _SPARE = 4  # paraphrases beyond those wanted, from which the better are taken
-# What the synonyms bring now and then that means something else there.
+# What the synonyms bring now and then that means something else there, or is the same but for a space.
 _AMISS = word_set(
     """
     supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
-    lots lot
+    lots lot healthcare
     """
 )
 # Questions that are not of the one thing that they seem to be of.

@@ -11,7 +11,7 @@ from llm_labeler._providers.wordnet.morphology import inflected_verb, lemmas
 from llm_labeler._providers.wordnet.sentence import Edit, Sentence, capital, word_set
 
 _THING = rf"(?:{WITH_PHRASES})"
-_ACTIVE = re.compile(rf"R?,?({_THING})(MR?|R?)([vz])(I?)({_THING})[.]?")
+_ACTIVE = re.compile(rf"({_THING})(MR?|R?)([vz])(I?)({_THING})[.]?")
 _PASSIVE = re.compile(rf"({_THING})(MR?b|BR?)(e)I({_THING})[.]?")
 _KIND_OF = re.compile(rf"({_THING})(BR?)(DJ?[ns]I)({_THING})[.]?")
 _COMPARED = re.compile(rf"I({_THING})([SI])I({_THING})(?=[.,]|$)")
@@ -88,8 +88,6 @@ def _active(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, flo
     one, other, verb = match.span(1), match.span(5), match.start(3)
     lemma = _directed(sentence, verb)
     if not lemma or not _preposition_fits(sentence, lemma, match) or not _can_swap(sentence, one, other):
-        return
-    if match.start(1) > 0:
         return
     if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
         middle = sentence.slice(one[1], other[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llm_labeler._providers.wordnet.denials import _UNDENIABLE
+from llm_labeler._providers.wordnet.denials import UNDENIABLE
 from llm_labeler._providers.wordnet.grammar import has_later_verb, main_verb
 from llm_labeler._providers.wordnet.hard.turned import Turned, turned
 from llm_labeler._providers.wordnet.morphology import other_lemma
@@ -39,5 +39,5 @@ def tense_changes(sentence: Sentence) -> Iterator[Turned]:
         yield turned("tense", 0.9, Edit(place, place + 2, "has been"))
     elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[place - 1] != "E":
         yield turned("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
-    elif code == "z" and not _UNDENIABLE & set(sentence.low[place - 1 : place]):
+    elif code == "z" and not UNDENIABLE & set(sentence.low[place - 1 : place]):
         yield turned("tense", 0.84, Edit(place, place, "no longer"))
