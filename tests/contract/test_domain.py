@@ -36,16 +36,17 @@ def run(place: Path, package: str, *arguments: str) -> Done:
 
 def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
     made = run(
-        *(place, "llm_labeler", "generate", "--input", "sentences.txt", "--llm", "wordnet"),
+        *(place, "llm_labeler", "generate", "--input", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
     assert made.result["positives"] > 10
-    gently = ("--backbone", "bert", "--lr", "1e-4", "--epochs", "1", "--batch-size", "8", "--json", "-q")
-    trained = run(place, "aoe_train", "train", "--data", "pairs", "--out", "model", *gently)
+    few = ("--backbone", "bert", "--batch-size", "8", "--json", "-q")
+    domain = ("--preset", "domain", "--top-layers", "1", "--lr", "1e-2")
+    trained = run(place, "aoe_train", "train", "--data", "pairs/triplet", "--out", "model", *domain, *few)
     assert trained.result["steps"] > 0
     run(
         *(place, "aoe_train", "train", "--data", "sentences.txt", "--out", "simcse"),
-        *("--preset", "simcse", *gently),
+        *("--preset", "simcse", "--lr", "1e-4", "--epochs", "1", *few),
     )
     models = [word for name in ("bert", "simcse", "model") for word in ("--model", name)]
     told = run(place, "aoe_train", "evaluate", *models, "--data", "pairs", "--draws", "0", "--json").result
