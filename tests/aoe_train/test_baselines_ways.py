@@ -65,7 +65,10 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
-@pytest.mark.parametrize("way", WAYS)
+# On a real model each is slow; killed and continued on a small one, below, all run.
+@pytest.mark.parametrize(
+    "way", ["tsdae", *(pytest.param(way, marks=pytest.mark.slow) for way in WAYS if way != "tsdae")]
+)
 def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
     way: str, texts: str, minilm: Path, tmp_path: Path, generators: dict[Path, str]
 ) -> None:
