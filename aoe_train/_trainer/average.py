@@ -78,15 +78,17 @@ class WeightAverage(TrainerCallback):
         if kept is None:
             yield
             return
-        own = {name: weight.clone() for name, weight in trained_weights(model).items()}
-        _put(kept, model)
+        _swap(kept, model)
         try:
             yield
         finally:
-            _put(own, model)
+            _swap(kept, model)
 
 
 @torch.no_grad()
-def _put(weights: dict[str, Tensor], model: nn.Module) -> None:
+def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
+    """Let them and the model's change places, one by one, so that no third copy of a model is held."""
     for name, weight in trained_weights(model).items():
+        own = weight.clone()
         weight.copy_(weights[name])
+        weights[name] = own
