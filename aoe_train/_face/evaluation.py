@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairkit.result_table import ResultTable
 
 Scores = Mapping[str, Mapping[str, "Score"]]
-_MTEB, _DUPLICATES = "mteb", "duplicates"
+_MTEB = "mteb"
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,10 +132,11 @@ class Evaluation:
 
     def _ranked(self, *, subsets: bool) -> Iterator[tuple[str, Grid]]:
         """The tables of a suite that ranks, by title."""
+        from aoe_train._evaluate import DUPLICATES
         from aoe_train._evaluate.table import ahead, rankings
 
         (task,) = next(iter(self.scores["BM25"].values()))
-        scores = {row: by_suite[_DUPLICATES][task] for row, by_suite in self.scores.items()}
+        scores = {row: by_suite[DUPLICATES][task] for row, by_suite in self.scores.items()}
         yield f"{task}: duplicates found, times 100", rankings(scores, subsets=subsets)
         if (grid := ahead(scores)) is not None:
             yield f"{task}: ahead by, times 100, with 95 % intervals over queries", grid
@@ -238,7 +239,7 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train._evaluate import ALL, Draws, choose_pairs, score
+    from aoe_train._evaluate import ALL, DUPLICATES, Draws, choose_pairs, score
     from aoe_train._evaluate.embedders.embedder import Prompted
     from aoe_train._evaluate.embedders.small import Small, in_sizes
     from aoe_train._face.notes import notes
@@ -259,9 +260,9 @@ def evaluate(
     is_sized = layers is not None or dim is not None or quantize is not None
     own = {"--columns": columns, "--labels": labels, "--label-range": label_range, "--reports": reports}
     _check_data(data, data_dir, tasks, own)
-    if _DUPLICATES in names and len(names) > 1:
+    if DUPLICATES in names and len(names) > 1:
         raise ConfigError("--suite duplicates stands alone; run the other suites by themselves")
-    if keep_weights and (_DUPLICATES not in names or is_sized or against is not None):
+    if keep_weights and (DUPLICATES not in names or is_sized or against is not None):
         raise ConfigError(
             "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes"
         )
@@ -323,7 +324,7 @@ def evaluate(
                 name = embedder.name if len(models) == 1 else str(one)
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
-        if _DUPLICATES in names and not is_sized and rival is None:
+        if DUPLICATES in names and not is_sized and rival is None:
             keep = [Path(str(one)) for one in models] if keep_weights else []
             return _rankings(chosen, each_model(), sampled, show, say, keep)
         for depth, name, embedder, trained in each_model():
@@ -358,14 +359,16 @@ def _rankings(
     keep: Sequence[Path],
 ) -> Evaluation:
     """Rankings by words, by models and by both, beside one another; `keep` are folders for their weights."""
+    from aoe_train._encoder_settings import SETTINGS_FILE
+    from aoe_train._evaluate import DUPLICATES
     from aoe_train._evaluate.duplicates.rows import BASELINES, hybrid_name, score_rows
     from aoe_train._evaluate.duplicates.task import DuplicatesTask
     from aoe_train._hybrid import store_weights
     from pairkit.errors import ConfigError
 
-    (task,) = cast("Sequence[DuplicatesTask]", chosen.tasks[_DUPLICATES])
+    (task,) = cast("Sequence[DuplicatesTask]", chosen.tasks[DUPLICATES])
     for folder in keep:
-        if task.known is None or not (folder / "aoe.json").is_file():
+        if task.known is None or not (folder / SETTINGS_FILE).is_file():
             raise ConfigError(
                 f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made,"
                 " where the data have a validation split to choose them on"
@@ -378,7 +381,7 @@ def _rankings(
     for name, found in rows.items():
         if found.weight is None:
             _warn(name, {task.name: found.overlap}, say)
-    scores = {name: {_DUPLICATES: {task.name: found}} for name, found in rows.items()}
+    scores = {name: {DUPLICATES: {task.name: found}} for name, found in rows.items()}
     return Evaluation(scores, _draws=draws, _rankings=True)
 
 
