@@ -15,7 +15,7 @@ import torch
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._baselines.whitening import Whitened
 from aoe_train._evaluate.overlap import DIGESTS_FILE
-from aoe_train._export.card import card_data, graph_tags, graph_usage, head, usage, whitened_by
+from aoe_train._export.card import card_data, graph_tags, graph_usage, head, mixed_with, usage, whitened_by
 from aoe_train._export.graphs import GRAPHS, Graph, require
 from aoe_train._export.loss import Loss, measure
 from aoe_train._export.onnx import onnx_encoder, write_onnx
@@ -56,6 +56,7 @@ class Exported:
         needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
         loss: What int8 changed; None in other formats.
         whitened: What its vectors are whitened by; None if they are the model's own.
+        soup: Share of the trained weights, where they are mixed with the backbone's; else None.
     """
 
     out: Path
@@ -68,6 +69,7 @@ class Exported:
     needs_toolkit: str | None
     loss: Loss | None = None
     whitened: Whitened | None = None
+    soup: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
@@ -82,6 +84,8 @@ def export(
     form: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
+    soup: float | None = None,
+    merged: bool = False,
     whitened: Whitened | None = None,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
@@ -93,6 +97,8 @@ def export(
         form: What shall read the folder.
         dtype: What to store the weights as.
         task: Pairs to measure on what int8 loses; by default those of built-in sentences.
+        soup: How much of the trained weights has been left in `encoder`.
+        merged: Whether adapters have been merged in `encoder` for that.
         whitened: What `encoder` has been whitened by.
 
     Raises:
@@ -103,9 +109,9 @@ def export(
     check(out, form, dtype)
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)
-    merged = has_lora(encoder.model.backbone)
-    if merged:
+    if has_lora(encoder.model.backbone):
         merge_lora(encoder.model.backbone)
+        merged = True
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
@@ -118,7 +124,7 @@ def export(
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
         loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened)
+        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened, soup)
         _describe(done, encoder, source, folder)
     return done
 
@@ -208,7 +214,8 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    if graph is None and card.is_file() and done.whitened is None:
+    changed = mixed_with(done.soup) + whitened_by(done.whitened)
+    if graph is None and card.is_file() and not changed:
         shutil.copyfile(card, folder / "README.md")
     else:
         use = (
@@ -218,8 +225,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         )
         about = card_data(card) if card.is_file() else {}
         tags = () if graph is None else graph_tags(graph)
-        first = head(name, done.dim, tags=tags, about=about) + whitened_by(done.whitened)
-        write_text(folder / "README.md", first + use)
+        write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})
 

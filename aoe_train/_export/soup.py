@@ -36,11 +36,13 @@ def backbone_of(model: str | Path, folder: Path) -> str:
 
 
 @torch.no_grad()
-def mix(encoder: Encoder, backbone: Encoder, share: float) -> None:
+def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Take `share` of the way from the weights of `backbone` to those of `encoder`, in place.
 
+    Returns whether `encoder` had adapters, which are merged now.
+
     Args:
-        encoder: The trained model, in float32; its adapters are merged.
+        encoder: The trained model, in float32.
         backbone: What it was trained from.
         share: Of the trained weights, above 0 and at most 1.
 
@@ -49,6 +51,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> None:
     """
     if not 0 < share <= 1:
         raise ConfigError(f"soup: found {share:g}; expected a share above 0, and 1 at most")
+    adapters = has_lora(encoder.model.backbone)
     for one in (encoder, backbone):
         if has_lora(one.model.backbone):
             merge_lora(one.model.backbone)
@@ -61,3 +64,4 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> None:
         )
     for name, weight in trained.items():
         weight.copy_(first[name].lerp(weight, share))
+    return adapters

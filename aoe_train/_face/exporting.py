@@ -89,10 +89,12 @@ def export(
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
+        merged = False
         if soup is not None:
             first = backbone or backbone_of(model, Path(find_folder(model)))
             with stage(f"load {first}", show):
-                mix(encoder, Encoder.load(first, device="cpu", precision="fp32", layers=layers), soup)
+                start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
+                merged = mix(encoder, start, soup)
         whitened = None if texts is None else white(encoder, texts, whiten_dim, progress=show)
         show(Progress(f"write and check {out}"))
         return use_case.export(
@@ -102,6 +104,8 @@ def export(
             form=cast("Format", format),
             dtype=cast("Dtype", dtype),
             task=task,
+            soup=soup,
+            merged=merged,
             whitened=whitened,
         )
 

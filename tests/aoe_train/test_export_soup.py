@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,12 @@ def test_a_share_afterwards_is_a_share_in_training(adapters: bool, tmp_path: Pat
         aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, soup=share, **how)
         if adapters:
             aoe_train.export(tmp_path / name, out=tmp_path / f"{name}-merged", progress=False)
-    aoe_train.export(tmp_path / "whole", out=tmp_path / "mixed", soup=0.5, progress=False)
+    done = aoe_train.export(tmp_path / "whole", out=tmp_path / "mixed", soup=0.5, progress=False)
+    assert (done.soup, done.merged) == (0.5, adapters)
+    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["soup"] == 0.5
+    card = (tmp_path / "mixed/README.md").read_text()
+    assert "Weights: 0.5 of the trained ones, the rest of the backbone's" in card
+    assert "Objective" not in card  # nor anything else of the card of the model that was trained
     half, mixed = (weights(tmp_path / name) for name in ("half-merged" if adapters else "half", "mixed"))
     for name, weight in mixed.items():
         torch.testing.assert_close(weight, half[name])
