@@ -85,6 +85,12 @@ def test_numbers_that_count_nothing_stay() -> None:
         assert not hard_negatives(text, 9, ("number",)), text
 
 
+@pytest.mark.parametrize("digits", ["8" * 16, "8" * 400, "8" * 5000, "8" + ",888" * 200, "8" * 400 + ".5"])
+def test_a_number_beyond_all_measure_stays(digits: str) -> None:
+    for words in (f"{digits} users", f"a {digits}-year plan", f"about {digits} mg", f"{digits} percent"):
+        assert not hard_negatives(f"The report speaks of {words} in it.", 9, ("number",))
+
+
 def test_the_surest_of_each_kind_come_before_the_second_of_any() -> None:
     text = "The doctor should see 20 children with asthma before the end of the year."
     kinds = [kind for kind, _ in hard_negatives(text, 20, CHANGES)]

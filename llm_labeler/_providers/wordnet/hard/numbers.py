@@ -12,10 +12,11 @@ _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"
 _OTHER_WORDS = dict(
     zip(_WORDS, ("five", "six", "nine", "two", "three", "four", "five", "six", "four"), strict=True)
 )
-_DIGITS = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?")
+# Of at most 15 digits before the point: a float holds no more, and nothing is counted in them.
+_DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
 _GROUP = re.compile(r",\d{3}(?!\d)")
-_WITH_UNIT = re.compile(r"(\d+)(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
+_WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
 _UNITS = word_set("% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories")
 _PER_CENT = word_set("% percent")
 _RANKED = word_set("type stage grade phase chromosome level version figure step class")
