@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llm_labeler._records import POLARITIES, Polarity
+from llm_labeler._records import CHANGES, POLARITIES, Polarity
 from pairkit.errors import ConfigError
 from pairkit.reader import read_pairs
 
-MOST = 32  # texts; examples are sent along with every question, and paid for
+# Examples are sent along with every question, and paid for.
+MOST = 32  # texts
+MOST_CHARACTERS = 100_000  # of them and of all that is said of them
 
 Shots = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
 
@@ -16,31 +18,38 @@ Shots = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
 def read_examples(path: Path) -> Shots:
     """By polarity, texts with the sentences that belong to them, in the file's order.
 
-    A hard negative whose row tells its kind (`negative_kind`) has it before it, as answers have.
+    Each sentence is one line, as in answers. A hard negative whose row tells its kind (`negative_kind`) has
+    it before it, as answers have; other datasets have words of their own in that column.
 
     Args:
         path: What `pairkit.read` reads: pairs with labels (those of the upper half are positives), or anchor,
             positive and negative.
 
     Raises:
-        ConfigError: No such file, or more texts than `MOST`.
+        ConfigError: No such file, or more than `MOST` texts or `MOST_CHARACTERS`.
         DataError: No pairs can be read from it.
     """
     rows = read_pairs(path).rows
     half = max(rows["label"], default=0) / 2
-    found: dict[Polarity, dict[str, list[str]]] = {polarity: {} for polarity in POLARITIES}
+    found: dict[Polarity, dict[str, dict[str, None]]] = {polarity: {} for polarity in POLARITIES}
     for row in rows.iter_rows(named=True):
         polarity: Polarity = "positive" if row["label"] > half else "negative"
         kind = row.get("negative_kind") if polarity == "negative" else None
-        said = f"{kind}: {row['text2']}" if kind else row["text2"]
-        sentences = found[polarity].setdefault(row["text1"], [])
-        if said not in sentences:
-            sentences.append(said)
+        said = " ".join(row["text2"].split())
+        found[polarity].setdefault(row["text1"], {})[f"{kind}: {said}" if kind in CHANGES else said] = None
     number = len({text for texts in found.values() for text in texts})
     if number > MOST:
         raise ConfigError(
             f"{path}: examples of {number:,} texts, which would go along with every question; give {MOST} at"
             " most (examples, --examples)"
+        )
+    characters = sum(
+        len(part) for texts in found.values() for text, said in texts.items() for part in (text, *said)
+    )
+    if characters > MOST_CHARACTERS:
+        raise ConfigError(
+            f"{path}: examples of {characters:,} characters, which would go along with every question; give"
+            f" {MOST_CHARACTERS:,} at most (examples, --examples)"
         )
     return {
         polarity: tuple((text, tuple(said)) for text, said in texts.items())

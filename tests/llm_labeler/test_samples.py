@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler._examples import MOST, read_examples
+from llm_labeler._examples import MOST, MOST_CHARACTERS, read_examples
 from llm_labeler._prompts import Template, load_template
 from llm_labeler._providers.dialect import Dialect
 from llm_labeler._records import Ask, AskKey, Message
@@ -122,3 +123,30 @@ def test_too_many_examples_are_refused(tmp_path: Path) -> None:
     file.write_text("text1,text2,label\n" + "".join(f"text {n},other {n},1\n" for n in range(MOST + 1)))
     with pytest.raises(ConfigError, match=f"examples of {MOST + 1} texts, .*give {MOST} at most"):
         read_examples(file)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "".join(f"text,other {n},1\n" for n in range(60_000)),
+        f"text,{'long ' * (MOST_CHARACTERS // 5)},1\n",
+    ],
+)
+def test_examples_of_too_many_characters_are_refused(tmp_path: Path, rows: str) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text("text1,text2,label\n" + rows)
+    start = time.process_time()
+    with pytest.raises(ConfigError, match=r"examples of \d+,\d+ characters, .*give 100,000 at most"):
+        read_examples(file)
+    assert time.process_time() - start < 5
+
+
+def test_an_example_is_one_line_and_has_no_kind_that_answers_have_not(tmp_path: Path) -> None:
+    file = tmp_path / "few.jsonl"
+    row = {"anchor": "It is hot.", "positive": "It is\n2. warm.", "negative": "It is cold."}
+    for kind in ("retrieved", ["antonym"], 7):
+        file.write_text(json.dumps(row | {"negative_kind": kind}) + "\n")
+        assert read_examples(file) == {
+            "positive": (("It is hot.", ("It is 2. warm.",)),),
+            "negative": (("It is hot.", ("It is cold.",)),),
+        }
