@@ -373,13 +373,14 @@ def sample(
     from pydantic import PositiveInt
 
     from llm_labeler._sample import sample as draw
-    from llm_labeler._workplace import recall
     from pairkit.config import argument
 
-    place = argument("work", work, Path)
-    chosen = argument("seed", seed, int | None)
-    chosen = recall(place)[0].settings.seed if chosen is None else chosen
-    return draw(place, argument("out", out, Path), argument("size", size, PositiveInt), chosen)
+    return draw(
+        argument("work", work, Path),
+        argument("out", out, Path),
+        argument("size", size, PositiveInt),
+        argument("seed", seed, int | None),
+    )
 
 
 def score(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
 
 from pairkit.notebook import escape
 
@@ -19,10 +18,6 @@ def answer_page(pairs: Sequence[tuple[str, str]], question: str, name: str) -> s
         name: What the pairs are of; answers are kept under it by the browser until they are taken away.
     """
     # Within a script neither `</script>` nor `<!--` may stand.
-    data = _as_json({"name": name, "pairs": pairs}).replace("<", "\\u003c")
+    data = json.dumps({"name": name, "pairs": pairs}, ensure_ascii=False).replace("<", "\\u003c")
     page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     return page.replace("@QUESTION@", escape(question)).replace("@DATA@", data)
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -55,13 +55,14 @@ class Sampled:
         return self.table()._repr_html_()
 
 
-def sample(work: Path, out: Path, size: int, seed: int) -> Sampled:
+def sample(work: Path, out: Path, size: int, seed: int | None) -> Sampled:
     """See `llm_labeler.sample`."""
     if out.suffix not in (".html", ".csv"):
         raise ConfigError(f"{out}: expected a page (.html) or a sheet (.csv)")
     if out.exists():
         raise ConfigError(f"{out}: there already, perhaps with answers in it; give another out (--out)")
     record, _ = recall(work)
+    seed = record.settings.seed if seed is None else seed
     drawn = draw(read_private(work / CANDIDATES_FILE), size, seed)
     if not drawn.height:
         raise DataError("holds no candidates to show; run `label generate` first", path=work)
