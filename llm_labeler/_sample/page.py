@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from importlib.resources import files
 
+from llm_labeler._records import digest
 from pairkit.notebook import escape
 
 
@@ -15,9 +16,11 @@ def answer_page(pairs: Sequence[tuple[str, str]], question: str, name: str) -> s
     Args:
         pairs: Both texts of each.
         question: What is asked of each, to be answered by yes or no.
-        name: What the pairs are of; answers are kept under it by the browser until they are taken away.
+        name: What the pairs are of. Until answers are taken away the browser keeps them under this name and a
+            digest of all pairs, as answers go by the numbers of pairs.
     """
     # Within a script neither `</script>` nor `<!--` may stand.
-    data = json.dumps({"name": name, "pairs": pairs}, ensure_ascii=False).replace("<", "\\u003c")
+    key = f"label sample {name} {digest(*(text for pair in pairs for text in pair))}"
+    data = json.dumps({"key": key, "pairs": pairs}, ensure_ascii=False).replace("<", "\\u003c")
     page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     return page.replace("@QUESTION@", escape(question)).replace("@DATA@", data)

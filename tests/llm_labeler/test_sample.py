@@ -92,6 +92,14 @@ def test_no_text_ends_the_script_that_it_stands_in() -> None:
     assert "alert(1)</script>" not in page
 
 
+def test_answers_are_kept_for_the_very_pairs_that_they_were_given_to() -> None:
+    key = re.compile(r'"key": "[^"]+"')
+    samples = [[("a", "b"), ("c", "d")], [("a", "b"), ("c", "e")], [("a", "b"), ("c", "d")]]
+    one, other, again = (key.search(answer_page(pairs, "Same?", "s"))[0] for pairs in samples)  # type: ignore[index]
+    assert one != other
+    assert one == again
+
+
 def test_answers_in_a_sheet_can_be_scored(work: Path, tmp_path: Path) -> None:
     llm_labeler.sample(work, out=tmp_path / "sheet.csv", size=10)
     sheet = pl.read_csv(tmp_path / "sheet.csv")
