@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from llm_labeler._examples import Shots, read_examples
@@ -40,14 +41,19 @@ class Template:
 
     def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
         """The chat that asks for `size` sentences of this polarity, after examples of answers to others."""
+        return (*self.opening(polarity), self.question(text, size, polarity))
+
+    def opening(self, polarity: Polarity) -> tuple[Message, ...]:
+        """What comes before the question, whatever the text is."""
         turns = [Message("system", self.system)] if self.system else []
         for example, said in self.examples.get(polarity, ()):
-            turns.append(self._asked(example, len(said), polarity))
+            turns.append(self.question(example, len(said), polarity))
             lines = (f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
             turns.append(Message("assistant", "\n".join(lines)))
-        return (*turns, self._asked(text, size, polarity))
+        return tuple(turns)
 
-    def _asked(self, text: str, size: int, polarity: Polarity) -> Message:
+    def question(self, text: str, size: int, polarity: Polarity) -> Message:
+        """The last turn, which asks."""
         values = {
             "size": str(size),
             "text": text,
@@ -64,7 +70,7 @@ class Template:
             polarity: Of which kind.
             sample: How often the same was asked before: asking again is another question.
         """
-        shown = [part for text, said in self.examples.get(polarity, ()) for part in ("", text, *said)]
+        shown = _parts(self.examples.get(polarity, ()))
         again = ["sample", str(sample)] if sample else []
         return digest(self.system, self.user[polarity], str(size), *shown, *again)
 
@@ -73,13 +79,17 @@ class Template:
         """How many texts the examples are of, and a digest of them; empty without any."""
         if not self.examples:
             return ""
-        said = [part for one in self.examples.values() for text, said in one for part in ("", text, *said)]
-        number = len({text for one in self.examples.values() for text, _ in one})
-        return f"of {number} texts, digest {digest(*said)}"
+        shots = [*chain(*self.examples.values())]
+        return f"of {len({text for text, _ in shots})} texts, digest {digest(*_parts(shots))}"
 
     def words(self, polarity: Polarity) -> str:
         """The template as people read it."""
         return f"{self.system}\n\n{self.user[polarity]}" if self.system else self.user[polarity]
+
+
+def _parts(shots: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """What stands in examples, with a mark before each text."""
+    return [part for text, said in shots for part in ("", text, *said)]
 
 
 def load_template(settings: PromptSettings, task: str = "papers") -> Template:

@@ -124,11 +124,12 @@ def generation_asks(
     """
     turns = [(polarity, sample) for polarity in polarities for sample in range(samples)]
     hashes = {turn: template.prompt_hash(size, *turn) for turn in turns}
+    openings = {polarity: template.opening(polarity) for polarity in polarities}
     for text in texts:
         for polarity, sample in turns:
             yield Ask(
                 AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
-                template.messages(text.text, size, polarity),
+                (*openings[polarity], template.question(text.text, size, polarity)),
                 SENTENCES if schemas is None else schemas[polarity],
                 text.text,
                 size,
