@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from llm_labeler._ensemble import Judges, fit_judges
-from llm_labeler._judge import judge_asks, judge_batches, read_votes
+from llm_labeler._judge import CANDIDATES, Scale, judge_asks, judge_batches, read_votes
 from llm_labeler._records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
@@ -57,16 +57,23 @@ def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iter
 def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
     """As `proposed`, with what the judges said of each candidate."""
     for about in proposed(store, record, texts):
-        for judge in record.settings.judges:
-            batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
-            for ask, batch in zip(questions_to(judge, about, record), batches, strict=True):
-                answer = store.answer(ask.key)
-                if answer is None:
-                    about.unjudged += 1
-                    continue
-                for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish):
-                    about.votes.setdefault(vote.candidate_id, []).append(vote)
+        hear(about, record.settings.judges, store, record)
         yield about
+
+
+def hear(
+    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
+) -> None:
+    """Take in what judges said of a text's candidates, and how much they have not answered."""
+    for judge in judges:
+        batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
+        for ask, batch in zip(questions_to(judge, about, record, scale), batches, strict=True):
+            answer = store.answer(ask.key)
+            if answer is None:
+                about.unjudged += 1
+                continue
+            for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
+                about.votes.setdefault(vote.candidate_id, []).append(vote)
 
 
 def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Judges | None:
@@ -78,14 +85,16 @@ def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Jud
     return fit_judges(votes, record.settings.ensemble)
 
 
-def questions_to(judge: str, about: Gathered, record: RunRecord) -> list[Ask]:
+def questions_to(judge: str, about: Gathered, record: RunRecord, scale: Scale = CANDIDATES) -> list[Ask]:
     """What one judge is asked about one text's candidates."""
     settings = record.settings
     parameters = record.parameters[judge][0]
-    return judge_asks(about.text, about.candidates, judge, parameters, settings.judge, settings.seed)
+    return judge_asks(about.text, about.candidates, judge, parameters, settings.judge, settings.seed, scale)
 
 
-def judge_questions(gathered: Iterable[Gathered], judge: str, record: RunRecord) -> Iterator[Ask]:
+def judge_questions(
+    gathered: Iterable[Gathered], judge: str, record: RunRecord, scale: Scale = CANDIDATES
+) -> Iterator[Ask]:
     """What one judge is asked, text by text."""
     for about in gathered:
-        yield from questions_to(judge, about, record)
+        yield from questions_to(judge, about, record, scale)

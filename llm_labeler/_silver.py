@@ -13,17 +13,18 @@ import polars as pl
 
 from llm_labeler._asking import How, ask_judges
 from llm_labeler._budget import check_prices
-from llm_labeler._ensemble import Judges, fit_judges
+from llm_labeler._ensemble import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler._flags import Own
 from llm_labeler._folders import check_out
+from llm_labeler._gathered import Gathered, hear, judge_questions
 from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_given
-from llm_labeler._judge import PAIRS, judge_asks, judge_batches, read_votes
+from llm_labeler._judge import PAIRS
 from llm_labeler._judged_pairs import JudgedPairs
 from llm_labeler._kinds import LLM_KINDS
 from llm_labeler._prompts import Template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
-from llm_labeler._records import VOTES, Ask, Judgement, Vote
+from llm_labeler._records import Judgement
 from llm_labeler._settings import LabelSettings
 from llm_labeler._silver_card import silver_card
 from llm_labeler._store import Store
@@ -41,7 +42,6 @@ from pairkit.terminal import say as tell
 
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
-_CLASSES: tuple[Vote, ...] = VOTES[:3]
 
 
 def judge_pairs(
@@ -82,8 +82,11 @@ def judge_pairs(
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         for digest, words in record.parameters.values():
             store.save_parameters(digest, words)
-        questions = {name: _asks(given, name, record) for name in settings.proposers}
-        total = sum(1 for name in settings.proposers for _ in _asks(given, name, record))
+        questions = {
+            name: judge_questions(_gathered(given), name, record, PAIRS) for name in settings.proposers
+        }
+        step = settings.judge.candidates_per_call
+        total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
         asked = run_anywhere(ask_judges(record, questions, providers, store, how=how, show=show, total=total))
         if asked.unanswered and not how.keep_going:
             raise RemoteError(
@@ -123,27 +126,18 @@ def _made_of(record: RunRecord) -> dict[str, Any]:
     return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
 
 
-def _asks(given: GivenPairs, judge: str, record: RunRecord) -> Iterator[Ask]:
-    """One judge's questions, a text and those beside it at a time."""
-    settings = record.settings
+def _gathered(given: GivenPairs) -> Iterator[Gathered]:
+    """Each first text with those beside it, as if they had been proposed."""
     for text, beside in given.about.items():
-        parameters = record.parameters[judge][0]
-        yield from judge_asks(text, beside, judge, parameters, settings.judge, settings.seed, PAIRS)
+        yield Gathered(text, (), beside, Counter())
 
 
 def _votes(store: Store, given: GivenPairs, record: RunRecord) -> dict[str, list[Judgement]]:
     """By pair_id what the judges said."""
-    settings = record.settings
     found: dict[str, list[Judgement]] = {}
-    for judge in settings.proposers:
-        for text, beside in given.about.items():
-            batches = judge_batches(beside, judge, settings.judge, settings.seed)
-            parameters = record.parameters[judge][0]
-            asks = judge_asks(text, beside, judge, parameters, settings.judge, settings.seed, PAIRS)
-            for ask, batch in zip(asks, batches, strict=True):
-                if (answer := store.answer(ask.key)) is not None:
-                    for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, PAIRS):
-                        found.setdefault(vote.candidate_id, []).append(vote)
+    for about in _gathered(given):
+        hear(about, record.settings.proposers, store, record, PAIRS)
+        found |= about.votes
     return found
 
 
@@ -178,7 +172,7 @@ def _decision(
     cast: list[Judgement], judges: Judges, settings: LabelSettings
 ) -> tuple[str | None, float | None, str | None]:
     """The word that the votes speak for, how likely it is, and why it is none."""
-    heard = {vote.judge: vote.vote for vote in cast if vote.vote != "unsure"}
+    heard = cast_votes(cast)
     if not heard:
         return None, None, "unsure" if cast else "not_judged"
     belief = judges.belief(heard)
@@ -187,7 +181,7 @@ def _decision(
         return None, best, "undecided"
     if best < settings.ensemble.min_confidence:
         return None, best, "unsure"
-    return PAIRS.word(_CLASSES[belief.index(best)]), best, None
+    return PAIRS.word(CLASSES[belief.index(best)]), best, None
 
 
 def _write(

@@ -6,16 +6,19 @@ Candidate …, their votes ───────────┴─label──►
 ```
 """
 
+from llm_labeler._ensemble.ballots import CLASSES, cast_votes
 from llm_labeler._ensemble.judges import Agreement, Judge, Judges, fit_judges
 from llm_labeler._ensemble.own import Proposed, StrategyFunction, own_strategy
 from llm_labeler._ensemble.strategies import label
 
 __all__ = [
+    "CLASSES",
     "Agreement",
     "Judge",
     "Judges",
     "Proposed",
     "StrategyFunction",
+    "cast_votes",
     "fit_judges",
     "label",
     "own_strategy",
