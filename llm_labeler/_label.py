@@ -13,7 +13,7 @@ from llm_labeler._dataset import check_out
 from llm_labeler._flags import Own
 from llm_labeler._kinds import OWN
 from llm_labeler._labelled import Labelled
-from llm_labeler._plan import Plan, estimate, refuse_fruitless, refuse_unable
+from llm_labeler._plan import Plan, estimate, leaving, refuse_fruitless, refuse_unable
 from llm_labeler._prompts import load_template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
@@ -51,8 +51,8 @@ def generate(
         notes.add(
             f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
         )
-    if leaving := [name for name, provider in providers.items() if provider.leaves_machine]:
-        notes.add(f"the sentences may leave this machine: {', '.join(leaving)}")
+    if names := leaving(settings, providers):
+        notes.add(f"the sentences may leave this machine: {', '.join(names)}")
     check_out(out, record.made_of(), fresh=fresh)
     with (
         held_folder(work, IN_USE),
@@ -147,12 +147,7 @@ def _prepare(
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
-    leaving = [name for name, provider in providers.items() if provider.leaves_machine]
-    if settings.local_only and leaving:
-        raise ConfigError(
-            f"local_only (--local-only): {', '.join(leaving)} may send text to another machine; where the "
-            f"LLM itself runs on this one, set local = true in [llm.{leaving[0]}]"
-        )
+    leaving(settings, providers)
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers

@@ -139,6 +139,21 @@ def refuse_unable(settings: LabelSettings) -> None:
         )
 
 
+def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+    """The LLMs that may send text to another machine.
+
+    Raises:
+        ConfigError: There are some, and `local_only` refuses them.
+    """
+    names = [name for name, provider in providers.items() if provider.leaves_machine]
+    if settings.local_only and names:
+        raise ConfigError(
+            f"local_only (--local-only): {', '.join(names)} may send text to another machine; where the "
+            f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
+        )
+    return names
+
+
 def estimate(
     record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: Store | None
 ) -> Plan:

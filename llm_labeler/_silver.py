@@ -21,6 +21,7 @@ from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_gi
 from llm_labeler._judge import PAIRS
 from llm_labeler._judged_pairs import JudgedPairs
 from llm_labeler._kinds import LLM_KINDS
+from llm_labeler._plan import leaving
 from llm_labeler._prompts import Template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
@@ -69,7 +70,8 @@ def judge_pairs(
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
     given = read_given(source, columns, rules, settings.input.limit)
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
-    _refuse_leaving(settings, providers, progress)
+    if names := leaving(settings, providers):
+        tell(f"the pairs may leave this machine: {', '.join(names)}", quiet=progress is not True)
     record = _record(settings, providers, given)
     run = _made_of(record)
     check_out(out, run, fresh=fresh)
@@ -101,16 +103,6 @@ def judge_pairs(
     return JudgedPairs(
         out, work, work / CONTRADICTIONS_FILE, statistics, judges, asked, in_all, time.monotonic() - start
     )
-
-
-def _refuse_leaving(
-    settings: LabelSettings, providers: Mapping[str, Provider], progress: bool | Listener
-) -> None:
-    leaving = [name for name, provider in providers.items() if provider.leaves_machine]
-    if leaving and settings.local_only:
-        raise ConfigError(f"local_only (--local-only): {', '.join(leaving)} may send text to another machine")
-    if leaving:
-        tell(f"the pairs may leave this machine: {', '.join(leaving)}", quiet=progress is not True)
 
 
 def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: GivenPairs) -> RunRecord:
