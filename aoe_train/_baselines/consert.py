@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay
+from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
 from aoe_train._objectives.contrastive import ibn_angle_emb
 from aoe_train._objectives.sbert import Classifier, softmax_loss
 
@@ -38,7 +38,7 @@ class ConSert(TrainingWay):
 
     def __init__(self, encoder: Encoder, kind: Kind, generator: str | None = None) -> None:
         super().__init__(encoder, kind, generator)
-        self._special = torch.tensor(sorted(encoder.tokenizer.all_special_ids))
+        self._special = special_tokens(encoder)
         self.classifier = Classifier(encoder.model.dim) if kind == "binary" else None
 
     def forward(

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay
+from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Tsdae(TrainingWay):
     def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
         super().__init__(encoder, kind, generator)
         self.decoder = _decoder(encoder)
-        self._special = frozenset(encoder.tokenizer.all_special_ids)
+        self._special = special_tokens(encoder)
 
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
@@ -62,17 +62,17 @@ class Tsdae(TrainingWay):
         return next(self.decoder.parameters()).dtype
 
 
-def damaged(texts: Texts, share: float, special: frozenset[int]) -> Texts:
+def damaged(texts: Texts, share: float, special: Int[Tensor, " token"]) -> Texts:
     """Texts without a share of their tokens, drawn at random; at least one of each text's own stays.
 
     Args:
         texts: Whole ones.
         share: Of the tokens that are not special ones, each of which goes by itself.
-        special: Ids of those that stay, [CLS] and [SEP] among them.
+        special: Ids of those that stay; see `special_tokens`.
     """
     kept = []
     for tokens in texts.sequences():
-        stays = torch.tensor([token in special for token in tokens.tolist()])
+        stays = torch.isin(tokens.cpu(), special)
         own = torch.nonzero(~stays).flatten()
         drawn = torch.rand(len(own))
         if len(own):

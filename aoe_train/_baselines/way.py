@@ -109,6 +109,11 @@ class WayModel(PairModel):
         return found
 
 
+def special_tokens(encoder: Encoder) -> Int[Tensor, " token"]:
+    """Ids of those that stay where they are in every text, [CLS] and [SEP] among them; on the CPU."""
+    return torch.tensor(sorted(encoder.tokenizer.all_special_ids))
+
+
 def make_way(name: str, encoder: Encoder, kind: Kind, generator: str | None = None) -> TrainingWay:
     """The way of this name, for a model.
 
