@@ -14,12 +14,14 @@ import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 from aoe_train._backbones.load import check_size, find_folder
-from aoe_train._baselines.way import Rows, Texts, TrainingWay
+from aoe_train._backbones.quiet import quietly
+from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
 from aoe_train._model_folder import check_settings
 from aoe_train._objectives.similarity import unit
 from pairkit.errors import ConfigError
@@ -42,7 +44,7 @@ class DiffCse(TrainingWay):
     def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
         super().__init__(encoder, kind, generator)
         backbone, dim = encoder.model.backbone, encoder.model.dim
-        self._special = torch.tensor(sorted(encoder.tokenizer.all_special_ids))
+        self._special = special_tokens(encoder)
         self._mask = encoder.tokenizer.mask_token_id
         if (
             self._mask is None
@@ -60,6 +62,8 @@ class DiffCse(TrainingWay):
             *(nn.Linear(2 * dim, dim, bias=False), nn.BatchNorm1d(dim, affine=False)),
         )
         self.discriminator: Any = copy.deepcopy(backbone)
+        if encoder.model.packed:  # the copy is given padded texts, which run.gradient_checkpointing rules out
+            self.discriminator.set_attn_implementation("sdpa")
         self.head = nn.Linear(dim, 2)
 
     def train(self, mode: bool = True) -> Self:
@@ -133,8 +137,9 @@ def _generator(encoder: Encoder, name: str | None) -> nn.Module:
     check_size(folder)
     auto: Any = AutoModelForMaskedLM
     try:
-        model, told = auto.from_pretrained(folder, use_safetensors=True, output_loading_info=True)
-    except (OSError, ValueError) as error:
+        with quietly():
+            model, told = auto.from_pretrained(folder, use_safetensors=True, output_loading_info=True)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:  # none, another kind, or damaged
         raise ConfigError(f"objective.generator {name}: no masked language model in safetensors") from error
     if told["missing_keys"]:
         raise ConfigError(f"objective.generator {name}: has no head that says which token was masked")

@@ -13,6 +13,7 @@ from torch import nn
 from aoe_train import Encoder
 from aoe_train._baselines.diffcse import DiffCse
 from aoe_train._baselines.way import Rows, Texts
+from aoe_train._preparation import _recompute_layers
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import save_generator
 
@@ -72,6 +73,17 @@ def test_its_loss_is_the_sum_of_its_parts_and_the_vector_matters(bert: Path, gen
     assert torch.equal(told[0], way._told(ids.masked_fill(ids == CLS, 30), torch.zeros(1, 32)))
 
 
+def test_layers_may_be_run_again(bert: Path, generator: str):
+    encoder = Encoder.load(bert, device="cpu")
+    ids, vector = torch.tensor([[CLS, 8, 9, SEP, -100]]), torch.zeros(1, 32)
+    expected = DiffCse(encoder, "single", generator).eval().discriminator(ids.clamp_min(0), (ids >= 0).long())
+    _recompute_layers(encoder)
+    way = DiffCse(encoder, "single", generator).eval()
+    found = way.discriminator(ids.clamp_min(0), (ids >= 0).long())
+    torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state)
+    assert way._told(ids, vector).isfinite().all()
+
+
 def test_generators_that_are_none_are_refused(bert: Path, minilm: Path, llama: Path, generator: str):
     encoder = Encoder.load(bert, device="cpu")
     with pytest.raises(ConfigError, match=r"--set objective\.generator="):
@@ -80,6 +92,12 @@ def test_generators_that_are_none_are_refused(bert: Path, minilm: Path, llama: P
         DiffCse(encoder, "single", str(bert))
     with pytest.raises(ConfigError, match="no masked language model"):
         DiffCse(encoder, "single", str(llama))
+    damaged = Path(generator) / "model.safetensors"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:100])
+    with pytest.raises(ConfigError, match="no masked language model"):
+        DiffCse(encoder, "single", generator)
+    damaged.write_bytes(whole)
     with pytest.raises(ConfigError, match="another vocabulary"):
         DiffCse(Encoder.load(minilm, device="cpu"), "single", generator)
     with pytest.raises(ConfigError, match=r"no \[CLS\] and \[MASK\]"):
