@@ -90,16 +90,17 @@ def whitening(vectors: np.ndarray, dim: int | None = None) -> tuple[np.ndarray, 
     numbers = vectors.shape[1]
     if dim is not None and not 1 <= dim <= numbers:
         raise ConfigError(f"--whiten-dim {dim}: the model's vectors have {numbers} numbers")
-    wide = vectors.astype(np.float64)
-    mean = wide.mean(axis=0)
-    values, directions = np.linalg.eigh((wide - mean).T @ (wide - mean) / len(wide))
+    centred = vectors.astype(np.float64)
+    mean = centred.mean(axis=0)
+    centred -= mean
+    values, directions = np.linalg.eigh(centred.T @ centred / len(centred))
     values, directions = values[::-1], directions[:, ::-1]
     spanned = int((values > _NOTHING * values[0]).sum()) if values[0] > 0 else 0
     kept = spanned if dim is None else dim
     if spanned < max(kept, 1):
         raise DataError(
-            f"whitening: the vectors of {len(wide):,} texts span {spanned} directions; give more texts that"
-            " differ, or keep fewer directions by --whiten-dim"
+            f"whitening: the vectors of {len(vectors):,} texts span {spanned} directions; give more texts"
+            " that differ, or keep fewer directions by --whiten-dim"
         )
     largest = np.abs(directions).argmax(axis=0)
     signs = np.sign(directions[largest, np.arange(numbers)])

@@ -63,11 +63,9 @@ class WordVectors:
         for row, text in enumerate(texts):
             places = [*self._places(written_out(prompt, text) if prompt else text)]
             known = [place for place in places if place is not None]
-            words, unknown, empty = (
-                words + len(places),
-                unknown + len(places) - len(known),
-                empty + (not known),
-            )
+            words += len(places)
+            unknown += len(places) - len(known)
+            empty += not known
             if known:
                 found[row] = self.vectors[known].mean(axis=0)
         if unknown:
