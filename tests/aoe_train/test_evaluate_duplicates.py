@@ -117,13 +117,14 @@ def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
     made = Vectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
     task = DuplicatesTask(tracker, "test", "validation")
+    near = task.by_vectors(made)
     assert (
-        task.chosen_weight(made, "bm25") == 0.7
+        task.chosen_weight(near, "bm25") == 0.7
     )  # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
-    assert DuplicatesTask(tracker, "test").chosen_weight(made, "bm25") is None
+    assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
     assert task.judge(made).whole.scores()["recall@1"] == 0
     assert task.by_words("bm25").whole.scores()["recall@1"] == 1
-    assert task.by_both(made, "tfidf", 0.0).whole.scores()["recall@1"] == 1
+    assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
 
 
 def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:

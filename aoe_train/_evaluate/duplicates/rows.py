@@ -70,12 +70,13 @@ def _of_model(
 ) -> dict[str, _Row]:
     """A model's row, and those of its hybrids; each knows over which rows it should be ahead."""
     seen = None if trained is None else overlap(task, trained)
-    rows = {name: _Row(task.judge(vectors), [BASELINES["bm25"], *([first] if first else [])], seen)}
+    near = task.by_vectors(vectors)
+    rows = {name: _Row(task.ranked(near), [BASELINES["bm25"], *([first] if first else [])], seen)}
     for words, baseline in BASELINES.items():
-        weight = task.chosen_weight(vectors, words)
+        weight = task.chosen_weight(near, words)
         weight = WEIGHTS[words] if weight is None else weight
         over = [baseline, name, *([hybrid_name(first, baseline)] if first else [])]
-        rows[hybrid_name(name, baseline)] = _Row(task.by_both(vectors, words, weight), over, seen, weight)
+        rows[hybrid_name(name, baseline)] = _Row(task.by_both(near, words, weight), over, seen, weight)
     return rows
 
 

@@ -56,18 +56,18 @@ class DuplicatesTask:
 
     def judge(self, vectors: Vectors) -> Verdict:
         """By vectors alone; see `aoe_train._evaluate.duplicates.ranking.metrics`."""
-        return self._verdict(self._by_vectors(vectors))
+        return self.ranked(self.by_vectors(vectors))
 
     def by_words(self, words: Words) -> Verdict:
         """By words alone."""
-        return self._verdict(self._by_words(words))
+        return self.ranked(self._by_words(words))
 
-    def by_both(self, vectors: Vectors, words: Words, weight: float) -> Verdict:
-        """By vectors and words, as `Hybrid` does it."""
-        near, said = self._by_vectors(vectors), self._by_words(words)
-        return self._verdict(lambda query: fused(near(query), said(query), weight))
+    def by_both(self, near: Scores, words: Words, weight: float) -> Verdict:
+        """By vectors, see `by_vectors`, and words, as `Hybrid` does it."""
+        said = self._by_words(words)
+        return self.ranked(lambda query: fused(near(query), said(query), weight))
 
-    def chosen_weight(self, vectors: Vectors, words: Words) -> float | None:
+    def chosen_weight(self, near: Scores, words: Words) -> float | None:
         """The weight of vectors that gives the best MRR on the known split; None where there is none.
 
         Of several that are as good it is the lowest.
@@ -75,17 +75,19 @@ class DuplicatesTask:
         queries = self.tracker.queries[self.known] if self.known else ()
         if not queries:
             return None
-        near, said = self._by_vectors(vectors), self._by_words(words)
+        said = self._by_words(words)
         found = np.zeros(len(_WEIGHTS))
         for query in queries:
             one, other = near(query), said(query)
             found += 1 / first_ranks(query, [fused(one, other, weight) for weight in _WEIGHTS])
         return _WEIGHTS[int(found.argmax())]
 
-    def _verdict(self, scores: Scores) -> Verdict:
+    def ranked(self, scores: Scores) -> Verdict:
+        """By any scores."""
         return verdict(self.tracker.reports, self.queries, scores)
 
-    def _by_vectors(self, vectors: Vectors) -> Scores:
+    def by_vectors(self, vectors: Vectors) -> Scores:
+        """How near the vectors of candidates are to a query's; all are made comparable here, once."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
         def scores(query: Query) -> np.ndarray:
