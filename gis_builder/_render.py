@@ -9,7 +9,7 @@ import polars as pl
 
 from gis_builder._pairs.text import render
 from gis_builder._progress import SILENT, RunDisplay
-from gis_builder._store import Store
+from gis_builder._store import Store, full_names
 from pairkit.errors import DataError
 from pairkit.parquet import write_parquet
 
@@ -35,14 +35,14 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
     """
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
-    for repository in store.repos():
-        if not repository.is_crawlable:
-            continue
-        issues = list(store.issues(repository.full_name))
-        if len(issues) < repository.issue_count:
+    repositories = store.repos()
+    known = {repository.full_name: repository.issue_count for repository in repositories}
+    for repo in full_names(repositories):
+        issues = list(store.issues(repo))
+        if len(issues) < known[repo]:
             show.say(
-                f"{repository.full_name}: {len(issues):,} of its {repository.issue_count:,} issues are in the"
-                " crawl; the strategy sweep has all"
+                f"{repo}: {len(issues):,} of its {known[repo]:,} issues are in the crawl; the strategy sweep"
+                " has all"
             )
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue).text
@@ -51,6 +51,6 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
                 ref = issue.ref
                 rows.append((str(ref), ref.repo, ref.number, ref.url, text, issue.created_at))
     if not rows:
-        raise DataError("no issue of the crawl has a text; crawl first", path=out)
+        raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
     write_parquet(out, pl.DataFrame(rows, schema=COLUMNS, orient="row"))
     return counts

@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 
 import gis_builder
+from gis_builder._folders import open_store
 from gis_builder._render import COLUMNS
+from gis_builder._store import Page, RepoOutcome, RepoRow
 from pairkit.errors import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 
@@ -40,3 +42,13 @@ def test_an_issue_without_a_text_is_counted_and_a_folder_without_a_crawl_refused
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 1}
     with pytest.raises(ConfigError, match="no crawl store there"):
         gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
+
+
+def test_a_repository_that_was_asked_for_by_two_names_is_rendered_once(tmp_path: Path) -> None:
+    write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1), issue("ann/tool", 2)])
+    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
+    with open_store(tmp_path / "work") as store:
+        store.save(Page(repos=[RepoRow("old/name", RepoOutcome.RENAMED, "ann/tool")]))
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    assert rendered.counts == {"written": 2}
+    assert pl.read_parquet(rendered.out)["number"].to_list() == [1, 2]
