@@ -117,7 +117,15 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
             run["sha256"],
             run["dropped_texts"],
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ValidationError,
+    ) as error:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
     frame = read_private(work / TEXTS_FILE)
     return record, tuple(Text(*row) for row in frame.select(*_TEXTS).iter_rows())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +62,15 @@ def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
     (tmp_path / TEXTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match="damaged"):
         recall(tmp_path)
-    for text in ('{"settings": {"size": 0}}', "[" * 100_000):
+    run = json.loads((tmp_path / RUN_FILE).read_text())
+    templates = (
+        [],
+        "a",
+        {**run["template"], "examples": []},
+        {**run["template"], "examples": {"positive": 5}},
+    )
+    others = (json.dumps({**run, "template": template}) for template in templates)
+    for text in ('{"settings": {"size": 0}}', "[" * 100_000, *others):
         (tmp_path / RUN_FILE).write_text(text)
         with pytest.raises(DataError, match="damaged"):
             recall(tmp_path)
