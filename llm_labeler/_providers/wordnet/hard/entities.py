@@ -72,21 +72,11 @@ def _sure(sentence: Sentence, start: int, end: int) -> float:
 
 
 def _other(sentence: Sentence, start: int, end: int) -> str | None:
-    words, low = sentence.words[start:end], sentence.low[start:end]
-    names = _names()
-    if found := names.get(" ".join(words)) or names.get(" ".join(low)):
-        number = "n" if sentence.codes[end - 1] != "s" or found.literal else ""
-        spoken = " ".join(words) if " ".join(words) in names else " ".join(low)
-    else:
-        number = ""
-    if not number:
-        singular = [lemma for lemma in lemmas(low[-1], "n") if lemma != low[-1]][:1]
-        spoken = " ".join((*low[:-1], *singular)) if singular else ""
-        found = names.get(spoken)
-        number = "s"
-        if found is None or found.literal:
-            return None
-    if found is None or (found.governs and sentence.codes[end : end + 1] != "I"):
+    known = _known(sentence, start, end)
+    if known is None:
+        return None
+    found, spoken, in_plural = known
+    if found.governs and sentence.codes[end : end + 1] != "I":
         return None
     if not _stands_alone(sentence, start, end, literal=found.literal):
         return None
@@ -95,7 +85,22 @@ def _other(sentence: Sentence, start: int, end: int) -> str | None:
     if not others:
         return None
     chosen = min(others, key=lambda name: keyed_hash(0, sentence.text, name))
-    return plural(chosen) if number == "s" else chosen
+    return plural(chosen) if in_plural else chosen
+
+
+def _known(sentence: Sentence, start: int, end: int) -> tuple[_Place, str, bool] | None:
+    """The group that words are of, the name that they stand for in it, and whether they are its plural."""
+    low, names = sentence.low[start:end], _names()
+    for spoken in (" ".join(sentence.words[start:end]), " ".join(low)):
+        found = names.get(spoken)
+        if found and (found.literal or sentence.codes[end - 1] != "s"):
+            return found, spoken, False
+    singular = next((lemma for lemma in lemmas(low[-1], "n") if lemma != low[-1]), None)
+    if singular is None:
+        return None
+    spoken = " ".join((*low[:-1], singular))
+    found = names.get(spoken)
+    return (found, spoken, True) if found and not found.literal else None
 
 
 def _is_named(name: str, here: str) -> bool:
