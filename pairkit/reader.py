@@ -112,9 +112,7 @@ def read_pairs(
         return to_pairs(frame, roles, where, labels, check=check, first_row=first)
 
     columns, split = _checked(columns, split)
-    tables = _opened(
-        source, parts_of(source), split, lambda frame, where: _roles(frame, where, columns), columns
-    )
+    tables = _opened(source, parts_of(source), split, columns)
     splits, labels, _ = _converted(tables, rules, pairs)
     if isinstance(source, PairDataset):
         labels = source.labels
@@ -152,9 +150,7 @@ def read_rows(
 
     columns, split = _checked(columns, split)
     parts = parts_of(source, lines=True)
-    tables = _opened(
-        source, parts, split, lambda frame, where: _roles(frame, where, columns, single=True), columns
-    )
+    tables = _opened(source, parts, split, columns, single=True)
     splits, labels, kept = _converted(tables, rules, rows)
     for name, frame in splits.items():
         if any(frame.select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
@@ -167,9 +163,7 @@ def read_rows(
     return Rows(splits, labels, kept, written)
 
 
-def _roles(
-    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, single: bool = False
-) -> Roles:
+def _roles(frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, single: bool) -> Roles:
     roles = find_roles(frame.columns, where, columns, single=single)
     read_as = (
         f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
@@ -199,25 +193,23 @@ def _opened(
     source: Source,
     parts: Mapping[str, Sequence[Part]],
     split: str | None,
-    find: Callable[[pl.DataFrame, str], Roles],
     columns: Mapping[str, str] | None,
+    *,
+    single: bool = False,
 ) -> dict[str, list[_Read]]:
     """Each wanted split's tables, read."""
     chosen = [wanted_split(parts, split, source)] if split else parts
-    return {name: [_opened_one(part, find, columns) for part in parts[name]] for name in chosen}
+    return {name: [_opened_one(part, columns, single=single) for part in parts[name]] for name in chosen}
 
 
-def _opened_one(
-    part: Part, find: Callable[[pl.DataFrame, str], Roles], columns: Mapping[str, str] | None
-) -> _Read:
+def _opened_one(part: Part, columns: Mapping[str, str] | None, *, single: bool) -> _Read:
     where, table, classes, lines = part
     if isinstance(table, pl.DataFrame):
-        return _Read(where, table, 1, find(table, where), classes)
+        return _Read(where, table, 1, _roles(table, where, columns, single=single), classes)
     header = has_header(table, columns)
     frame = read_table(table, lines=lines, header=header)
-    return _Read(
-        where, frame, first_row(table, header=header), find(frame, where), class_names_of_file(table)
-    )
+    roles = _roles(frame, where, columns, single=single)
+    return _Read(where, frame, first_row(table, header=header), roles, class_names_of_file(table))
 
 
 def _converted(
