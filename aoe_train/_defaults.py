@@ -10,7 +10,7 @@
 | others with a teacher | as above, and embed_distill | as above | as above |
 | with a teacher's scores alone | triplets: margin_mse; pairs: score_distill | as above | as above |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
-| the same with the preset `domain` | contrastive, both ways | 1e-4 | as many as show 384 rows, 1 at most |
+| any, with the preset `domain` | as above, contrastive both ways | 1e-4 | to 384 rows seen, 1 at most |
 
 Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
 pairs are ranked with similarities divided by 0.2. For embeddings of 768 and more the learning rate is 2e-5 at
@@ -209,7 +209,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
     tau = {"tau": _TAU} if kind in ("binary", "graded") else {}
-    return tau | ({"weights": _weights(settings, kind)} if settings.preset == AUTO else {})
+    return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:

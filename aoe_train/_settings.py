@@ -289,9 +289,10 @@ class CardSettings(Settings):
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
 _PAPERS = {"optim": OptimSettings().model_dump()}
 # A few large steps of the last layers, over triplets that LLMs or rules wrote of a domain: how often rows are
-# seen is left to `_defaults`. `benchmarks/domain.py` has what other settings gain and lose.
+# seen, and the parts by the kind of rows, are left to `_defaults`. `benchmarks/domain.py` has what other
+# settings gain and lose.
 _DOMAIN: Tree = {
-    "objective": {"weights": {"contrastive": 1}, "tau": {"contrastive": 0.05}, "symmetric": True},
+    "objective": {"tau": {"contrastive": 0.05, "angle": 0.2}, "symmetric": True},
     "batches": {"strategy": "shuffle"},  # the negatives of a batch are then of all lengths
     "optim": {
         "lr": 1e-4,

@@ -52,10 +52,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "domain, one direction": {**DOMAIN, "settings": {"objective.symmetric": False}},
     "domain, without hard negatives": {**DOMAIN, "settings": {"objective.hard_negatives": False}},
     "domain, rows of like length": {**DOMAIN, "settings": {"batches.strategy": "length"}},
-    "domain and the angle": {
-        **DOMAIN,
-        "settings": {"objective.weights.angle": 1, "objective.tau.angle": 0.2},
-    },
+    "domain, without the angle": {**DOMAIN, "settings": {"objective.weights.angle": 0}},
     "domain, of `--task triplet`": {**DOMAIN, "data": "hard"},
     "AnglE, 3e-6": {"preset": "angle-paper", "lr": 3e-6, "data": "pairs"},
     "the defaults": {},

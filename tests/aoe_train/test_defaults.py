@@ -82,7 +82,8 @@ def test_presets_of_the_papers_leave_nothing_to_choose(preset: str, kind: Kind) 
 def test_a_domain_takes_few_steps_of_the_last_layers(rows: int, epochs: float) -> None:
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     made = chosen(settings, "triplet", rows=rows, dim=384, written=True)
-    assert made.objective.weights.wanted == {"contrastive": 1}
+    assert made.objective.weights.wanted == {"contrastive": 1, "angle": 1}
+    assert chosen_objective(settings, "positive").weights.wanted == {"contrastive": 1}
     assert (made.optim.epochs, made.optim.top_layers, made.optim.batch_size) == (epochs, 2, 32)
     given = chosen(
         settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})}),
