@@ -307,10 +307,10 @@ _DOMAIN: Tree = {
 # the objective to `_defaults`, names leave all but the objective to it, those of the papers leave nothing.
 PRESETS: Mapping[str, Tree] = {
     AUTO: {},
-    DOMAIN: _DOMAIN,
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
     **{name: {"objective": {"way": name}} for name in WAYS},
+    DOMAIN: _DOMAIN,
 }
 
 

@@ -47,7 +47,7 @@ def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        ("preset=angel", "expected one of auto, domain"),
+        ("preset=angel", "expected one of auto, angle"),
         ("encoder.pooling=mean", "'avg'"),
         ("encoder.prompts.a={text} {text}", "expected {text} in it once"),
         ("optim.lr=0", "greater than 0"),
