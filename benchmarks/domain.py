@@ -30,13 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from aoe_defaults import pairs, scored
 from aoe_quality import spread
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
 from ran_runs import Ledger
-from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
 
 import aoe_train
 
@@ -105,21 +104,10 @@ def figures(place: Path, folder: Path, rows: str, way: str, seed: int, judges: l
     return {"figures": found, "cpu_s": seconds}
 
 
-def cosines(encoder: aoe_train.Encoder, first: list[str], second: list[str]) -> np.ndarray:
-    """float32 (pair,)."""
-    one, other = (encoder.encode(texts, normalize=True) for texts in (first, second))
-    return np.einsum("pd,pd->p", one, other)
-
-
 def by_stsb(data: Path) -> Judge:
     """Spearman on STS-B test."""
     rows = stsb(data, "test")
-
-    def judge(encoder: aoe_train.Encoder) -> dict[str, float]:
-        found = cosines(encoder, [row["text1"] for row in rows], [row["text2"] for row in rows])
-        return {"STS-B": 100 * float(spearmanr(found, [row["label"] for row in rows])[0])}
-
-    return judge
+    return lambda encoder: {"STS-B": scored(encoder, rows)}
 
 
 def medicine(data: Path, folder: Path, texts: int) -> None:
@@ -135,13 +123,8 @@ def medicine(data: Path, folder: Path, texts: int) -> None:
 
 def by_rqe(data: Path) -> Judge:
     """Area under the ROC curve on RQE's test pairs."""
-    rows = table(data / "rqe" / "rqe-test.tsv")
-
-    def judge(encoder: aoe_train.Encoder) -> dict[str, float]:
-        found = cosines(encoder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
-        return {"RQE, AUC": 100 * float(roc_auc_score([int(row["label"]) for row in rows], found))}
-
-    return judge
+    rows = pairs(table(data / "rqe" / "rqe-test.tsv"), "sentence1", "sentence2")
+    return lambda encoder: {"RQE, AUC": scored(encoder, rows)}
 
 
 def reports(data: Path) -> list[dict[str, Any]]:
