@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,7 +39,7 @@ class Texts(NamedTuple):
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
 
-class TrainingWay(nn.Module):
+class TrainingWay(nn.Module, ABC):
     """A way of training: weights of its own learn with the model, and are thrown away after it.
 
     Randomness comes from torch's generator, so that a resumed run draws what it would have drawn.
@@ -58,6 +59,7 @@ class TrainingWay(nn.Module):
         super().__init__()
         del encoder, kind, generator
 
+    @abstractmethod
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
     ) -> dict[str, Tensor]:
@@ -69,7 +71,6 @@ class TrainingWay(nn.Module):
             numbers: Of the texts: equal ones are equal texts.
             more: The rows over them.
         """
-        raise NotImplementedError
 
 
 class Rows(NamedTuple):
