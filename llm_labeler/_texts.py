@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from heapq import nsmallest
 from pathlib import Path
@@ -99,8 +100,8 @@ def _drawn(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, .
     """Some of the texts, in their order."""
     if count is None:
         return tuple(texts)
-    chosen = nsmallest(count, texts, key=lambda text: keyed_hash(seed, "draw", text.text_id))
-    return tuple(sorted(chosen, key=lambda text: text.row))
+    chosen = set(nsmallest(count, (text.text_id for text in texts), key=partial(keyed_hash, seed, "draw")))
+    return tuple(text for text in texts if text.text_id in chosen)
 
 
 def _name(source: Source, texts: Texts) -> str:
