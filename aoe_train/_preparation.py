@@ -29,7 +29,7 @@ from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import TAUGHT, Advisers, Sample
 from aoe_train._objectives.sizes import make_objective
-from aoe_train._objectives.ways import WAYS
+from aoe_train._objectives.ways import WAYS, check_alone
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
@@ -224,7 +224,7 @@ def prepare(
         train_top_layers(backbone, settings.optim.top_layers)
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
-    way = _way(settings, data, encoder, own or {})
+    way = _way(settings, data, encoder)
     views = {name: _views(settings.of(name), own=name in (own or {})) for name, rows in data.train.items()}
     single = any(rows.kind == "single" and views[name] for name, rows in data.train.items())
     if (single or (way and WAYS[way].dropout)) and not _has_dropout(backbone):
@@ -251,7 +251,7 @@ def prepare(
     losses: list[nn.Module] = [
         _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers)
         if way is None
-        else make_way(way, encoder, dataset.examples.kind, settings.objective.generator)
+        else make_way(way, encoder, dataset.examples, settings.objective.generator)
         for dataset in datasets
     ]
     several = len(datasets) > 1
@@ -269,30 +269,15 @@ def prepare(
     return Prepared(encoder, data, datasets, batches, loader, model)
 
 
-def _way(
-    settings: TrainSettings, data: Data, encoder: Encoder, own: Mapping[str, OwnObjective]
-) -> str | None:
-    """The way of training that takes the objective's place, where there is one.
+def _way(settings: TrainSettings, data: Data, encoder: Encoder) -> str | None:
+    """The way of training that takes the objective's place, where there is one; of a single dataset.
 
     Raises:
-        ConfigError: It does not go with what else the run asks for.
+        ConfigError: The backbone's folder asks for what it does not go with.
     """
-    ways = {settings.of(name).objective.way for name in data.train}
-    way = next((way for way in ways if way), None)
-    if way is None:
-        return None
-    run = settings.run
-    beside = {
-        "several datasets": len(data.train) > 1,
-        "a loss of one's own": bool(own),
-        "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
-        "run.chunk": run.chunk is not None,
-        "run.shard": run.shard,
-        "encoder.long_text=chunks": encoder.settings.long_text == "chunks",
-    }
-    for name, given in beside.items():
-        if given:
-            raise ConfigError(f"preset {way}: does not go with {name}; leave one of them out")
+    way = next((way for name in data.train if (way := settings.of(name).objective.way)), None)
+    if way is not None:
+        check_alone(way, {"encoder.long_text=chunks": encoder.settings.long_text == "chunks"})
     return way
 
 

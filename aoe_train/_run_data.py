@@ -13,7 +13,7 @@ from aoe_train._conflicts import Say, silent
 from aoe_train._defaults import chosen_objective
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._objectives.parts import RANKED
-from aoe_train._objectives.ways import check_way
+from aoe_train._objectives.ways import check_alone, check_way
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, worth_telling
@@ -111,6 +111,7 @@ def read_data(
         RemoteError: the Hub could not be asked.
     """
     check_names(settings, sources)
+    _check_ways(settings, sources, own=ranked is not None and bool(sources.data.keys() - set(ranked)))
     train: dict[str, Examples] = {}
     told: dict[str, str] = {}
     for name, source in sources.data.items():
@@ -124,6 +125,21 @@ def read_data(
             if (ranked is None or name in ranked) and RANKED & objective.wanted.keys():
                 check_labels(train[name], source)
     return Data(train, _read_dev(sources, settings, told, say))
+
+
+def _check_ways(settings: TrainSettings, sources: Sources, *, own: bool) -> None:
+    """Refuse what a way of training does not go with, before anything is read or loaded."""
+    ways = {settings.of(name).objective.way for name in sources.data} - {None}
+    beside = {
+        "several datasets": sources.several,
+        "a loss of one's own": own,
+        "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
+        "run.chunk": settings.run.chunk is not None,
+        "run.shard": settings.run.shard,
+        "encoder.long_text=chunks": settings.encoder.long_text == "chunks",
+    }
+    for way in sorted(filter(None, ways)):
+        check_alone(way, beside)
 
 
 def _read_train(

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
+from aoe_train._baselines.own_tokens import OwnTokens
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
 from aoe_train._objectives.contrastive import ibn_angle_emb
 from aoe_train._objectives.sbert import Classifier, softmax_loss
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Bool, Int
     from torch import Tensor
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _TAU = 0.1
@@ -36,17 +36,17 @@ _ALPHA = 0.15
 class ConSert(TrainingWay):
     """With labels there is a linear classifier, which learns."""
 
-    def __init__(self, encoder: Encoder, kind: Kind, generator: str | None = None) -> None:
-        super().__init__(encoder, kind, generator)
-        self._special = special_tokens(encoder)
-        self.classifier = Classifier(encoder.model.dim) if kind == "binary" else None
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
+        self._own = OwnTokens(encoder, given.prompts)
+        self.classifier = Classifier(encoder.model.dim) if given.kind == "binary" else None
 
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
     ) -> dict[str, Tensor]:
         """See `TrainingWay`."""
         with without_dropout(model):
-            first = shuffled(texts, self._special).vectors(model)
+            first = shuffled(texts, self._own.of(texts)).vectors(model)
             with features_cut(model, texts.lengths, _CUT):
                 second = texts.vectors(model)
         everyone = torch.ones_like(numbers, dtype=torch.bool)
@@ -71,10 +71,10 @@ def without_dropout(model: TextModel) -> Iterator[None]:
         model.train(training)
 
 
-def shuffled(texts: Texts, special: Int[Tensor, " token"]) -> Texts:
-    """The same texts, the tokens of each in random order; those of `special` keep their places."""
+def shuffled(texts: Texts, own_tokens: Bool[Tensor, " token"]) -> Texts:
+    """The same texts, the own tokens of each in random order; the others keep their places."""
     owners = torch.from_numpy(np.repeat(np.arange(len(texts.lengths)), texts.lengths))
-    own = torch.nonzero(~torch.isin(texts.input_ids.cpu(), special)).flatten()
+    own = torch.nonzero(own_tokens).flatten()
     # By text, and within it by chance: a text's places are filled with its own tokens.
     drawn = own[torch.argsort(owners[own] + torch.rand(len(own), dtype=torch.float64))]
     places = torch.arange(len(owners))

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn.functional import softplus
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _NEGATIVES = 7
@@ -33,8 +32,8 @@ class ContrastiveTension(TrainingWay):
     that a batch of n sentences is n passes of each copy and not 8 n.
     """
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
-        super().__init__(encoder, kind, generator)
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
         self.other = copy.deepcopy(encoder.model)
 
     def forward(

@@ -21,17 +21,17 @@ from torch.nn.utils.rnn import pad_sequence
 
 from aoe_train._backbones.load import check_size, find_folder
 from aoe_train._backbones.quiet import quietly
-from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
+from aoe_train._baselines.own_tokens import OwnTokens
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
 from aoe_train._model_folder import check_settings
 from aoe_train._objectives.similarity import unit
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _TAU, _MASKED, _LAMBDA = 0.05, 0.3, 0.005
@@ -41,10 +41,10 @@ _IGNORED = -100
 class DiffCse(TrainingWay):
     """Generator, projection and discriminator."""
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
-        super().__init__(encoder, kind, generator)
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
         backbone, dim = encoder.model.backbone, encoder.model.dim
-        self._special = special_tokens(encoder)
+        self._own = OwnTokens(encoder, given.prompts)
         self._mask = encoder.tokenizer.mask_token_id
         if (
             self._mask is None
@@ -56,7 +56,7 @@ class DiffCse(TrainingWay):
             )
         if dim != encoder.model.token_dim:
             raise ConfigError("preset diffcse: vectors stand for [CLS]; leave encoder.dense out")
-        self.generator = _generator(encoder, generator)
+        self.generator = _generator(encoder, given.generator)
         self.projection = nn.Sequential(
             *(nn.Linear(dim, 2 * dim, bias=False), nn.BatchNorm1d(2 * dim), nn.ReLU()),
             *(nn.Linear(2 * dim, dim, bias=False), nn.BatchNorm1d(dim, affine=False)),
@@ -82,7 +82,8 @@ class DiffCse(TrainingWay):
         one, other = unit(projected.float()).chunk(2)
         contrastive = cross_entropy(one @ other.T / _TAU, torch.arange(len(one), device=one.device))
         ids = pad_sequence(texts.sequences(), batch_first=True, padding_value=_IGNORED)
-        edited, replaced = self.edited(ids)
+        own = pad_sequence(list(torch.split(self._own.of(texts), texts.lengths.tolist())), batch_first=True)
+        edited, replaced = self.edited(ids, own.to(ids.device))
         found = self._told(edited.repeat(2, 1), projected)
         detection = cross_entropy(
             found.float().flatten(0, 1), replaced.repeat(2, 1).flatten(), ignore_index=_IGNORED
@@ -92,11 +93,10 @@ class DiffCse(TrainingWay):
 
     @torch.no_grad()
     def edited(
-        self, ids: Int[Tensor, "text token"]
+        self, ids: Int[Tensor, "text token"], own: Bool[Tensor, "text token"]
     ) -> tuple[Int[Tensor, "text token"], Int[Tensor, "text token"]]:
-        """Texts with some tokens replaced, and 1 where they are, 0 where not; -100 is padding in both."""
+        """Texts with some of their own tokens replaced, and 1 where they are, else 0; -100 is padding."""
         there = ids != _IGNORED
-        own = there & ~torch.isin(ids, self._special.to(ids.device))
         hidden = own & (torch.rand(ids.shape) < _MASKED).to(ids.device)
         masked = ids.masked_fill(hidden, self._mask).clamp_min(0)
         said = self.generator(input_ids=masked, attention_mask=there.long()).logits.argmax(-1)

@@ -17,15 +17,15 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay, special_tokens
+from aoe_train._baselines.own_tokens import OwnTokens
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Bool, Int
     from torch import Tensor, nn
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _DELETED = 0.6
@@ -35,17 +35,17 @@ _IGNORED = -100
 class Tsdae(TrainingWay):
     """The decoder."""
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
-        super().__init__(encoder, kind, generator)
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
         self.decoder = _decoder(encoder)
-        self._special = special_tokens(encoder)
+        self._own = OwnTokens(encoder, given.prompts)
 
     def forward(
         self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
     ) -> dict[str, Tensor]:
         """See `TrainingWay`."""
         del numbers, more
-        vectors = damaged(texts, _DELETED, self._special).vectors(model)
+        vectors = damaged(texts, _DELETED, self._own.of(texts)).vectors(model)
         whole = pad_sequence(texts.sequences(), batch_first=True, padding_value=_IGNORED)
         read, wanted = whole[:, :-1], whole[:, 1:]
         found = self.decoder(
@@ -62,23 +62,24 @@ class Tsdae(TrainingWay):
         return next(self.decoder.parameters()).dtype
 
 
-def damaged(texts: Texts, share: float, special: Int[Tensor, " token"]) -> Texts:
+def damaged(texts: Texts, share: float, own_tokens: Bool[Tensor, " token"]) -> Texts:
     """Texts without a share of their tokens, drawn at random; at least one of each text's own stays.
 
     Args:
         texts: Whole ones.
-        share: Of the tokens that are not special ones, each of which goes by itself.
-        special: Ids of those that stay; see `special_tokens`.
+        share: Of their own tokens, each of which goes by itself.
+        own_tokens: Which these are; the others stay, see `OwnTokens`.
     """
     kept = []
-    for tokens in texts.sequences():
-        stays = torch.isin(tokens.cpu(), special)
-        own = torch.nonzero(~stays).flatten()
+    for tokens, mask in zip(texts.sequences(), torch.split(own_tokens, texts.lengths.tolist()), strict=True):
+        stays = ~mask
+        own = torch.nonzero(mask).flatten()
         drawn = torch.rand(len(own))
         if len(own):
             stays[own[(drawn >= share) | (drawn == drawn.max())]] = True
         kept.append(tokens[stays.to(tokens.device)])
-    return Texts(torch.cat(kept), np.array([len(tokens) for tokens in kept]), None)
+    lengths = np.array([len(tokens) for tokens in kept])
+    return Texts(torch.cat(kept), lengths, texts.prompt_lengths)
 
 
 def _decoder(encoder: Encoder) -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
+    from aoe_train._records import Examples, Kind
     from aoe_train._text_model import TextModel
 
 
@@ -39,25 +40,41 @@ class Texts(NamedTuple):
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
 
+class TrainedOn(NamedTuple):
+    """What is known of the rows before training.
+
+    Attributes:
+        kind: One of `Way.kinds`.
+        prompts: The prompt of all texts, or of each.
+        generator: A masked language model's folder or Hub id, for who edits texts.
+    """
+
+    kind: Kind = "single"
+    prompts: str | Sequence[str] = ""
+    generator: str | None = None
+
+
+TEXTS = TrainedOn()
+
+
 class TrainingWay(nn.Module, ABC):
     """A way of training: weights of its own learn with the model, and are thrown away after it.
 
     Randomness comes from torch's generator, so that a resumed run draws what it would have drawn.
     """
 
-    def __init__(self, encoder: Encoder, kind: Kind, generator: str | None = None) -> None:
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
         """Get ready to train a model.
 
         Args:
             encoder: Has the model as it is before training, and its tokenizer; neither is kept.
-            kind: Of the rows, one of `Way.kinds`.
-            generator: A masked language model's folder or Hub id, for who edits texts.
+            given: What it is to be trained on.
 
         Raises:
-            ConfigError: The model can't be trained this way.
+            ConfigError: The model can't be trained this way, or not with these prompts.
         """
         super().__init__()
-        del encoder, kind, generator
+        del encoder, given
 
     @abstractmethod
     def forward(
@@ -110,18 +127,14 @@ class WayModel(PairModel):
         return found
 
 
-def special_tokens(encoder: Encoder) -> Int[Tensor, " token"]:
-    """Ids of those that stay where they are in every text, [CLS] and [SEP] among them; on the CPU."""
-    return torch.tensor(sorted(encoder.tokenizer.all_special_ids))
-
-
-def make_way(name: str, encoder: Encoder, kind: Kind, generator: str | None = None) -> TrainingWay:
-    """The way of this name, for a model.
+def make_way(name: str, encoder: Encoder, examples: Examples, generator: str | None = None) -> TrainingWay:
+    """The way of this name, for a model and the rows that it is to learn from.
 
     Raises:
         ConfigError: The model can't be trained this way.
     """
     module, _, name = WAYS[name].made_by.partition(".")
+    made_by = getattr(import_module(f"{__package__}.{module}"), name)
     with torch.random.fork_rng():  # what it draws to begin with leaves the run's dropout as it would be
-        made: TrainingWay = getattr(import_module(f"{__package__}.{module}"), name)(encoder, kind, generator)
+        made: TrainingWay = made_by(encoder, TrainedOn(examples.kind, examples.prompts, generator))
     return made.to(encoder.device).train()

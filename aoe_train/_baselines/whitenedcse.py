@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from aoe_train._baselines.way import Rows, Texts, TrainingWay
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
 from aoe_train._objectives.similarity import unit
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train._encoder import Encoder
-    from aoe_train._records import Kind
     from aoe_train._text_model import TextModel
 
 _TAU = 0.05
@@ -38,8 +37,8 @@ _ITERATIONS = 20
 class WhitenedCse(TrainingWay):
     """The layer behind the whitening."""
 
-    def __init__(self, encoder: Encoder, kind: Kind = "single", generator: str | None = None) -> None:
-        super().__init__(encoder, kind, generator)
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
         dim = encoder.model.dim
         self.group = next(size for size in range(_LARGEST, 0, -1) if dim % size == 0)
         self.layer = nn.Sequential(nn.Linear(dim, dim), nn.Tanh())

@@ -57,3 +57,18 @@ def check_way(name: str, kind: Kind) -> None:
             f"preset {name}: found {kind} data, expected {' or '.join(way.kinds)} rows: {way.about} learns"
             " from texts alone, such as a text file of one a line, or one column (--columns text=NAME)"
         )
+
+
+def check_alone(name: str, beside: Mapping[str, bool]) -> None:
+    """Refuse what a run asks for that no way goes with.
+
+    Args:
+        name: The way's.
+        beside: Whether each is asked for, by what a person calls it.
+
+    Raises:
+        ConfigError: Names the first that is.
+    """
+    for what, asked in beside.items():
+        if asked:
+            raise ConfigError(f"preset {name}: does not go with {what}; leave one of them out")

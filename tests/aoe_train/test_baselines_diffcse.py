@@ -12,7 +12,7 @@ from torch import nn
 
 from aoe_train import Encoder
 from aoe_train._baselines.diffcse import DiffCse
-from aoe_train._baselines.way import Rows, Texts
+from aoe_train._baselines.way import Rows, Texts, TrainedOn
 from aoe_train._preparation import _recompute_layers
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import save_generator
@@ -36,13 +36,13 @@ class Says(nn.Module):
 
 
 def test_masked_tokens_alone_are_replaced_and_told(bert: Path, generator: str):
-    way = DiffCse(Encoder.load(bert, device="cpu"), "single", generator)
+    way = DiffCse(Encoder.load(bert, device="cpu"), TrainedOn(generator=generator))
     way.generator = Says()
     ids = torch.full((2, 1002), -100)
     ids[0] = torch.tensor([CLS, *[7] * 1000, SEP])
     ids[1, :4] = torch.tensor([CLS, 9, 9, SEP])
     torch.manual_seed(0)
-    edited, replaced = way.edited(ids)
+    edited, replaced = way.edited(ids, (ids > CLS + 1))
     masked = way.generator.read == MASK
     assert masked[0].sum() == pytest.approx(300, abs=45)
     assert not masked[:, [0]].any()
@@ -56,7 +56,7 @@ def test_masked_tokens_alone_are_replaced_and_told(bert: Path, generator: str):
 
 def test_its_loss_is_the_sum_of_its_parts_and_the_vector_matters(bert: Path, generator: str):
     encoder = Encoder.load(bert, device="cpu")
-    way = DiffCse(encoder, "single", generator).train()
+    way = DiffCse(encoder, TrainedOn(generator=generator)).train()
     assert not way.generator.training
     lengths = np.array([4, 6])
     texts = Texts(torch.tensor([CLS, 8, 9, SEP, CLS, 10, 11, 12, 13, SEP]), lengths)
@@ -76,9 +76,13 @@ def test_its_loss_is_the_sum_of_its_parts_and_the_vector_matters(bert: Path, gen
 def test_layers_may_be_run_again(bert: Path, generator: str):
     encoder = Encoder.load(bert, device="cpu")
     ids, vector = torch.tensor([[CLS, 8, 9, SEP, -100]]), torch.zeros(1, 32)
-    expected = DiffCse(encoder, "single", generator).eval().discriminator(ids.clamp_min(0), (ids >= 0).long())
+    expected = (
+        DiffCse(encoder, TrainedOn(generator=generator))
+        .eval()
+        .discriminator(ids.clamp_min(0), (ids >= 0).long())
+    )
     _recompute_layers(encoder)
-    way = DiffCse(encoder, "single", generator).eval()
+    way = DiffCse(encoder, TrainedOn(generator=generator)).eval()
     found = way.discriminator(ids.clamp_min(0), (ids >= 0).long())
     torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state)
     assert way._told(ids, vector).isfinite().all()
@@ -89,16 +93,16 @@ def test_generators_that_are_none_are_refused(bert: Path, minilm: Path, llama: P
     with pytest.raises(ConfigError, match=r"--set objective\.generator="):
         DiffCse(encoder)
     with pytest.raises(ConfigError, match="has no head that says which token"):
-        DiffCse(encoder, "single", str(bert))
+        DiffCse(encoder, TrainedOn(generator=str(bert)))
     with pytest.raises(ConfigError, match="no masked language model"):
-        DiffCse(encoder, "single", str(llama))
+        DiffCse(encoder, TrainedOn(generator=str(llama)))
     damaged = Path(generator) / "model.safetensors"
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:100])
     with pytest.raises(ConfigError, match="no masked language model"):
-        DiffCse(encoder, "single", generator)
+        DiffCse(encoder, TrainedOn(generator=generator))
     damaged.write_bytes(whole)
     with pytest.raises(ConfigError, match="another vocabulary"):
-        DiffCse(Encoder.load(minilm, device="cpu"), "single", generator)
+        DiffCse(Encoder.load(minilm, device="cpu"), TrainedOn(generator=generator))
     with pytest.raises(ConfigError, match=r"no \[CLS\] and \[MASK\]"):
-        DiffCse(Encoder.load(llama, device="cpu"), "single", generator)
+        DiffCse(Encoder.load(llama, device="cpu"), TrainedOn(generator=generator))

@@ -137,11 +137,17 @@ def test_consert_learns_from_labelled_pairs_too(bert: Path, tmp_path: Path) -> N
         ({"objective__generator": "bert"}, "only the preset diffcse edits texts"),
     ],
 )
-def test_what_does_not_go_with_a_way_is_named(
-    flags: dict[str, Any], named: str, texts: str, bert: Path, tmp_path: Path
+def test_what_does_not_go_with_a_way_is_named_before_a_model_is_loaded(
+    flags: dict[str, Any], named: str, texts: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=named):
-        run("ct", texts, bert, tmp_path / "m", **flags)
+        run("ct", texts, tmp_path / "no-model", tmp_path / "m", **flags)
+
+
+def test_what_the_backbones_folder_asks_for_is_named_too(texts: str, bert: Path, tmp_path: Path) -> None:
+    Encoder.load(bert, device="cpu", long_text="chunks").save(tmp_path / "chunks")
+    with pytest.raises(ConfigError, match=r"does not go with encoder\.long_text"):
+        run("ct", texts, tmp_path / "chunks", tmp_path / "m")
 
 
 def test_learning_rates_are_the_ways_own_unless_given() -> None:
