@@ -252,6 +252,7 @@ def judge(
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
     limit: int | None = None,
+    draw: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
     max_requests: int | None = None,
@@ -278,7 +279,8 @@ def judge(
         columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
         labels: What the source's labels count as, as of `score`.
         label_range: The lowest and the highest score, as of `score`.
-        limit: Take the first so many rows.
+        limit: Take the first so many usable pairs.
+        draw: Take so many of the pairs, drawn by the seed.
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
@@ -286,7 +288,7 @@ def judge(
         keep_going: Go on where LLMs or questions failed.
         retry_failed: Ask again what servers rejected for good.
         local_only: Refuse LLMs that may send text to another machine.
-        seed: Decides in which order judges see texts (42).
+        seed: Decides in which order judges see texts, and which pairs are drawn (42).
         config: A TOML file with [llm.NAME] entries and other settings.
         settings: Settings by their dotted names.
         fresh: Replace a dataset that was made with other settings.

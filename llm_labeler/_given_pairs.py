@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from llm_labeler._records import Candidate, Text
+from llm_labeler._settings import InputSettings
+from llm_labeler._texts import tidy, why_unusable
 from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.keyed import keyed_hash
 from pairkit.labels import LabelRules
 from pairkit.reader import read_pairs
 
@@ -31,7 +35,8 @@ class GivenPairs:
         splits: By split text1, text2, given_label, pair_id and the source's further columns.
         about: Each first text with those that it stands beside.
         half: The given label from which on a pair is said to be the same.
-        dropped: Why rows are not judged.
+        dropped: Why rows are not judged: the reasons of `label generate`. Those that a limit or a draw leaves
+            out are not dropped: a person asked for some.
     """
 
     name: str
@@ -52,7 +57,7 @@ class GivenPairs:
 
 
 def read_given(
-    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, limit: int | None
+    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, settings: InputSettings, seed: int
 ) -> GivenPairs:
     """Read a dataset's pairs.
 
@@ -60,7 +65,8 @@ def read_given(
         source: What `pairkit.read` takes.
         columns: Which column is which; by default recognised.
         rules: What labels count as.
-        limit: Take the first so many rows.
+        settings: Which texts are usable, and how many pairs are taken.
+        seed: Decides which ones are drawn, with what they say.
 
     Raises:
         ConfigError, DataError, RemoteError: As `pairkit.reader.read_pairs`; also where there are no pairs.
@@ -69,18 +75,50 @@ def read_given(
     highest = max((float(rows["label"].max() or 0.0) for rows in found.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
     dropped: Counter[str] = Counter()
     splits: dict[str, pl.DataFrame] = {}
-    left = limit
+    left = settings.limit
     for split, rows in found.splits.items():
-        part = _renamed(rows if left is None else rows.head(left))
-        left = None if left is None else left - part.height
-        once = part.unique(PAIR, keep="first", maintain_order=True)
-        dropped["repeated"] += part.height - once.height
-        splits[split] = once
+        renamed = _renamed(rows)
+        reasons = _reasons(renamed, settings, left)
+        dropped.update(filter(None, reasons))
+        splits[split] = renamed.head(len(reasons)).filter(
+            pl.Series([why is None for why in reasons], dtype=pl.Boolean)
+        )
+        left = None if left is None else left - splits[split].height
     if not any(rows.height for rows in splits.values()):
-        raise DataError("holds no pairs to judge", path=source_name(source))
+        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+        raise DataError(
+            f"holds no pairs to judge{f' ({why}; see the [input] settings)' if why else ''}",
+            path=source_name(source),
+        )
+    splits = _drawn(splits, settings.draw, seed)
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
     return GivenPairs(name, splits, _about(splits), max(highest, 1.0) / 2, +dropped)
+
+
+def _reasons(rows: pl.DataFrame, settings: InputSettings, most: int | None) -> list[str | None]:
+    """Why each row is not judged, as `label generate` says it of texts; up to the last of `most` usable."""
+    found, seen = list[str | None](), set[str]()
+    for one, other, pair in rows.select("text1", "text2", PAIR).iter_rows():
+        if len(seen) == most:
+            break
+        why = (why_unusable(text, tidy(text), settings) for text in (one, other))
+        found.append(next(filter(None, why), "repeated" if pair in seen else None))
+        if found[-1] is None:
+            seen.add(pair)
+    return found
+
+
+def _drawn(splits: dict[str, pl.DataFrame], count: int | None, seed: int) -> dict[str, pl.DataFrame]:
+    """Some of the pairs of all splits, in their order."""
+    if count is None:
+        return splits
+    everything = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
+    chosen = set(nsmallest(count, everything, key=lambda one: keyed_hash(seed, "draw", *one)))
+    return {
+        split: rows.filter(pl.Series([(split, pair) in chosen for pair in rows[PAIR]], dtype=pl.Boolean))
+        for split, rows in splits.items()
+    }
 
 
 def _renamed(rows: pl.DataFrame) -> pl.DataFrame:

@@ -33,6 +33,7 @@ from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.files import write_bytes
 from pairkit.folders import check_apart, held_folder, work_beside
+from pairkit.formulas import inert
 from pairkit.in_memory import Source
 from pairkit.labels import LabelRules
 from pairkit.openai_api.loops import run_anywhere
@@ -68,8 +69,12 @@ def judge_pairs(
         )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    given = read_given(source, columns, rules, settings.input.limit)
+    given = read_given(source, columns, rules, settings.input, settings.seed)
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
+    for reason, count in given.dropped.items():
+        tell(
+            f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True
+        )
     if names := leaving(settings, providers):
         tell(f"the pairs may leave this machine: {', '.join(names)}", quiet=progress is not True)
     record = _record(settings, providers, given)
@@ -223,4 +228,4 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
         pl.Series("votes", said, pl.String)
     )
-    write_bytes(path, table.write_csv().encode("utf-8", "replace"), private=True)
+    write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)

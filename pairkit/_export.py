@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,13 +11,11 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.columns import as_json
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_text
+from pairkit.formulas import inert
 from pairkit.printable import one_line
 from pairkit.records import PairDataset
 
 FileFormat = Literal["jsonl", "csv"]
-
-# What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian ones included.
-_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
 
 
 def export_pairs(
@@ -26,8 +23,7 @@ def export_pairs(
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
 
-    A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line end for a formula and runs
-    it, whoever wrote that text. So an apostrophe is put before it.
+    In CSV an apostrophe stands before what a spreadsheet would run as a formula, see `pairkit.formulas`.
 
     Args:
         dataset: What to write.
@@ -55,7 +51,7 @@ def export_pairs(
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"
-        else (_flat(rows) if raw else _inert(_flat(rows))).write_csv()
+        else (_flat(rows) if raw else inert(_flat(rows))).write_csv()
         for split, rows in dataset.splits.items()
     }
     for path, text in texts.items():
@@ -72,12 +68,6 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
     if isinstance(dtype, (pl.List, pl.Array)):
         return _holds_bytes(dtype.inner)
     return dtype == pl.Binary
-
-
-def _inert(rows: pl.DataFrame) -> pl.DataFrame:
-    """Cells and names that no spreadsheet takes for formulas."""
-    names = {name: f"'{name}" for name in rows.columns if re.match(_FORMULA, name)}
-    return rows.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}")).rename(names)
 
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:

@@ -65,6 +65,12 @@ Limit = Annotated[
 Draw = Annotated[
     int | None, option(INPUT, "--draw", metavar="N", help="Take N of the sentences, drawn by --seed.")
 ]
+LimitPairs = Annotated[
+    int | None, option(INPUT, "--limit", metavar="N", help="Take only the first N usable pairs.")
+]
+DrawPairs = Annotated[
+    int | None, option(INPUT, "--draw", metavar="N", help="Take N of the pairs, drawn by --seed.")
+]
 
 Llms = Annotated[
     str,

@@ -13,6 +13,7 @@ from llm_labeler._sample.page import answer_page
 from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
+from pairkit.formulas import inert
 from pairkit.result_table import ResultTable
 
 # What people are asked, by task; yes is 1.
@@ -71,6 +72,6 @@ def sample(work: Path, out: Path, size: int, seed: int | None) -> Sampled:
     if out.suffix == ".html":
         data = answer_page(pairs.rows(), question, record.source)
     else:
-        data = pairs.with_columns(label=pl.lit(None, pl.Int64)).write_csv()
+        data = inert(pairs.with_columns(label=pl.lit(None, pl.Int64))).write_csv()
     write_bytes(out, data.encode("utf-8", "replace"), private=True)
     return Sampled(out, dict(sorted(drawn[STRATUM].value_counts().iter_rows())))

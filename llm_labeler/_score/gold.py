@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pairkit.errors import DataError
+from pairkit.formulas import without_apostrophes
 
 _COLUMNS = ("text1", "text2", "label")
 _EXAMPLES = 5
@@ -71,8 +72,11 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> Gold:
 
 
 def normalised(column: str) -> pl.Expr:
-    """A text as it is compared: Unicode's compatible forms, letter case and white space don't matter."""
-    plain = pl.col(column).str.normalize("NFKC").str.to_lowercase()
+    """A text as it is compared: Unicode's compatible forms, letter case and white space don't matter.
+
+    Nor do apostrophes that a sheet has before what would be a formula, see `pairkit.formulas`.
+    """
+    plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
 
 

@@ -120,3 +120,22 @@ def test_a_page_with_answers_is_not_written_over(work: Path, tmp_path: Path) -> 
         llm_labeler.sample(work, out=tmp_path / "page.html")
     with pytest.raises(ConfigError, match=r"a page \(.html\) or a sheet \(.csv\)"):
         llm_labeler.sample(work, out=tmp_path / "page.txt")
+
+
+def test_a_sheet_runs_nothing_and_its_answers_are_found_again(tmp_path: Path) -> None:
+    odd = [f"{mark}{text}" for mark, text in zip("=+-@", SENTENCES, strict=True)]
+    made = llm_labeler.generate(odd, llms="wordnet", task="triplet", out=tmp_path / "out", progress=False)
+    llm_labeler.sample(made.work, out=tmp_path / "sheet.csv", size=60)
+    sheet = pl.read_csv(tmp_path / "sheet.csv")
+    cells = [*sheet["text1"], *sheet["text2"]]
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    assert {cell[:2] for cell in sheet["text1"]} >= {"'=", "'+", "'@"}
+    answered = tmp_path / "answered.csv"
+    sheet.with_columns(label=pl.lit(1)).write_csv(answered)
+    scored = llm_labeler.score(str(answered), work=made.work)
+    assert scored.found == scored.gold > 0
+    assert scored.not_found.count == 0
+
+
+def test_the_page_hands_its_answers_on_without_formulas() -> None:
+    assert r"/^'*[=+\-@\t\r\n＝＋－＠]/" in answer_page([("a", "b")], "Same?", "s")

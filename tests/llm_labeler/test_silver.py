@@ -133,3 +133,32 @@ def test_a_judge_that_says_nothing_decides_nothing(tmp_path: Path) -> None:
 def test_what_can_not_judge_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         judged(tmp_path / "out", **given)
+
+
+def test_texts_beyond_the_bounds_are_not_judged_and_counted(tmp_path: Path) -> None:
+    long = ("The pump leaks.", "x" * 3000, 1)
+    rows = pl.concat([ROWS, pl.DataFrame([long], schema=ROWS.columns, orient="row")])
+    found = judged(tmp_path / "out", rows)
+    assert found.statistics["dropped"] == {"too_long": 1, "undecided": 1}
+    with pytest.raises(DataError, match=r"no pairs to judge \(too_short 6\W.* \[input\]"):
+        judged(tmp_path / "none", settings={"input.min_chars": 100})
+
+
+def test_pairs_are_drawn_by_the_seed_and_by_what_they_say(tmp_path: Path) -> None:
+    def drawn(name: str, rows: pl.DataFrame, seed: int) -> set[tuple[str, str]]:
+        found = judged(tmp_path / name, rows, draw=2, seed=seed)
+        return {*pl.read_parquet(found.work / "judged.parquet").select("text1", "text2").iter_rows()}
+
+    first = drawn("first", ROWS, 1)
+    assert len(first) == 2
+    assert drawn("reversed", ROWS.reverse(), 1) == first
+    assert any(drawn(str(seed), ROWS, seed) != first for seed in (2, 3, 4))
+
+
+def test_the_limit_counts_usable_pairs(tmp_path: Path) -> None:
+    found = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
+    assert found.statistics["dropped"] == {"too_long": 1}  # none of what comes after the second usable pair
+    assert read_pairs(tmp_path / "out")["train"]["text2"].to_list() == [
+        "The pump is new.",
+        "Cats sleep a lot.",
+    ]
