@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from pairkit.keyed import keyed_hash
+from pairkit.strata import drawn, in_turns, judges_agree
 
 STRATUM = "stratum"
-_SURE = 0.8  # the share of the votes that says the same, from which on judges count as agreed
 
 
 def draw(candidates: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
@@ -29,11 +29,10 @@ def draw(candidates: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
     keys = [keyed_hash(seed, "sample", *pair) for pair in texts]
     table = candidates.with_columns(pl.Series(STRATUM, strata, pl.String), pl.Series("key", keys, pl.UInt64))
     table = table.unique(["text", "candidate"], keep="first", maintain_order=True).sort("key")
-    turned = table.with_columns(
-        turn=pl.int_range(pl.len()).over(STRATUM), number=pl.len().over(STRATUM)
-    ).sort("turn", "number", STRATUM)
+    sizes = table[STRATUM].value_counts().sort("count", STRATUM).iter_rows()
+    quotas = in_turns(dict(sizes), size)
     # The order in which they are shown tells nothing of the strata.
-    return turned.head(size).sort("key").drop("key", "turn", "number")
+    return drawn(table, quotas, stratum=STRATUM, key="key").drop("key")
 
 
 def _stratum(row: dict[str, object]) -> str:
@@ -41,13 +40,4 @@ def _stratum(row: dict[str, object]) -> str:
     made = str(change or row["polarity"])
     names = "+".join(map(str, llms)) if isinstance(llms, Sequence) else ""
     fate = "kept" if row["reason"] is None else "turned down"
-    return ", ".join((made, names, _agreement(row["votes"]), fate))
-
-
-def _agreement(votes: object) -> str:
-    """How far judges agree; `not judged` where none said anything."""
-    said = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
-    heard = [vote for vote in said if vote != "unsure"]
-    if not heard:
-        return "judges unsure" if said else "not judged"
-    return "judges agree" if max(map(heard.count, heard)) / len(said) >= _SURE else "judges differ"
+    return ", ".join((made, names, judges_agree(row["votes"]), fate))

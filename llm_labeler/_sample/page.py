@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from llm_labeler._records import digest
+from pairkit.look import style
 from pairkit.notebook import escape
 
 
@@ -23,4 +24,5 @@ def answer_page(pairs: Sequence[tuple[str, str]], question: str, name: str) -> s
     key = f"label sample {name} {digest(*(text for pair in pairs for text in pair))}"
     data = json.dumps({"key": key, "pairs": pairs}, ensure_ascii=False).replace("<", "\\u003c")
     page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    page = page.replace("@STYLE@", style("llm_labeler._sample", "page.css"))
     return page.replace("@QUESTION@", escape(question)).replace("@DATA@", data)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
-
-_Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +30,6 @@ class Counts:
     def f1(self) -> float | None:
         """Harmonic mean of precision and recall."""
         return _ratio(2 * self.right, 2 * self.right + self.false + self.missed)
-
-
-def wilson(right: int, n: int) -> tuple[float, float] | None:
-    """Wilson's 95 % interval of a share; unlike the normal approximation sound for small and extreme ones."""
-    if not n:
-        return None
-    share, square = right / n, _Z * _Z
-    centre = (share + square / (2 * n)) / (1 + square / n)
-    half = _Z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def cohen_kappa(one: Sequence[bool], other: Sequence[bool]) -> float | None:
-    """Cohen's kappa: agreement beyond chance, 1 at most; undefined where both know one and the same class."""
-    n = len(one)
-    if not n:
-        return None
-    seen = sum(a == b for a, b in zip(one, other, strict=True)) / n
-    p, q = sum(one) / n, sum(other) / n
-    chance = p * q + (1 - p) * (1 - q)
-    return None if chance >= 1 else (seen - chance) / (1 - chance)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

@@ -12,9 +12,10 @@ from llm_labeler._kinds import STRATEGIES
 from llm_labeler._records import POLARITIES, Polarity
 from llm_labeler._score.candidates import Matched, all_votes, read_candidates
 from llm_labeler._score.gold import Finding, Gold, read_gold
-from llm_labeler._score.measures import Counts, cohen_kappa, spearman, wilson
+from llm_labeler._score.measures import Counts, spearman
 from llm_labeler._score.report import ScoreReport, ScoreRow
 from llm_labeler._settings import EnsembleSettings
+from pairkit.agreement import cohen_kappa, wilson
 
 
 class _Labelled(NamedTuple):
@@ -116,7 +117,7 @@ def _row(
         f1=counts.f1,
         kept=len(kept),
         candidates=len(labelled),
-        kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]),
+        kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]).value,
         spearman=spearman([one.label for one in kept], [one.grade for one in kept]) if graded else None,
     )
 

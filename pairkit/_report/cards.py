@@ -9,8 +9,8 @@ from pairkit._report.markup import link, plain_reason
 from pairkit._report.overlap import ORDERS
 from pairkit._report.rows import NOT_RECORDED, Rows
 from pairkit._report.samples import Sample
-from pairkit._report.shared_words import distinct_words, split_at_words
 from pairkit.notebook import escape
+from pairkit.shared_words import distinct_words, split_at_words
 
 _MOST_CHARS = 6000  # of each text
 _LONGEST_TITLE = 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from pairkit._report import sections
@@ -13,8 +12,9 @@ from pairkit._report.overlap import SAYS
 from pairkit._report.plots.canvas import Plot
 from pairkit._report.rows import Rows
 from pairkit._report.samples import Sample
-from pairkit._report.shared_words import COMMON_SHARE
+from pairkit.look import style
 from pairkit.notebook import escape
+from pairkit.shared_words import COMMON_SHARE
 from pairkit.version import __version__
 
 # Were a hole in the escaping found after all, a browser would still neither run nor fetch anything.
@@ -72,12 +72,12 @@ def render_page(
 
 
 def _document(name: str, body: str) -> str:
-    style = files("pairkit._report").joinpath("page.css").read_text(encoding="utf-8")
+    look = style("pairkit._report", "page.css")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{escape(name)}: dataset report</title><style>{style}</style></head>"
+        f"<title>{escape(name)}: dataset report</title><style>{look}</style></head>"
         f"<body>{body}</body></html>\n"
     )

@@ -20,7 +20,6 @@ from pairkit._report.plots.scores import plot_scores
 from pairkit._report.plots.sources import plot_sources
 from pairkit._report.rows import Rows, collect_rows
 from pairkit._report.samples import choose_samples
-from pairkit._report.shared_words import common_words
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.folders import check_only, check_place, read_own
@@ -28,6 +27,7 @@ from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
+from pairkit.shared_words import common_words
 
 COUNTS_FILE = "report.json"
 PAGE_FILE = "index.html"

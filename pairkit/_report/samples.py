@@ -10,6 +10,7 @@ import polars as pl
 
 from pairkit._report.rows import Rows
 from pairkit.keyed import keyed_hash
+from pairkit.strata import in_turns
 
 _OF_EACH_SIDE = 10
 
@@ -30,23 +31,11 @@ def choose_samples(rows: Rows, seed: int) -> list[Sample]:
 
 def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[Sample]:
     sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
-    quotas = spread(dict(sizes.iter_rows()), _OF_EACH_SIDE)
+    quotas = in_turns(dict(sizes.iter_rows()), max(_OF_EACH_SIDE, sizes.height))  # some of every kind
     return [
         Sample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
         for kind, wanted in quotas.items()
     ]
-
-
-def spread(sizes: dict[str, int], total: int) -> dict[str, int]:
-    """Deal `total` places out in turns, none beyond a kind's size; every kind gets one at least."""
-    dealt = {kind: 1 for kind, size in sizes.items() if size}
-    while sum(dealt.values()) < total:
-        open_kinds = [kind for kind in dealt if dealt[kind] < sizes[kind]]
-        if not open_kinds:
-            break
-        for kind in open_kinds[: total - sum(dealt.values())]:
-            dealt[kind] += 1
-    return dealt
 
 
 def _chosen(part: pl.DataFrame, wanted: int, seed: int) -> list[dict[str, Any]]:

@@ -5,12 +5,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llm_labeler._records import digest
 from llm_labeler._score import ScoreReport, ScoreRow, score
-from llm_labeler._score.measures import Counts, cohen_kappa, spearman, wilson
+from llm_labeler._score.measures import Counts, spearman
 from llm_labeler._settings import EnsembleSettings
 from pairkit.errors import DataError
 
@@ -222,28 +220,7 @@ def test_unusable_candidates_are_refused(bad: pl.DataFrame, words: str) -> None:
 # -- measures ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("right", "n", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
-)
-def test_wilson(right: int, n: int, low: float, high: float) -> None:
-    assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)
-    assert wilson(0, 0) is None
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_kappa_is_scikit_learns(pairs: list[tuple[bool, bool]]) -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    one, other = [a for a, _ in pairs], [b for _, b in pairs]
-    ours = cohen_kappa(one, other)
-    if len({*one, *other}) == 1:
-        assert ours is None
-    else:
-        assert ours == pytest.approx(metrics.cohen_kappa_score(one, other))
-
-
 def test_what_is_undefined_is_none() -> None:
-    assert cohen_kappa([], []) is None
     assert spearman([], []) is None
     assert spearman([1.0, 1.0], [0.0, 1.0]) is None
     assert Counts(0, 0, 0).f1 is None

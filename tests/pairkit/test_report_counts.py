@@ -3,8 +3,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pairkit._report.counts import (
     count_kinds,
@@ -16,7 +14,7 @@ from pairkit._report.counts import (
 )
 from pairkit._report.drops import drop_reasons
 from pairkit._report.rows import Rows, collect_rows
-from pairkit._report.samples import choose_samples, spread
+from pairkit._report.samples import choose_samples
 from pairkit.errors import DataError
 from pairkit.records import PairDataset
 
@@ -149,17 +147,6 @@ def test_statistics_of_other_shapes_tell_nothing(tmp_path: Path) -> None:
     odd = {"dropped": [1], "dropped_positives": {"a": "many", "b": 0}, "verdicts": 7}
     (tmp_path / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
     assert drop_reasons(str(tmp_path)) == {}
-
-
-@given(st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14), st.integers(1, 12))
-def test_places_are_dealt_evenly(sizes: dict[str, int], total: int) -> None:
-    dealt = spread(sizes, total)
-    filled = {kind: size for kind, size in sizes.items() if size}
-    assert set(dealt) == set(filled)
-    assert all(1 <= places <= filled[kind] for kind, places in dealt.items())
-    assert sum(dealt.values()) == max(len(filled), min(total, sum(filled.values())))
-    unfilled = [places for kind, places in dealt.items() if places < filled[kind]]
-    assert max(dealt.values(), default=0) <= min(unfilled, default=99) + 1
 
 
 def test_samples_are_the_seeds_choice_and_show_every_kind() -> None:

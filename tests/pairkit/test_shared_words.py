@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit._report.shared_words import common_words, distinct_words, split_at_words
+from pairkit.shared_words import common_words, distinct_words, split_at_words
 
 
 def test_words_in_many_texts_are_common() -> None:

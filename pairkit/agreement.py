@@ -1,0 +1,145 @@
+"""How far people agree, and how sure a share is: by their definitions, each with a 95 % interval.
+
+Cohen, A coefficient of agreement for nominal scales (1960); weighted, 1968. Krippendorff, Content analysis,
+chapter on reliability: alpha takes any number of judges, each of whom may have judged only some pairs. Wilson
+(1927) for shares; with weights n is Kish's effective number (Survey sampling, 1965).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scale = Literal["nominal", "interval"]
+Interval = tuple[float, float]
+_Array = NDArray[np.float64]
+
+_Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+_DRAWS, _SEED = 2000, 42
+_TAILS = (2.5, 97.5)  # percentiles
+
+
+class Figure(NamedTuple):
+    """A figure with its 95 % interval; either is None where it is undefined.
+
+    Attributes:
+        value: The figure.
+        interval: Its lower and upper bound.
+        n: How many pairs it rests on.
+    """
+
+    value: float | None
+    interval: Interval | None
+    n: int
+
+
+def wilson(right: float, n: float) -> Interval | None:
+    """Wilson's 95 % interval of a share; unlike the normal approximation sound for small and extreme ones.
+
+    Args:
+        right: How many of them are right.
+        n: How many there are; need not be whole, as an effective number is not.
+    """
+    if not n:
+        return None
+    share, square = right / n, _Z * _Z
+    centre = (share + square / (2 * n)) / (1 + square / n)
+    half = _Z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None) -> Figure:
+    """A share, each member of which counts as much as its weight; Wilson's interval at Kish's effective n.
+
+    Args:
+        right: What counts, of each member.
+        weights: How many each stands for; None: all as many.
+    """
+    heavy = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not len(right):
+        return Figure(None, None, 0)
+    value = float(heavy @ np.asarray(right, dtype=np.float64) / heavy.sum())
+    effective = float(heavy.sum() ** 2 / (heavy @ heavy))
+    return Figure(value, wilson(value * effective, effective), len(right))
+
+
+def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "nominal") -> Figure:
+    """Agreement of two judges beyond chance, 1 at most; undefined where both know one and the same class.
+
+    Args:
+        one: What the first said of each pair.
+        other: What the second said of it.
+        scale: On an interval scale a difference weighs as its square (Cohen's weighted kappa).
+    """
+    values = sorted({*one, *other})
+    place = {value: number for number, value in enumerate(values)}
+    cells = np.zeros((len(one), len(values), len(values)))
+    for pair, (first, second) in enumerate(zip(one, other, strict=True)):
+        cells[pair, place[first], place[second]] = 1
+    return _figure(cells, _distances(values, scale), _kappa)
+
+
+def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
+    """Agreement of any number of judges beyond chance, 1 at most; undefined where all say the same.
+
+    Args:
+        units: What was said of each pair, by however many judges; fewer than two say nothing of agreement.
+        scale: On an interval scale a difference weighs as its square.
+    """
+    paired = [unit for unit in units if len(unit) > 1]
+    values = sorted({value for unit in paired for value in unit})
+    place = {value: number for number, value in enumerate(values)}
+    cells = np.zeros((len(paired), len(values), len(values)))
+    for number, unit in enumerate(paired):
+        counts = np.bincount([place[value] for value in unit], minlength=len(values)).astype(float)
+        cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
+    return _figure(cells, _distances(values, scale), _alpha)
+
+
+def _kappa(cells: _Array, distances: _Array) -> _Array:
+    """Of tables `(…, value, value)` of what two judges said."""
+    n = cells.sum((-2, -1))
+    expected = cells.sum(-1)[..., :, None] * cells.sum(-2)[..., None, :]
+    return _beyond_chance((cells * distances).sum((-2, -1)) * n, (expected * distances).sum((-2, -1)))
+
+
+def _alpha(cells: _Array, distances: _Array) -> _Array:
+    """Of coincidence tables `(…, value, value)`."""
+    margin = cells.sum(-1)
+    expected = margin[..., :, None] * margin[..., None, :]
+    seen = (cells * distances).sum((-2, -1)) * (margin.sum(-1) - 1)
+    return _beyond_chance(seen, (expected * distances).sum((-2, -1)))
+
+
+def _beyond_chance(seen: _Array, expected: _Array) -> _Array:
+    """One less the disagreement seen over that expected; not a number where none can be expected."""
+    return 1 - seen / np.where(expected > 0, expected, np.nan)
+
+
+def _distances(values: Sequence[float], scale: Scale) -> _Array:
+    column = np.asarray(values, dtype=np.float64)[:, None]
+    apart = column - column.T
+    return (apart != 0).astype(np.float64) if scale == "nominal" else apart**2
+
+
+def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array], _Array]) -> Figure:
+    """The measure of all pairs' tables together, with a percentile bootstrap over the pairs.
+
+    Pairs with the same table are drawn together, as a multinomial. Where all judges agree, so does every
+    resample: the interval then has no width, which a few pairs do not warrant.
+    """
+    n = len(cells)
+    if not n:
+        return Figure(None, None, 0)
+    value = float(measure(cells.sum(0), distances))
+    if math.isnan(value):
+        return Figure(None, None, n)
+    kinds, counts = np.unique(cells.reshape(n, -1), axis=0, return_counts=True)
+    drawn = np.random.default_rng(_SEED).multinomial(n, counts / n, size=_DRAWS)
+    found = measure((drawn @ kinds).reshape(_DRAWS, *distances.shape), distances)
+    low, high = np.percentile(found[~np.isnan(found)], _TAILS)
+    return Figure(value, (float(low), float(high)), n)

@@ -1,0 +1,96 @@
+"""Agreement and shares against values worked by hand, and against other implementations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "low", "high"),
+    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+)
+def test_wilson(right: int, n: int, low: float, high: float) -> None:
+    assert wilson(right, n) == pytest.approx((low, high), abs=1e-4)
+    assert wilson(0, 0) is None
+
+
+def test_a_weighted_share_by_hand() -> None:
+    # strata of 90 and 10 pairs, of which 3 and 2 were judged: weights 30 and 5
+    found = weighted_share([True, True, False, True, False], [30, 30, 30, 5, 5])
+    assert found.value == pytest.approx((60 + 5) / 100)
+    effective = 100**2 / (3 * 30**2 + 2 * 5**2)
+    assert effective == pytest.approx(3.6364, abs=1e-4)
+    assert found.interval == pytest.approx(wilson(0.65 * effective, effective))
+    assert found.n == 5
+    assert weighted_share([], []) == (None, None, 0)
+    assert weighted_share([True] * 8 + [False] * 2).interval == wilson(8, 10)
+
+
+def test_kappa_by_hand() -> None:
+    # Cohen's table 20, 5, 10, 15: seen 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
+    one = [1] * 25 + [0] * 25
+    other = [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
+    found = cohen_kappa(one, other)
+    assert found.value == pytest.approx(0.4)
+    assert found.n == 50
+    # the large-sample error is some 0.13: 0.4 ± 0.25
+    low, high = found.interval or (0, 0)
+    assert low == pytest.approx(0.15, abs=0.03)
+    assert high == pytest.approx(0.65, abs=0.03)
+
+
+def test_weighted_kappa_by_hand() -> None:
+    # squared differences 0, 1, 1, 0: 0.5 on average; of all 16 pairings of 0, 1, 2, 3 with themselves 2.5
+    assert cohen_kappa([0, 1, 2, 3], [0, 2, 1, 3], "interval").value == pytest.approx(1 - 0.5 / 2.5)
+
+
+# Krippendorff's own example with missing data: four judges, twelve units.
+_NOBODY = None
+JUDGES = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, _NOBODY, _NOBODY, _NOBODY],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _NOBODY, 3],
+    [_NOBODY, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _NOBODY],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _NOBODY],
+]
+
+
+def test_alpha_is_krippendorffs() -> None:
+    units = [[said for said in unit if said is not None] for unit in zip(*JUDGES, strict=True)]
+    assert krippendorff_alpha(units).value == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(units, "interval").value == pytest.approx(0.849, abs=5e-4)
+    low, high = krippendorff_alpha(units).interval or (0, 0)
+    assert 0.3 < low < 0.743 < high <= 1
+    assert krippendorff_alpha(units).n == 11  # the twelfth was judged by one alone
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_kappa_is_scikit_learns(pairs: list[tuple[bool, bool]]) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    ours = cohen_kappa(one, other).value
+    if len({*one, *other}) == 1:
+        assert ours is None
+    else:
+        assert ours == pytest.approx(metrics.cohen_kappa_score(one, other))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=20))
+def test_alpha_of_two_judges_is_nearly_kappas_kin(pairs: list[tuple[int, int]]) -> None:
+    """By the definition over all values alike: 1 - (N - 1) * disagreements seen / disagreements paired."""
+    values = [value for pair in pairs for value in pair]
+    n = len(values)
+    paired = sum((a - b) ** 2 for a in values for b in values) / (n * (n - 1))
+    seen = 2 * sum((a - b) ** 2 for a, b in pairs) / n
+    found = krippendorff_alpha(pairs, "interval").value
+    assert found == (pytest.approx(1 - seen / paired) if paired else None)
+
+
+def test_what_is_undefined_is_none() -> None:
+    assert cohen_kappa([], []) == (None, None, 0)
+    assert krippendorff_alpha([[1], []]) == (None, None, 0)
+    assert krippendorff_alpha([[1, 1], [1, 1]]) == (None, None, 2)
+    assert cohen_kappa([1, 0], [1, 0]).interval == (1, 1)
