@@ -358,7 +358,8 @@ def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _P
         progress: See `build`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, or the file can't be written.
+        ConfigError: There is no crawl in that folder, another file stands in the place of this one, or it
+            can't be written.
         DataError: The store is damaged, or has no issue with a text.
 
     Example:

@@ -10,8 +10,9 @@ import polars as pl
 from gis_builder._pairs.text import render
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._store import Store, full_names
-from pairkit.errors import DataError
-from pairkit.parquet import write_parquet
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_bytes
+from pairkit.parquet import parquet_bytes
 
 COLUMNS: dict[str, type[pl.DataType]] = {
     "id": pl.String,
@@ -31,7 +32,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
 
     Raises:
         DataError: The store has no issue with a text.
-        ConfigError: The file can't be written.
+        ConfigError: Another file stands there, or it can't be written.
     """
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
@@ -52,5 +53,8 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
                 rows.append((str(ref), ref.repo, ref.number, ref.url, text, issue.created_at))
     if not rows:
         raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
-    write_parquet(out, pl.DataFrame(rows, schema=COLUMNS, orient="row"))
+    table = parquet_bytes(pl.DataFrame(rows, schema=COLUMNS, orient="row"))
+    if out.exists() and not (out.is_file() and out.read_bytes() == table):
+        raise ConfigError(f"{out}: already exists, with other rows; choose another file, or move it away")
+    write_bytes(out, table)
     return counts

@@ -23,7 +23,7 @@ from pairkit.reader import read_pairs
 
 PAIR = "pair_id"
 GIVEN = "given_label"
-_OWN = ("judged", "confidence", "votes", "strategy", PAIR, GIVEN)  # columns that judging adds
+_OWN = ("judged", "confidence", "probability", "votes", "strategy", PAIR, GIVEN)  # columns that judging adds
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -147,38 +147,45 @@ def _judged(
 ) -> pl.DataFrame:
     """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
     decided = [_decision(votes.get(pair, []), judges, settings) for pair in rows[PAIR]]
-    words = pl.Series("judged", [word for word, _, _ in decided], pl.String)
+    words = pl.Series("judged", [one.word for one in decided], pl.String)
     said = [
         [{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in votes.get(pair, [])]
         for pair in rows[PAIR]
     ]
     found = rows.with_columns(
         words,
-        pl.Series("confidence", [sure for _, sure, _ in decided], pl.Float32),
-        pl.Series("reason", [reason for _, _, reason in decided], pl.String),
+        pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
+        pl.Series("probability", [one.same for one in decided], pl.Float32),
+        pl.Series("reason", [one.reason for one in decided], pl.String),
         pl.Series("votes", said, _VOTES),
         (words == "same").cast(pl.Int64).alias("label"),
     )
     contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= given.half)
     found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
-    first = ["text1", "text2", "label", "judged", "confidence", GIVEN, "votes"]
+    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
     return found.select(*first, pl.exclude(first))
 
 
-def _decision(
-    cast: list[Judgement], judges: Judges, settings: LabelSettings
-) -> tuple[str | None, float | None, str | None]:
-    """The word that the votes speak for, how likely it is, and why it is none."""
+class _Decision(NamedTuple):
+    """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
+
+    word: str | None = None
+    confidence: float | None = None
+    same: float | None = None
+    reason: str | None = None
+
+
+def _decision(cast: list[Judgement], judges: Judges, settings: LabelSettings) -> _Decision:
     heard = cast_votes(cast)
     if not heard:
-        return None, None, "unsure" if cast else "not_judged"
+        return _Decision(reason="unsure" if cast else "not_judged")
     belief = judges.belief(heard)
-    best = max(belief)
+    best, same = max(belief), belief[CLASSES.index("same")]
     if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
-        return None, best, "undecided"
+        return _Decision(None, best, same, "undecided")
     if best < settings.ensemble.min_confidence:
-        return None, best, "unsure"
-    return PAIRS.word(CLASSES[belief.index(best)]), best, None
+        return _Decision(None, best, same, "unsure")
+    return _Decision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
 
 
 def _write(

@@ -21,6 +21,7 @@ _SCHEMA = """
 | label | int64 | 1 where the judges found that both say the same, else 0 |
 | judged | string | `same`, `related` or `different` |
 | confidence | float32 | how likely that is by the judges' votes and accuracies, from 0 to 1 |
+| probability | float32 | how likely `same` is, by the same; its doubt widens the intervals of `aoe` |
 | given_label | number | the label of the source |
 | votes | list of (judge, vote) | what each judge said |
 

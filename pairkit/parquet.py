@@ -24,6 +24,11 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
     Raises:
         ConfigError: the file can't be written.
     """
+    write_bytes(path, parquet_bytes(rows), private=private)
+
+
+def parquet_bytes(rows: pl.DataFrame) -> bytes:
+    """What `write_parquet` writes."""
     buffer = io.BytesIO()
     rows.rechunk().write_parquet(
         buffer,
@@ -32,7 +37,7 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
         row_group_size=_ROW_GROUP,
         statistics=True,
     )
-    write_bytes(path, buffer.getvalue(), private=private)
+    return buffer.getvalue()
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:

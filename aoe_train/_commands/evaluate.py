@@ -22,7 +22,8 @@ SIZES = o.Group("Small vectors")
         "aoe evaluate --model M --suite all --data-dir data --markdown M.md",
         "aoe evaluate --model M --against minilm --data-dir data",
         "aoe evaluate -m M -m M2 -m minilm --data-dir data",
-        "aoe evaluate --model M --suite gis --data gis --json",
+        "aoe evaluate --model M --data gis --json",
+        "aoe evaluate --model M --against minilm --data judged",
         "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
         "aoe evaluate --model M --suite mteb --task Banking77Classification",
         "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
@@ -43,11 +44,14 @@ def evaluate(
     ],
     *,
     suite: Annotated[
-        str,
+        str | None,
         o.INPUT(
-            "--suite", "sts, transfer, nli, retrieval, gis, duplicates or mteb; all: the first five.", "NAME"
+            "--suite",
+            "sts, transfer, nli, retrieval, gis, duplicates or mteb; all: the first five. [default: sts; of"
+            " --data with labels 0 and 1: gis]",
+            "NAME",
         ),
-    ] = "sts",
+    ] = None,
     data_dir: Annotated[
         Path | None,
         o.INPUT("--data-dir", "The folder with the test sets, such as sts/ and stsb/.", "DIR"),
@@ -122,9 +126,10 @@ def evaluate(
 
     Tables show figures times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object
     has them as they are: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under
-    `subsets` and the other model's figures under `against`. With --suite all, each suite has such an object.
-    With --layers, --dim or --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, where
-    `tasks` is such an object.
+    `subsets` and the other model's figures under `against`. With --data and --against a last line says
+    whether to ship the model: ship, not shown or worse (`gain` in the JSON). With --suite all, each suite
+    has such an object. With --layers, --dim or --quantize it is
+    {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, where `tasks` is such an object.
     """
     import aoe_train
     from pairkit.files import write_json, write_text
@@ -177,6 +182,8 @@ def evaluate(
         return
     for table in found.tables(subsets=subsets):
         stdout.print(table)
+    for name, gain in found.gains.items():
+        stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
     where = ["--data", data] if data else ["--data-dir", str(data_dir)] if data_dir else []
     if (
         len(model) == 1
@@ -186,5 +193,6 @@ def evaluate(
         and model[0] != "minilm"
         and not found.sizes
     ):
-        words = ["aoe", "evaluate", "--model", model[0], "--against", "minilm", "--suite", suite, *where]
+        named = ["--suite", suite] if suite else []
+        words = ["aoe", "evaluate", "--model", model[0], "--against", "minilm", *named, *where]
         next_step("compare it with another model", words, quiet=quiet)

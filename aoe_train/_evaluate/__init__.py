@@ -7,6 +7,7 @@ texts into vectors can be judged, `Encoder.encode` or another.
 from aoe_train._evaluate.choose import ALL, DUPLICATES, Chosen, choose_pairs, choose_tasks
 from aoe_train._evaluate.correlation import Correlation, correlation, pearson, spearman
 from aoe_train._evaluate.dev import DevMetric, dev_metric
+from aoe_train._evaluate.gain import Gain, gain
 from aoe_train._evaluate.overlap import Overlap, overlap, read_digests, write_digests
 from aoe_train._evaluate.pairs import PairTask, pair_task, read_pair_task
 from aoe_train._evaluate.resample import Comparison, Interval, Judged, Means, compare
@@ -35,6 +36,7 @@ __all__ = [
     "Correlation",
     "DevMetric",
     "Draws",
+    "Gain",
     "Input",
     "Interval",
     "Judged",
@@ -56,6 +58,7 @@ __all__ = [
     "correlation",
     "dev_metric",
     "find_tasks",
+    "gain",
     "judge",
     "overlap",
     "pair_task",

@@ -26,7 +26,7 @@ class Thresholds(NamedTuple):
 class Binary(Judged):
     """Cosines against labels of 0 and 1.
 
-    `spearman` is in [-1, 1], the thresholds are cosines, all others are in [0, 1]:
+    `spearman` and `pearson` are in [-1, 1], the thresholds are cosines, all others are in [0, 1]:
 
     * `roc_auc`: how often the pair of label 1 has the larger cosine of two; a tie counts half.
     * `average_precision`: precision at each cosine, weighted by what recall gains there.
@@ -42,11 +42,13 @@ class Binary(Judged):
         cosines: (pair,), not constant.
         labels: (pair,), 0 or 1, both of them there.
         thresholds: Chosen on other pairs.
+        likely: (pair,), how likely label 1 is, where judges doubt it; changes no figure, see `Silver`.
     """
 
     cosines: np.ndarray
     labels: np.ndarray
     thresholds: Thresholds | None = None
+    likely: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -63,7 +65,12 @@ class Binary(Judged):
             **self._at_thresholds(counts),
             "best_f1": self._f1(counts, self._held_out[0]),
             "best_accuracy": self._accuracy(counts, self._held_out[1]),
+            "pearson": self._correlation.figures(counts)["pearson"],
         }
+
+    def roc_auc(self, counts: np.ndarray) -> np.ndarray:
+        """(draw,); also of labels between 0 and 1, whose pairs count as so much of one of label 1."""
+        return self._curve(counts).roc_auc()
 
     def best_thresholds(self) -> Thresholds:
         """Halfway between the cosines that the best threshold parts; the highest where several are best."""
@@ -95,8 +102,8 @@ class Binary(Judged):
     def _curve(self, counts: np.ndarray) -> _Curve:
         """What each threshold lets through, were pairs to stand as often as the counts say."""
         ordered = counts[:, self._order]
-        positive = self.labels[self._order] == 1
-        true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, ~positive))
+        positive = self.labels[self._order]
+        true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, 1 - positive))
         start = np.zeros((len(counts), 1))
         return _Curve(np.hstack([start, true]), np.hstack([start, false]))
 
@@ -170,7 +177,11 @@ class _Curve:
 
 
 def binary(
-    cosines: np.ndarray, labels: np.ndarray, where: str, thresholds: Thresholds | None = None
+    cosines: np.ndarray,
+    labels: np.ndarray,
+    where: str,
+    thresholds: Thresholds | None = None,
+    likely: np.ndarray | None = None,
 ) -> Binary:
     """Cosines and labels of 0 and 1 that can be told apart or not.
 
@@ -179,6 +190,7 @@ def binary(
         labels: (pair,)
         where: The task, for messages.
         thresholds: Chosen on other pairs.
+        likely: (pair,), how likely label 1 is, where judges doubt it.
 
     Raises:
         DataError: Other labels, or as `correlation` does.
@@ -191,7 +203,7 @@ def binary(
             path=where,
         )
     correlation(cosines, labels, where)
-    return Binary(cosines, labels, thresholds)
+    return Binary(cosines, labels, thresholds, likely)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

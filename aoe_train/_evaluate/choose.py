@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.duplicates.tables import read_duplicates
 from aoe_train._evaluate.pairs import read_pair_task
@@ -36,7 +38,7 @@ class Chosen:
 
 
 def choose_pairs(
-    suite: str,
+    suite: str | None,
     data: Source,
     split: Split | None,
     rules: LabelRules = AS_FOUND,
@@ -47,7 +49,7 @@ def choose_pairs(
     """A dataset of one's own, judged as a suite judges pairs.
 
     Args:
-        suite: Its name.
+        suite: Its name; None for what suits the labels: gis where they are 0 and 1, else sts.
         data: The pairs.
         split: Which of them; see `aoe_train._evaluate.pairs.read_one_split`.
         rules: What labels count as.
@@ -64,10 +66,22 @@ def choose_pairs(
         return Chosen({suite: [read_duplicates(data, reports, split, rules, say, columns)]})
     if reports is not None:
         raise ConfigError(f"--reports is for --suite {DUPLICATES}; leave it out")
+    if suite is None:
+        return _by_labels(data, split, rules, say, columns)
     if suite not in _READERS:
         known = ", ".join([*_READERS, DUPLICATES])
         raise ConfigError(f"--data: pairs of your own are judged as one of the suites {known}, not {suite}")
     return Chosen({suite: [_READERS[suite](data, split, rules, say, columns)]})
+
+
+def _by_labels(
+    data: Source, split: Split | None, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
+) -> Chosen:
+    task = read_pair_task(data, split, rules, say, columns)
+    if not np.isin(task.labels, (0, 1)).all():
+        return Chosen({"sts": [task]})
+    say("labels are 0 and 1: judged by AUC, F1 and accuracy, as --suite gis does; sts: by correlations alone")
+    return Chosen({"gis": [read_gis_task(data, split, rules, silent, columns)]})
 
 
 def choose_tasks(suite: str, data_dir: Path, names: Sequence[str], split: Split) -> Chosen:

@@ -34,6 +34,7 @@ class PairTask:
     Attributes:
         labels: (pair,), on any scale, larger = more alike.
         parts: Each part's name and the rows that belong to it.
+        likely: (pair,), how likely label 1 is by the judges' votes, where judges made the labels.
     """
 
     name: str
@@ -41,6 +42,7 @@ class PairTask:
     text2: Sequence[str]
     labels: np.ndarray
     parts: Mapping[str, np.ndarray]
+    likely: np.ndarray | None = None
 
     @property
     def texts(self) -> Sequence[str]:
@@ -87,7 +89,18 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
         frame["text2"].to_list(),
         frame["label"].cast(pl.Float64).to_numpy(),
         parts,
+        _likely(frame),
     )
+
+
+def _likely(frame: pl.DataFrame) -> np.ndarray | None:
+    """What `label judge` says of the labels; anybody's table may have a column of such a name alone."""
+    if not {"judged", "votes", "probability"} <= {*frame.columns}:
+        return None
+    found = frame["probability"]
+    if not found.dtype.is_float() or found.has_nulls() or not found.is_between(0, 1).all():
+        return None
+    return found.cast(pl.Float64).to_numpy()
 
 
 def read_pair_task(
@@ -112,7 +125,8 @@ def read_one_split(
 
     Args:
         source: A dataset's folder, a file, a Hub id, or rows in memory.
-        split: The part of a dataset to take, `test` (unless told) or `dev`; one file or table is taken whole.
+        split: The part of a dataset to take, `test` (unless told or there is but one) or `dev`; one file or
+            table is taken whole.
         rules: What labels count as.
         say: Told what was made of the labels, where they are not 0 and 1, and of contradictory rows.
         columns: Roles to the source's names of columns; by default recognised.
@@ -123,7 +137,7 @@ def read_one_split(
         RemoteError: The Hub could not be asked.
     """
     if not is_whole(source):
-        wanted = SPLIT_NAMES[split or "test"]
+        wanted = _wanted_split(source, split, say)
         pairs = read_pairs(source, split=wanted, rules=rules, columns=columns)
         return told_pairs(pairs, source, columns, say).splits[wanted]
     if split is not None:
@@ -163,6 +177,16 @@ def shown_name(source: Source) -> str:
     """The source's last part, as tables and figures call it."""
     path = Path(source_name(source))
     return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
+
+
+def _wanted_split(source: Source, split: str | None, say: Say) -> str:
+    """The split to judge by: the only one, be it called train, where none was asked for."""
+    names = split_names(source)
+    if split is not None or len(names) > 1:
+        return SPLIT_NAMES[split or "test"]
+    if names[0] not in SPLIT_NAMES.values():
+        say(f"{source_name(source)}: {names[0]} is its only split, and is judged")
+    return names[0]
 
 
 def is_whole(source: Source) -> bool:

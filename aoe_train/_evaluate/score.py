@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._evaluate.gain import Gain, gain
 from aoe_train._evaluate.overlap import Overlap, overlap
 from aoe_train._evaluate.resample import Comparison, compare
 from aoe_train._evaluate.tasks import Result, Task, Verdict, defined, summarise
@@ -47,6 +48,7 @@ class Score:
         comparisons: How far the model is ahead of it, by metric.
         over: How far it is ahead of other rows of the same table, by row and metric.
         weight: How much vectors count in it beside words, where it is a hybrid.
+        gain: Whether the model is better than its rival by all that the labels tell, where that was asked.
     """
 
     result: Result
@@ -55,9 +57,10 @@ class Score:
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
     weight: float | None = None
+    gain: Gain | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the figures, `overlap`; `against`, `over` and `weight` if there are such."""
+        """As in the JSON: the figures, `overlap`; `against`, `gain`, `over`, `weight` if there are such."""
         found = self.result.to_dict() | {"overlap": self.overlap and self.overlap.to_dict()}
         if self.weight is not None:
             found["weight"] = self.weight
@@ -72,7 +75,7 @@ class Score:
             metric: {"value": defined(self.rival.scores[metric]), **_told(self.comparisons.get(metric))}
             for metric in self.result.scores
         }
-        return {**found, "against": ahead}
+        return {**found, "against": ahead, **({"gain": self.gain.to_dict()} if self.gain else {})}
 
 
 def score(
@@ -82,6 +85,7 @@ def score(
     rival: Embedder | None = None,
     trained: np.ndarray | None = None,
     draws: Draws,
+    gains: bool = False,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
     """Encode the texts of all tasks, and judge a model on each, by name.
@@ -92,6 +96,7 @@ def score(
         rival: A model to compare it with, on the same examples and resamples.
         trained: Digests of what the model was trained on, see `overlap`.
         draws: For intervals and tests.
+        gains: Say in a word whether the model is better than its rival.
         progress: Shown on stderr, or told to a function.
 
     Raises:
@@ -102,7 +107,7 @@ def score(
         ours = _verdicts(embedder, tasks, show)
         theirs = {} if rival is None else _verdicts(rival, tasks, show)
         return {
-            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws)
+            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws, gains=gains)
             for task in _shown(tasks, "resample", show)
         }
 
@@ -125,7 +130,13 @@ def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
 
 
 def _score(
-    task: Task, ours: Verdict, theirs: Verdict | None, trained: np.ndarray | None, draws: Draws
+    task: Task,
+    ours: Verdict,
+    theirs: Verdict | None,
+    trained: np.ndarray | None,
+    draws: Draws,
+    *,
+    gains: bool,
 ) -> Score:
     how = {"draws": draws.number, "seed": draws.seed}
     return Score(
@@ -133,6 +144,7 @@ def _score(
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
         compare(ours.whole, theirs.whole, **how) if theirs and draws.number else {},
+        gain=gain(ours.whole, theirs.whole, **how) if theirs and draws.number and gains else None,
     )
 
 

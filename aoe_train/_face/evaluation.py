@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train._encoder import Encoder
-    from aoe_train._evaluate import Chosen, Draws, Overlap, Result, Score, Split
+    from aoe_train._evaluate import Chosen, Draws, Gain, Overlap, Result, Score, Split
     from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
     from aoe_train._evaluate.embedders.small import Size
     from aoe_train._evaluate.table import Grid
@@ -75,12 +75,28 @@ class Evaluation:
                     found.append(_table(ahead, f"{suite}: {model} less {self.against}, times 100"))
         return found
 
+    @property
+    def gains(self) -> dict[str, Gain]:
+        """By task of pairs of your own, whether to ship the model in place of the one it is compared with.
+
+        `.word` is `ship`, `not shown` or `worse`. Labels of `label judge` count as far as its judges are sure
+        of them. Empty without such pairs, another model or intervals.
+        """
+        return {
+            task: score.gain
+            for by_suite in self.scores.values()
+            for scores in by_suite.values()
+            for task, score in scores.items()
+            if score.gain is not None
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe evaluate --json`, each figure in its own range.
 
         `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets`, and the other
         model's figures under `against`; such an object for each suite with `suites="all"`, and for each of
-        several models. With sizes `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where `tasks` is that;
+        several models. Pairs of your own against another model have `gain`, too. With sizes
+        `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where `tasks` is that;
         `layers` is there too where it was asked for.
         """
         if self.mteb:
@@ -160,7 +176,7 @@ class Evaluation:
 def evaluate(
     model: str | Path | Encoder | Sequence[str | Path],
     *,
-    suites: str | Sequence[str] = "sts",
+    suites: str | Sequence[str] | None = None,
     data_dir: str | Path | None = None,
     tasks: Sequence[str] = (),
     data: Source | None = None,
@@ -193,7 +209,8 @@ def evaluate(
         model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, a text file of word vectors, a function
             as `python:package.module:function`, whose module is imported, or a name at `endpoint`;
             several make one table.
-        suites: sts, transfer, nli, retrieval, gis; all of them as `all`; mteb or duplicates alone.
+        suites: sts, transfer, nli, retrieval, gis; all of them as `all`; mteb or duplicates alone. By default
+            sts, and gis for `data` whose labels are 0 and 1.
         data_dir: Holds sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them; for gis, a dataset.
         tasks: Only these of one suite, such as `["STS-B"]`.
         data: Pairs of your own instead of a suite's: a path, a Hub id, or rows in memory.
@@ -203,7 +220,8 @@ def evaluate(
         labels: What labels of `data` count as; see `train`.
         label_range: The scale of its scores; see `train`.
         split: test or dev.
-        against: Another model, to be tested against on the same examples.
+        against: Another model, to be tested against on the same examples; of `data`, `gains` then says in a
+            word whether to ship `model` in its place.
         endpoint: A server with OpenAI's /embeddings that has the model.
         api_key_env: The environment variable with its key; OPENAI_API_KEY at OpenAI, else none.
         against_endpoint: The same for `against`.
@@ -234,8 +252,8 @@ def evaluate(
     Example:
         >>> import aoe_train
         >>> table = aoe_train.evaluate("model", data="pairs.tsv", draws=0, cache=False, progress=False)
-        >>> sorted(table.to_dict()["pairs.tsv"])
-        ['n', 'overlap', 'pearson', 'spearman']
+        >>> sorted(table.to_dict()["pairs.tsv"])[:3]
+        ['average_precision', 'best_accuracy', 'best_f1']
     """
     from pydantic import NonNegativeInt
 
@@ -249,7 +267,7 @@ def evaluate(
     from pairkit.labels import label_rules
     from pairkit.progress import Display, stage
 
-    names = [suites] if isinstance(suites, str) else argument("suites", suites, list[str])
+    names = [suites or "sts"] if isinstance(suites, str | None) else argument("suites", suites, list[str])
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
     if not models:
         raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
@@ -305,7 +323,7 @@ def evaluate(
         chosen = (
             _choose(names, data_dir, tasks, split)
             if data is None
-            else choose_pairs(names[0], data, _part(split), rules, say, columns, reports)
+            else choose_pairs(names[0] if suites else None, data, _part(split), rules, say, columns, reports)
         )
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
@@ -334,7 +352,13 @@ def evaluate(
                 for key, each in made.items():  # one after the other, as they share the suite's vectors
                     with _named(key if is_sized else None):
                         scored[key][suite] = score(
-                            each, chosen_tasks, rival=rival, trained=trained, draws=sampled, progress=show
+                            each,
+                            chosen_tasks,
+                            rival=rival,
+                            trained=trained,
+                            draws=sampled,
+                            gains=data is not None,
+                            progress=show,
                         )
             for scores in next(iter(scored.values())).values():
                 _warn(embedder.name, {name: each.overlap for name, each in scores.items()}, say)

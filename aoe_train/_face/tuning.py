@@ -130,6 +130,7 @@ def tune(
         raise ConfigError("--search and --space: give one of them")
     count = argument("trials", trials, Annotated[int, Field(ge=1)])
     often = argument("repeats", repeats, Annotated[int, Field(ge=1)])
+    longest = argument("hours", hours, Annotated[float, Field(ge=0, strict=True)] | None)
     settings = settings_of(options)
     sources = sources_of(data, backbone, out, options, settings)
     from aoe_train import _tune
@@ -140,7 +141,7 @@ def tune(
     record = _tune.tune(
         sources,
         settings,
-        _tune.Search(count, hours, found, often),
+        _tune.Search(count, longest, found, often),
         fresh=fresh,
         say=notes(progress),
         progress=progress,

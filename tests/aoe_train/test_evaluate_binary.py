@@ -60,6 +60,7 @@ def test_counts_are_rows_that_stand_so_often(rows: list[tuple[float, int, int]],
         "accuracy_threshold": limit,
         "best_f1": metrics.f1_score(y, held_out[0]),
         "best_accuracy": metrics.accuracy_score(y, held_out[1]),
+        "pearson": stats.pearsonr(x, y).statistic,
     }
     assert {name: value for name, (value,) in found.items()} == pytest.approx(expected, abs=1e-12)
     assert list(found) == list(expected)
@@ -119,6 +120,7 @@ def test_by_hand() -> None:
             # by the other three 0.9 is accepted and 0.2 is not, but 0.6 is not either (0.85) and 0.8 is (0.4)
             "best_f1": 2 * 1 / (2 * 1 + 2),
             "best_accuracy": 2 / 4,
+            "pearson": 0.25 / 0.2875**0.5,  # deviations -0.425 0.275 -0.025 0.175 against -1 1 1 -1 halves
         }
     )
     # accuracy is 3/4 above 0.85 and above 0.4: the higher one is taken

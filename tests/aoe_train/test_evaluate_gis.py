@@ -93,7 +93,14 @@ def test_without_other_pairs_there_are_no_figures_at_their_thresholds(dataset: P
         read_gis_task(str(dataset), "dev"),
         read_gis_task(str(dataset / "data/validation.jsonl")),
     ):
-        assert list(scores(task)) == ["spearman", "roc_auc", "average_precision", "best_f1", "best_accuracy"]
+        assert list(scores(task)) == [
+            "spearman",
+            "roc_auc",
+            "average_precision",
+            "best_f1",
+            "best_accuracy",
+            "pearson",
+        ]
 
 
 def test_buckets_by_the_longer_text_with_the_thresholds_of_all(dataset: Path) -> None:
@@ -124,7 +131,21 @@ def test_a_dataset_without_the_split(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gis: has no test split"):
         find_tasks(GIS, tmp_path)
     with pytest.raises(DataError, match=r"no split 'test'; there are train"):
+        read_gis_task(str(tmp_path), "test")
+    told: list[str] = []
+    assert len(read_gis_task(str(tmp_path), say=told.append).rows) == len(TEST)  # such as `label judge` makes
+    assert told == [f"{tmp_path}: train is its only split, and is judged"]
+    write(tmp_path / "validation.jsonl", TEST)
+    with pytest.raises(DataError, match=r"no split 'test'; there are train, validation"):
         read_gis_task(str(tmp_path))
+
+
+def test_a_validation_split_of_one_label_chooses_no_thresholds(tmp_path: Path) -> None:
+    write(tmp_path / "test.jsonl", TEST)
+    write(tmp_path / "validation.jsonl", [row for row in TEST if row[2]])
+    told: list[str] = []
+    assert "f1" not in scores(read_gis_task(str(tmp_path), say=told.append))
+    assert told == [f"{tmp_path}: all labels of validation are alike, so it chooses no thresholds"]
 
 
 def test_graded_labels_are_no_classes(tmp_path: Path) -> None:

@@ -52,3 +52,16 @@ def test_a_repository_that_was_asked_for_by_two_names_is_rendered_once(tmp_path:
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     assert rendered.counts == {"written": 2}
     assert pl.read_parquet(rendered.out)["number"].to_list() == [1, 2]
+
+
+def test_another_file_is_not_replaced_and_the_same_rows_may_come_again(tmp_path: Path) -> None:
+    write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1)])
+    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
+    file = tmp_path / "issues.parquet"
+    file.write_text("mine")
+    with pytest.raises(ConfigError, match="already exists, with other rows"):
+        gis_builder.render(tmp_path / "work", file, progress=False)
+    assert file.read_text() == "mine"
+    file.unlink()
+    before = gis_builder.render(tmp_path / "work", file, progress=False).out.read_bytes()
+    assert gis_builder.render(tmp_path / "work", file, progress=False).out.read_bytes() == before

@@ -60,6 +60,8 @@ def test_what_judges_agree_on_becomes_the_label_and_the_rest_is_counted(tmp_path
     assert decided["The pump leaks.", "The pump is new."]["votes"] == [
         {"judge": name, "vote": "related"} for name in "abc"
     ]
+    assert all((row["probability"] > 0.5) == row["label"] for row in decided.values())
+    assert all(row["probability"] == row["confidence"] for row in decided.values() if row["judged"] == "same")
     assert found.statistics["dropped"] == {"undecided": 1}
     assert found.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
     assert "5 pairs; 2 contradict the given label, 1 left out" in repr(found)

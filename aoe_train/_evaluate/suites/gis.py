@@ -76,7 +76,7 @@ class GisTask:
             known = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
             thresholds = known.best_thresholds()
         cosines = self.pairs.similarities(vectors)
-        whole = binary(cosines, self.pairs.labels, self.name, thresholds)
+        whole = binary(cosines, self.pairs.labels, self.name, thresholds, self.pairs.likely)
         parts = {
             name: (self._part(cosines, rows, thresholds), len(rows))
             for name, rows in self.pairs.parts.items()
@@ -137,14 +137,18 @@ def read_gis_task(
 ) -> GisTask:
     """Any pairs that `pairkit.reader.read_pairs` reads as a task named after them; see `read_one_split`."""
     name = shown_name(source)
-    if is_whole(source):
+    if is_whole(source) or (split is None and len(split_names(source)) == 1):
         return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
     pairs = read_pairs(source, rules=rules, columns=columns)
     splits = told_pairs(pairs, source, columns, say).splits
     wanted = _SPLITS[split or "test"]
     if wanted[0] not in splits:
         raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
-    return _task(name, {name: splits[name] for name in wanted if name in splits})
+    used = {name: splits[name] for name in wanted if name in splits}
+    if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
+        say(f"{source_name(source)}: all labels of validation are alike, so it chooses no thresholds")
+        used.pop("validation")
+    return _task(name, used)
 
 
 def _task(name: str, splits: dict[str, pl.DataFrame]) -> GisTask:

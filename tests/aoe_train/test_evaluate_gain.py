@@ -1,0 +1,161 @@
+"""Whether a model is better than another, in a word, and how often that word is right."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aoe_train
+from aoe_train._evaluate import Correlation, Gain, Interval, gain
+from aoe_train._evaluate.binary import Binary
+from aoe_train._evaluate.resample import Comparison
+from llm_labeler._ensemble import CLASSES, cast_votes, fit_judges
+from llm_labeler._records import Judgement, Vote
+from llm_labeler._settings import EnsembleSettings
+from tests.aoe_train.tiny import save_bert
+
+LABELS = np.array([1.0, 1, 0, 0] * 20)
+RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 20)
+HOW = {"draws": 200, "seed": 1}
+
+
+def some(low: float, high: float, reliability: float = 1.0) -> Gain:
+    middle = (low + high) / 2
+    return Gain("roc_auc", 0.8932, 0.9041, Comparison(middle, Interval(low, high), 0.5), reliability, 1412)
+
+
+def test_the_word_is_by_the_interval() -> None:
+    assert [some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))] == [
+        *("ship", "not shown", "not shown", "worse")
+    ]
+    assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
+    assert "[0.40, 1.80], allowing for the judges' doubts, 1,412 pairs)" in str(some(0.004, 0.018, 0.8))
+    assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
+
+
+def test_a_gain_by_hand() -> None:
+    found = gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
+    assert found is not None
+    assert (found.before, found.after, found.reliability) == (0.75, 1, 1)
+    assert found.ahead.difference == 0.25
+    assert found.word == "ship"
+    back = gain(Binary(HALF, LABELS), Binary(RIGHT, LABELS), **HOW)
+    assert back is not None
+    assert back.word == "worse"
+    same = gain(Binary(HALF, LABELS), Binary(2 * HALF, LABELS), **HOW)  # ranks all pairs alike
+    assert same is not None
+    assert (same.word, same.ahead.difference) == ("not shown", 0)
+
+
+def test_scores_are_compared_by_spearman() -> None:
+    scores = np.tile([5.0, 4, 1, 0], 20)
+    found = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
+    assert found is not None
+    assert found.metric == "spearman"
+    assert found.after == pytest.approx(1)
+    assert str(found).startswith("Spearman ")
+
+
+def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none() -> None:
+    def width(sure: float) -> float:
+        likely = np.where(LABELS == 1, sure, 1 - sure)
+        found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), **HOW)
+        assert found is not None
+        return found.ahead.interval.high - found.ahead.interval.low
+
+    assert width(1.0) < width(0.9) < width(0.7)
+    doubt = Binary(RIGHT, LABELS, likely=np.full(80, 0.5))
+    assert gain(doubt, doubt, **HOW) is None
+
+
+TRUE_GAIN = NormalDist().cdf(1.6 / 2**0.5) - NormalDist().cdf(1.3 / 2**0.5)  # of the models below
+
+
+def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
+    """Two models and three judges of pairs, 40 % of which are the same; `label judge` weighs the votes."""
+    draw = np.random.default_rng(seed)
+    truth = draw.random(pairs) < 0.4
+    shared = draw.normal(size=pairs)
+    one, other = (mean * truth + 0.8 * shared + 0.6 * draw.normal(size=pairs) for mean in (1.6, 1.3))
+    right = draw.random((pairs, 3)) < accuracy
+    wrong = draw.integers(2, size=(pairs, 3))  # which of the other two words
+    votes: list[list[Judgement]] = []
+    for pair in range(pairs):
+        true = CLASSES.index("same" if truth[pair] else "unrelated")
+        words: list[Vote] = [
+            CLASSES[true if right[pair, judge] else (true + 1 + wrong[pair, judge]) % 3] for judge in range(3)
+        ]
+        votes.append([Judgement(f"{pair}", "abc"[judge], word) for judge, word in enumerate(words)])
+    judges = fit_judges((vote for cast in votes for vote in cast), EnsembleSettings())
+    likely = np.array([judges.belief(cast_votes(cast))[CLASSES.index("same")] for cast in votes])
+    labels = (likely > 0.5).astype(float)
+    found = gain(*(Binary(cosines, labels, likely=likely) for cosines in (one, other)), draws=200, seed=seed)
+    assert found is not None
+    return found
+
+
+def covered(runs: int, pairs: int, accuracy: float) -> float:
+    intervals = [judged_models(seed, pairs, accuracy).ahead.interval for seed in range(runs)]
+    return float(np.mean([low <= TRUE_GAIN <= high for low, high in intervals]))
+
+
+def test_the_interval_holds_the_true_gain_about_as_often_as_it_says() -> None:
+    assert 0.88 <= covered(60, 300, 0.75) <= 1  # of 60, 95 % +- 2.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pairs", "accuracy"), [(200, 0.9), (400, 0.7), (1500, 0.8)])
+def test_the_interval_holds_the_true_gain_in_larger_simulations(pairs: int, accuracy: float) -> None:
+    assert 0.92 <= covered(300, pairs, accuracy) <= 0.98
+
+
+def test_no_gain_is_seldom_taken_for_one() -> None:
+    """Two models that are equally good are shipped in 2.5 % of the cases, whatever the judges."""
+    words: Counter[str] = Counter()
+    for seed in range(100):
+        draw = np.random.default_rng(seed)
+        truth = draw.random(200) < 0.5
+        likely = np.clip(np.where(truth, 0.8, 0.2) + 0.15 * draw.normal(size=200), 0, 1)
+        one, other = (truth + draw.normal(size=200) for _ in range(2))
+        found = gain(
+            *(Binary(side, likely.round(), likely=likely) for side in (one, other)), draws=200, seed=seed
+        )
+        assert found is not None
+        words[found.word] += 1
+    assert words["ship"] <= 8
+    assert words["worse"] <= 8
+
+
+def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By labels 0 and 1 without a flag, and by the doubts that `label judge` writes."""
+    rows: list[dict[str, Any]] = [
+        {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
+        for word in ("man", "dog", "plane")
+        for other in ("man", "dog", "plane", "cat")
+    ]
+    bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
+    how: dict[str, Any] = {"against": str(copy), "draws": 100, "cache": False}
+    plain = aoe_train.evaluate(str(bert), data=rows, **how)
+    assert "judged by AUC, F1 and accuracy, as --suite gis does" in capsys.readouterr().err
+    (found,) = plain.gains.values()
+    told = plain.to_dict()["the list given"]
+    assert told["gain"] == json.loads(json.dumps(found.to_dict()))
+    assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
+    assert (found.reliability, found.pairs, found.after) == (1, 12, told["roc_auc"])
+    judged = [{**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows]
+    (doubted,) = aoe_train.evaluate(str(bert), data=judged, **how).gains.values()
+    assert doubted.reliability < 1
+    assert (doubted.after, doubted.before) == (found.after, found.before)
+    strange = [{**row, "probability": 7.5} for row in judged]
+    (taken,) = aoe_train.evaluate(str(bert), data=strange, **how).gains.values()
+    assert taken.reliability == 1
+    scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
+    (by_rank,) = aoe_train.evaluate(str(bert), data=scores, **how).gains.values()
+    assert by_rank.metric == "spearman"
+    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "draws": 0}).gains
