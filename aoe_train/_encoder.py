@@ -28,15 +28,17 @@ from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder_settings import (
     LONGEST,
     SETTINGS_FILE,
+    Layers,
     resolved,
     store_settings,
-    stored_heads,
+    stored_layers,
     stored_settings,
 )
 from aoe_train._frame import raw_tokenizer
-from aoe_train._heads import Heads, fresh_heads, write_heads
+from aoe_train._heads import write_heads
 from aoe_train._interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
+from aoe_train._ngrams import write_ngrams
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train._packing.int8 import Int8Linear, use_int8
 from aoe_train._packing.run import can_pack, use_fast_layers
@@ -45,7 +47,7 @@ from aoe_train._packing.transfer import arrived, upload
 from aoe_train._precision import weights_dtype
 from aoe_train._settings import EncoderSettings
 from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
-from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
+from aoe_train._template import check_mask, generic_tokenizer, holds_prompt, mask_number, with_prompt
 from aoe_train._text_model import TextModel
 from aoe_train._tokens import TokenStore
 from pairkit.config import load_settings
@@ -135,13 +137,13 @@ class Encoder:
             and quantization is None
             and not (trust_remote_code or settings.bidirectional),
         )
-        heads = stored_heads(folder, stored.get("dense"), settings, loaded.backbone)
+        layers = stored_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:
             cast("Any", loaded.backbone).to(place)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # it is among the settings
-        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
+        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, layers=layers)
         if precision == "int8":
             merge_lora(loaded.backbone)
             use_int8(loaded.backbone)
@@ -156,7 +158,7 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
-        heads: Heads | None = None,
+        layers: Layers | None = None,
     ) -> Encoder:
         """Put a loaded backbone and tokenizer together.
 
@@ -166,7 +168,8 @@ class Encoder:
             settings: "auto" and None are resolved here.
             packing: Run without padding where the backbone allows it.
             lower: Lower-case texts first.
-            heads: The layers of `settings.dense` with what they have learnt; without, they begin at random.
+            layers: Those around the pooling with what they have learnt; what the settings ask for besides
+                begins at random.
 
         Raises:
             ConfigError: The backbone can't do what the settings ask for.
@@ -189,11 +192,16 @@ class Encoder:
         use_fast_layers(backbone)
         known = isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
-        if heads is None and settings.dense:
-            heads = fresh_heads(settings.dense, int(backbone.config.hidden_size))
-        if heads is not None:
-            heads.to(next(backbone.parameters()).device)
-        model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
+        ngrams, heads = (layers or Layers()).with_fresh(settings, int(backbone.config.hidden_size))
+        model = TextModel(
+            backbone,
+            settings.pooling,
+            packed=packed,
+            heads=heads,
+            ngrams=ngrams,
+            mask=mask_number(tokenizer) if settings.pooling == "mask" else None,
+        )
+        model.to(next(backbone.parameters()).device)
         checked_dim(settings.dim, model.dim)
         return cls(model.eval(), tokenizer, settings)
 
@@ -348,8 +356,11 @@ class Encoder:
         """The tokens of `texts`, with one prompt or a prompt each, as this model reads them.
 
         Raises:
-            ConfigError, DataError: See `TokenStore.build`.
+            ConfigError, DataError: See `TokenStore.build`; for the pooling `mask`, a prompt without [MASK].
         """
+        if self.model.mask is not None:
+            for words in {prompts} if isinstance(prompts, str) else set(prompts):
+                check_mask(self.tokenizer, words)
         return TokenStore.build(
             texts,
             self.tokenizer,
@@ -396,6 +407,8 @@ class Encoder:
             name_base(folder, self.model.backbone)
         if self.model.heads is not None:
             write_heads(folder, self.model.heads)
+        if self.model.ngrams is not None:
+            write_ngrams(folder, self.model.ngrams)
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 

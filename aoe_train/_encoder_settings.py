@@ -5,13 +5,15 @@ A model folder of ours has `aoe.json`; of others what sentence-transformers keep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train._backbones.decoder import default_pooling
-from aoe_train._heads import Heads, own_places, read_heads
+from aoe_train._heads import Heads, fresh_heads, own_places, read_heads
 from aoe_train._interchange import dense_folders, read_sentence_transformers
 from aoe_train._model_folder.files import read_object
+from aoe_train._ngrams import NGrams, read_ngrams
 from aoe_train._packing.run import position_offset
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
@@ -53,27 +55,54 @@ def stored_settings(folder: Path) -> dict[str, Any]:
         raise DataError(f"{error}; copy the model again", path=path) from error
 
 
-def stored_heads(
-    folder: Path, stored: Any, settings: EncoderSettings, backbone: PreTrainedModel
-) -> Heads | None:
-    """The dense layers that a model's folder has; None where it has none.
+class Layers(NamedTuple):
+    """What a model has around its pooling.
+
+    Attributes:
+        ngrams: Filters before it.
+        heads: Dense layers behind it.
+    """
+
+    ngrams: NGrams | None = None
+    heads: Heads | None = None
+
+    def with_fresh(self, settings: EncoderSettings, dim: int) -> Layers:
+        """The same, and what the settings ask for besides, drawn with torch's generator."""
+        ngrams = NGrams(settings.ngrams, dim) if self.ngrams is None and settings.ngrams else self.ngrams
+        heads = fresh_heads(settings.dense, dim) if self.heads is None and settings.dense else self.heads
+        return Layers(ngrams, heads)
+
+
+def stored_layers(
+    folder: Path, stored: Mapping[str, Any], settings: EncoderSettings, backbone: PreTrainedModel
+) -> Layers:
+    """The layers that a model's folder has around its pooling.
 
     Args:
         folder: The model's.
-        stored: What it says of them.
-        settings: What is wanted, which can't be others.
+        stored: What it says of how its model encodes.
+        settings: What is wanted; layers that are there can't be others.
         backbone: Gives the vectors that go in.
 
     Raises:
         ConfigError, DataError: Others are wanted, or they can't be read.
     """
-    if not stored:
-        return None
-    if EncoderSettings(dense=stored).dense != settings.dense:
-        raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
-    own = (folder / SETTINGS_FILE).is_file()
-    places = [folder / place for place in own_places(len(settings.dense))] if own else dense_folders(folder)
-    return read_heads(places, settings.dense, int(backbone.config.hidden_size))
+    ngrams = heads = None
+    dim = int(backbone.config.hidden_size)
+    had = EncoderSettings(ngrams=stored.get("ngrams", ()), dense=stored.get("dense", ()))
+    for name, differ in (
+        ("ngrams", had.ngrams and had.ngrams != settings.ngrams),
+        ("dense", had.dense and had.dense != settings.dense),
+    ):
+        if differ:
+            raise ConfigError(f"{folder}: has {name} layers of its own; leave encoder.{name} out")
+    if had.ngrams:
+        ngrams = read_ngrams(folder, had.ngrams, dim)
+    if had.dense:
+        own = (folder / SETTINGS_FILE).is_file()
+        places = [folder / place for place in own_places(len(had.dense))] if own else dense_folders(folder)
+        heads = read_heads(places, had.dense, dim)
+    return Layers(ngrams, heads)
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:

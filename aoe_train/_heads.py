@@ -119,38 +119,54 @@ def read_heads(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs:
         ConfigError: Pickled weights only.
         DataError: Weights that are damaged, not there, or of another shape.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     with torch.device("meta"):
         heads = Heads(layers, inputs)
     for head, folder in zip(heads, folders, strict=True):
-        path = folder / _WEIGHTS
-        if not path.is_file() and (pickled := sorted(folder.glob("*.bin"))):
-            raise ConfigError(
-                f"{folder}: weights only as {pickled[0].name}, a pickle, which can run code when loaded;"
-                f" convert it to {_WEIGHTS} if you trust it"
-            )
-        try:
-            found = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise DataError(f"not readable ({error}); copy or download the model again", path=path) from error
-        shapes = {name: tuple(weight.shape) for name, weight in head.state_dict().items()}
-        if {name: tuple(weight.shape) for name, weight in found.items()} != shapes:
-            raise DataError(
-                f"weights of another shape than {shapes}, which config.json and the layer before it ask for;"
-                " copy or download the model again",
-                path=path,
-            )
-        head.load_state_dict({name: weight.float() for name, weight in found.items()}, assign=True)
-        head.requires_grad_(requires_grad=True)
+        read_weights(head, folder)
     return heads
+
+
+def read_weights(layer: nn.Module, folder: Path) -> None:
+    """Give a layer, which may be on the meta device, the weights of its folder; it can learn then.
+
+    Raises:
+        ConfigError: Pickled weights only.
+        DataError: Weights that are damaged, not there, or of another shape.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = folder / _WEIGHTS
+    if not path.is_file() and (pickled := sorted(folder.glob("*.bin"))):
+        raise ConfigError(
+            f"{folder}: weights only as {pickled[0].name}, a pickle, which can run code when loaded;"
+            f" convert it to {_WEIGHTS} if you trust it"
+        )
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"not readable ({error}); copy or download the model again", path=path) from error
+    shapes = {name: tuple(weight.shape) for name, weight in layer.state_dict().items()}
+    if {name: tuple(weight.shape) for name, weight in found.items()} != shapes:
+        raise DataError(
+            f"weights of another shape than {shapes}, which config.json and the layer before it ask for;"
+            " copy or download the model again",
+            path=path,
+        )
+    layer.load_state_dict({name: weight.float() for name, weight in found.items()}, assign=True)
+    layer.requires_grad_(requires_grad=True)
+
+
+def write_weights(layer: nn.Module, folder: Path) -> None:
+    """Write a layer's weights into its folder."""
+    from safetensors.torch import save
+
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in layer.state_dict().items()}
+    write_bytes(folder / _WEIGHTS, save(weights))
 
 
 def write_heads(folder: Path, heads: Heads) -> None:
     """Write the layers' folders into a model's folder."""
-    from safetensors.torch import save
-
     for place, head in zip(own_places(len(heads)), heads, strict=True):
         settings = head.settings
         config = {
@@ -161,8 +177,7 @@ def write_heads(folder: Path, heads: Heads) -> None:
             **({"use_residual": True} if settings.residual else {}),  # unknown to older releases
         }
         write_json(folder / place / "config.json", config)
-        weights = {name: weight.detach().cpu().contiguous() for name, weight in head.state_dict().items()}
-        write_bytes(folder / place / _WEIGHTS, save(weights))
+        write_weights(head, folder / place)
 
 
 def _full_name(kind: type) -> str:

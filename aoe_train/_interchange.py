@@ -1,9 +1,9 @@
 """Model folders that sentence-transformers loads, written and read.
 
-Its own modules can express every pooling there is here, so the other end needs this package only where the
-backbone, the way of reading long texts or a prompt is ours (`needs_toolkit`). A prompt with words after the
-text needs no module where it is the only one: it is in the tokenizer's template. Names of modules and keys
-are the old ones, which its latest release knows too.
+Its own modules can express nearly every pooling there is here, so the other end needs this package only where
+the backbone, the way of reading long texts, a pooling, a layer or a prompt is ours (`needs_toolkit`). A
+prompt with words after the text needs no module where it is the only one: it is in the tokenizer's template.
+Names of modules and keys are the old ones, which its latest release knows too.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
         return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
     if settings.long_text != "truncate":
         return f"it reads long texts by {settings.long_text}"
+    if settings.ngrams:
+        return "it has n-gram filters before its pooling"
+    if settings.pooling == "mask":
+        return "its vectors are those of [MASK] in its prompt"
     merged = (folder / "config.json").exists()
     if not merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
         return "its folder holds adapters only"

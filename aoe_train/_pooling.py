@@ -24,16 +24,17 @@ def pool(
         states: Hidden states of the layers, of which the last is used; for `first-last-avg` the
             second too (the first layer's output).
         lengths: Tokens of each piece, in the tokens' order.
-        pieces: Pieces of each text. Averages and maxima go over all tokens of a text; `cls` and `last`, which
-            are one of each piece's tokens, are averaged over the pieces.
-        pooling: `cls` (first token), `last`, `avg`, `max`, `cls-avg` (mean of the two; the papers'
-            `cls-last-avg`), `first-last-avg` (average over both layers), or `weighted-mean`: each token
-            counts as often as its place in its piece says, from 1 on (SGPT, Muennighoff 2022).
+        pieces: Pieces of each text. Averages and maxima go over all tokens of a text; `cls`, `last` and
+            `mask`, which are one of each piece's tokens, are averaged over the pieces.
+        pooling: `cls` (first token), `last`, `mask` (of pieces of which [MASK] alone is left), `avg`, `max`,
+            `cls-avg` (mean of the two; the papers' `cls-last-avg`), `first-last-avg` (average over both
+            layers), or `weighted-mean`: each token counts as often as its place in its piece says, from 1 on
+            (SGPT, Muennighoff 2022).
         left_out: Tokens of each piece that came before those that are here; `weighted-mean` counts them.
     """
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
-    if pooling == "cls":
+    if pooling in ("cls", "mask"):
         return mean(last[ends - lengths], pieces)
     if pooling == "last":
         return mean(last[ends - 1], pieces)

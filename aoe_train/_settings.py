@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
@@ -16,7 +16,18 @@ from pairkit.config import Settings, split_at_commas
 from pairkit.errors import ConfigError
 from pairkit.labels import LabelRange, LabelValues
 
-Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"]
+Pooling = Literal[
+    "auto",
+    "cls",
+    "avg",
+    "max",
+    "last",
+    "cls-avg",
+    "first-last-avg",
+    "weighted-mean",
+    "mask",
+    "cells",
+]
 LongText = Literal["truncate", "head-tail", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
@@ -80,6 +91,20 @@ class DenseSettings(Settings):
     residual: bool = False  # add what came in, through a matrix of its own where the sizes differ
 
 
+def _odd(width: int) -> int:
+    if width % 2 == 0:
+        raise ValueError(f"found a filter over {width} tokens; expected odd numbers, such as 1,3,5")
+    return width
+
+
+def _numbers(value: object) -> object:
+    return [value] if isinstance(value, int) else split_at_commas(value)
+
+
+Width = Annotated[int, Field(ge=1, le=99), AfterValidator(_odd)]
+"""Tokens that a filter sees."""
+
+
 def _layers(value: object) -> object:
     """A size stands for a layer of that size; on a command line with commas between them, or one alone."""
     given = [value] if isinstance(value, int) else split_at_commas(value)
@@ -138,6 +163,9 @@ class EncoderSettings(Settings):
     prompts: dict[str, str] = Field(default_factory=dict)
     default_prompt_name: str | None = None  # the prompt of texts for which none is asked
     include_prompt: bool = True  # whether pooling takes in the tokens of prompts
+    # widths of filters over neighbouring tokens before the pooling, odd numbers such as 1,3,5: IS-BERT's
+    # n-gram features, which begin at random unless the backbone's folder has them
+    ngrams: Annotated[tuple[Width, ...], BeforeValidator(_numbers)] = ()
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
     layers: int | None = Field(default=None, ge=1)  # of the backbone, the first ones; unset: all
     # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
@@ -150,6 +178,14 @@ class EncoderSettings(Settings):
     @classmethod
     def _papers_names(cls, value: object) -> object:
         return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _last_layer(self) -> EncoderSettings:
+        if self.ngrams and self.pooling in ("first-last-avg", "cells"):
+            raise ValueError(
+                f"ngrams: filters read the last layer's tokens, and {self.pooling} others; take avg"
+            )
+        return self
 
     @model_validator(mode="after")
     def _readable(self) -> EncoderSettings:
@@ -309,7 +345,7 @@ PRESETS: Mapping[str, Tree] = {
     AUTO: {},
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
-    **{name: {"objective": {"way": name}} for name in WAYS},
+    **{name: {"objective": {"way": name}, "encoder": dict(way.encoder)} for name, way in WAYS.items()},
     DOMAIN: _DOMAIN,
 }
 

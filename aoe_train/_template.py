@@ -22,6 +22,8 @@ from transformers import PreTrainedTokenizerFast
 
 from aoe_train._frame import Frame, frame_of, raw_tokenizer
 from aoe_train._prompts import Prompt, read_prompt
+from pairkit.errors import ConfigError
+from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -87,6 +89,31 @@ def holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether `with_prompt` put a prompt into a tokenizer."""
     steps = _post_processor(tokenizer.backend_tokenizer)
     return any({_PREFIX, _SUFFIX} & step.get("special_tokens", {}).keys() for step in steps)
+
+
+def mask_number(tokenizer: PreTrainedTokenizerFast) -> int:
+    """The number of [MASK], or what a tokenizer calls it.
+
+    Raises:
+        ConfigError: It has none.
+    """
+    number = tokenizer.mask_token_id
+    if number is None:
+        raise ConfigError("pooling mask: this tokenizer has no [MASK]; use a BERT, or another pooling")
+    return int(number)
+
+
+def check_mask(tokenizer: PreTrainedTokenizerFast, words: str) -> None:
+    """See that a prompt has [MASK] behind the text, where a text's own can't be taken for it.
+
+    Raises:
+        ConfigError: It hasn't.
+    """
+    if mask_number(tokenizer) not in reading(raw_tokenizer(tokenizer), words).frame.after:
+        raise ConfigError(
+            f"pooling mask: expected a prompt with {tokenizer.mask_token} behind the text, such as 'This"
+            f" sentence: {{text}} means {tokenizer.mask_token}.'; found {one_line(words, 80)!r}"
+        )
 
 
 def _halves(raw: Tokenizer, prompt: Prompt) -> Frame:

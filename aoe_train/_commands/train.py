@@ -50,7 +50,7 @@ def train(
         str | None,
         o.MODEL(
             "--pooling",
-            "cls, avg, max, last, cls-avg, first-last-avg or weighted-mean. [default: the backbone's]",
+            "cls, avg, max, last, cls-avg, first-last-avg, weighted-mean or mask. [default: the backbone's]",
             "NAME",
         ),
     ] = None,

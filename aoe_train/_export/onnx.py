@@ -20,7 +20,7 @@ from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder_settings import SETTINGS_FILE
 from aoe_train._export.graphs import GRAPHS, INPUTS, OUTPUTS, graph_encoder, require
 from aoe_train._heads import own_places, read_heads
-from aoe_train._interchange import is_ran, write_sentence_transformers
+from aoe_train._interchange import is_ran, needs_toolkit, write_sentence_transformers
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
         reason = "its pooling leaves out the tokens of prompts, and a graph can't tell them from the text's"
     elif (prompts := settings.named_prompts).after_text and prompts.around_all is None:
         reason = f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
+    elif (ours := needs_toolkit(model, settings)) is not None:
+        reason = ours
     else:
         return
     raise ConfigError(f"this model can't be a graph: {reason}; use --format sentence-transformers")

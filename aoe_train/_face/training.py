@@ -252,7 +252,7 @@ def train(
         batch_size: Rows a process; by default 16.
         lr: Highest learning rate; by default by rows and backbone.
         max_length: Tokens of a text; by default the backbone's, at most 512.
-        pooling: cls, avg, max, last, cls-avg, first-last-avg or weighted-mean.
+        pooling: cls, avg, max, last, cls-avg, first-last-avg, weighted-mean or mask.
         prompts: Words before each text, or around `{text}`: one prompt for all, or columns to prompts, such
             as `{"anchor": "query: ", "positive": "passage: "}`. The model then knows them by name: the one
             for all is its default, those of columns are `query`, `document` and so on.

@@ -8,7 +8,7 @@ name. Nothing here imports torch, so a command can refuse before it loads a mode
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aoe_train._records import Kind
 from pairkit.errors import ConfigError
@@ -23,6 +23,7 @@ class Way(NamedTuple):
         lr: Learning rate where none is given: the paper's, for a BERT of base size.
         dropout: Whether dropout makes its two views of a text.
         kinds: Rows that it can train on.
+        encoder: Settings of the encoder that are part of it, which its preset gives.
     """
 
     made_by: str
@@ -30,6 +31,7 @@ class Way(NamedTuple):
     lr: float
     dropout: bool = False
     kinds: tuple[Kind, ...] = ("single",)
+    encoder: Mapping[str, Any] = {}
 
 
 WAYS: Mapping[str, Way] = {
@@ -38,6 +40,22 @@ WAYS: Mapping[str, Way] = {
         "consert.ConSert", "ConSERT (Yan et al., 2021, arXiv 2105.11741)", 5e-7, kinds=("single", "binary")
     ),
     "diffcse": Way("diffcse.DiffCse", "DiffCSE (Chuang et al., 2022, arXiv 2204.10298)", 7e-6, dropout=True),
+    "isbert": Way(
+        "isbert.IsBert",
+        "IS-BERT (Zhang et al., 2020, arXiv 2009.12061)",
+        2e-5,
+        encoder={"pooling": "avg", "ngrams": (1, 3, 5)},
+    ),
+    "promptbert": Way(
+        "promptbert.PromptBert",
+        "PromptBERT (Jiang et al., 2022, arXiv 2201.04337)",
+        1e-5,
+        encoder={
+            "pooling": "mask",
+            "prompts": {"promptbert": 'This sentence of "{text}" means [MASK].'},
+            "default_prompt_name": "promptbert",
+        },
+    ),
     "tsdae": Way("tsdae.Tsdae", "TSDAE (Wang et al., 2021, arXiv 2104.06979)", 3e-5),
     "whitenedcse": Way(
         "whitenedcse.WhitenedCse", "WhitenedCSE (Zhuo et al., 2023, arXiv 2305.17746)", 3e-5, dropout=True

@@ -83,12 +83,15 @@ def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
     losses = [entry["loss"] for entry in record["history"]]
     assert np.isfinite(losses).all()
     assert min(losses) > 0
-    assert {path.name for path in (tmp_path / "m").iterdir() if path.is_dir()} <= {"1_Pooling", "2_Normalize"}
+    folders = {path.name for path in (tmp_path / "m").iterdir() if path.is_dir()}
+    assert folders <= {"1_Pooling", "2_Normalize", *WAYS[way].encoder}
     before, after = (
         Encoder.load(folder, device="cpu").encode(WORDS[:8]) for folder in (minilm, tmp_path / "m")
     )
     assert before.shape == after.shape
-    assert 1e-6 < np.abs(before - after).max() < 0.2
+    assert np.abs(before - after).max() > 1e-6
+    if not WAYS[way].encoder:
+        assert np.abs(before - after).max() < 0.2
 
 
 @pytest.mark.parametrize("way", WAYS)
