@@ -88,7 +88,7 @@ def generate(
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
-        batch: Use OpenAI's Batch API: half the price, up to a day.
+        batch: Use the Batch API of OpenAI, Anthropic or Gemini: half the price, up to a day.
         keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
         retry_failed: Ask again what servers rejected for good, and, without `batch`, give up batches.
         local_only: Refuse LLMs that may send text to another machine.
@@ -284,7 +284,7 @@ def judge(
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
-        batch: Use OpenAI's Batch API.
+        batch: Use the Batch API of OpenAI, Anthropic or Gemini.
         keep_going: Go on where LLMs or questions failed.
         retry_failed: Ask again what servers rejected for good.
         local_only: Refuse LLMs that may send text to another machine.
@@ -461,12 +461,13 @@ def emulate(
     key_env: str | None = None,
     batch_seconds: float = 0.0,
 ) -> Server:
-    """Start a local server of OpenAI's protocol without a model, to test clients with.
+    """Start a local server of OpenAI's, Anthropic's and Gemini's protocols without a model, to test clients.
 
     Args:
         models: Names of the models that it has, or one string with commas.
         host: The address to listen at.
-        port: The port; 0 takes any free one, and `Server.base_url` tells which.
+        port: The port; 0 takes any free one, and `Server.base_url` tells which (of Gemini's protocol
+            `Server.gemini_url`).
         latency: Seconds before each answer.
         faults: Share of the calls that go wrong.
         fault_kinds: Which faults; by default those that pass.

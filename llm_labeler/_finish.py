@@ -18,10 +18,10 @@ _WORDS: Mapping[Ending, str] = {
     "complete": "stop end_turn stop_sequence eos eos_token endoftext complete completed end finished done",
     "cut": "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length max_len"
     " token_limit model_length model_context_window_exceeded context_length context_length_exceeded"
-    " not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
+    " continuation not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
     "refused": "refusal refused",
     "filtered": "content_filter content_filtered guardrail_intervened sensitive safety image_safety"
-    " recitation blocklist prohibited_content spii language error_toxic moderation",
+    " recitation blocklist prohibited_content escalation model_armor spii language error_toxic moderation",
     "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
     " malformed_function_call malformed_model_output malformed_response",
 }

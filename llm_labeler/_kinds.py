@@ -58,9 +58,11 @@ class LabellingKind:
 
 
 LLM_KINDS: Mapping[str, LlmKind] = {
-    "openai": LlmKind("openai_compatible:OpenAiProvider"),
-    "openai_compatible": LlmKind("openai_compatible:OpenAiProvider"),
-    "glm": LlmKind("openai_compatible:OpenAiProvider"),
+    "openai": LlmKind("server:ServerProvider"),
+    "openai_compatible": LlmKind("server:ServerProvider"),
+    "glm": LlmKind("server:ServerProvider"),
+    "anthropic": LlmKind("server:ServerProvider"),
+    "gemini": LlmKind("server:ServerProvider"),
     "local": LlmKind("local:LocalProvider"),
     "function": LlmKind("function:FunctionProvider"),
     "wordnet": LlmKind("wordnet:WordnetProvider", is_llm=False),

@@ -59,7 +59,7 @@ class LlmSettings(Settings):
 
     kind: Annotated[
         str, _one_of(*LLM_KINDS)
-    ]  # openai, openai_compatible, glm, local, wordnet; function: from Python
+    ]  # openai, openai_compatible, glm, anthropic, gemini, local, wordnet; function: from Python
     model: str = ""  # the server's name for it; for local, a folder or a Hub id
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere

@@ -1,4 +1,4 @@
-"""From the files of a batch that has ended to answers and failures."""
+"""From what a batch says that has ended to answers and failures."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from llm_labeler._batch.lines import Line, read_lines
+from llm_labeler._batch.lines import Line
 from llm_labeler._provider import CallFailed
-from llm_labeler._providers.replies import reply_of
 from llm_labeler._records import Answer, Failure, Reply, Usage
 from llm_labeler._store import Batch
 from pairkit.errors import PairkitError
 from pairkit.openai_api.refusals import Refusal, Refused
 
 if TYPE_CHECKING:
-    from llm_labeler._providers.openai_compatible import OpenAiProvider
+    from llm_labeler._providers.server import ServerProvider
 
 
 @dataclass(slots=True)
@@ -34,49 +33,55 @@ class Results:
 
 
 async def read_results(
-    provider: OpenAiProvider, batch: Batch, state: str, files: Iterable[bytes], discount: float
+    provider: ServerProvider, batch: Batch, state: str, lines: Iterable[Line], discount: float
 ) -> Results:
-    """Match the lines of a batch's files with its questions.
+    """Match what a batch says with its questions; the first answer to a question is the one that counts.
 
     Args:
         provider: Who was asked; knows prices and what refusals mean.
         batch: The questions.
         state: How the batch ended: completed, expired or cancelled.
-        files: Output and error files.
+        lines: What it says, in any order.
         discount: Factor of the provider's prices.
     """
     results, hopeless = Results(), set[int]()
-    for line in (line for content in files for line in read_lines(content)):
-        if line.custom_id not in batch.keys or line.custom_id in results.answers or line.status is None:
+    for line in lines:
+        if line.custom_id not in batch.keys or line.custom_id in results.answers:
             continue
         try:
-            results.answers[line.custom_id] = _answer(provider, batch, line, _reply(line), discount)
+            reply = _reply(provider, line, state)
+            results.answers[line.custom_id] = _answer(provider, batch, line, reply, discount)
             results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
         except Refused as refused:
-            if line.status not in hopeless:
+            if (status := refused.refusal.status) not in hopeless:
                 meaning = await provider.explain(refused)
                 if isinstance(meaning, CallFailed):
                     results.failures[line.custom_id] = _failure(batch, line.custom_id, meaning)
                 else:  # it speaks for all that follow of its status
                     results.problem = meaning
-                    hopeless.add(line.status)
+                    hopeless.add(status)
     if not results.answers:  # what is said of all of them may be about none of them
         results.failures = {name: replace(failure, final=False) for name, failure in results.failures.items()}
-    unasked = CallFailed("timeout", f"the batch was {state} before it was answered")
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
-        results.failures[name] = _failure(batch, name, unasked)
+        results.failures[name] = _failure(batch, name, _unasked(state))
     return results
 
 
-def _reply(line: Line) -> Reply:
-    if line.status is not None and line.status != 200:
+def _reply(provider: ServerProvider, line: Line, state: str) -> Reply:
+    if line.status is None:
+        raise _unasked(line.body if isinstance(line.body, str) else state)
+    if line.status != 200:
         raise Refused(Refusal.from_value(line.status, line.body), {})
-    return reply_of(line.body)
+    return provider.dialect.reply_of(line.body)
 
 
-def _answer(provider: OpenAiProvider, batch: Batch, line: Line, reply: Reply, discount: float) -> Answer:
+def _unasked(state: str) -> CallFailed:
+    return CallFailed("timeout", f"the batch was {state} before it was answered")
+
+
+def _answer(provider: ServerProvider, batch: Batch, line: Line, reply: Reply, discount: float) -> Answer:
     usage = reply.usage or _share(batch)
     cost = provider.prices.cost(usage)
     price = None if cost is None else cost * discount

@@ -1,8 +1,8 @@
-"""Asking through OpenAI's Batch API: half the price, within a day.
+"""Asking through a maker's Batch API: half the price, within a day.
 
 A batch is written down with all its questions before it is started, under a tag that the server keeps with
-it. So a run that was killed at any moment finds out whether its batch exists, and starts none twice. What a
-batch brings is kept in one step, each line matched by its custom id.
+it or with its questions. So a run that was killed at any moment finds out whether its batch exists, and
+starts none twice. What a batch brings is kept in one step, each line matched by its custom id.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
-from llm_labeler._batch.lines import Portion, request_line
+from llm_labeler._batch.anthropic import AnthropicBatches
+from llm_labeler._batch.gemini import GeminiBatches
+from llm_labeler._batch.lines import Portion, custom_id
+from llm_labeler._batch.openai import OpenAiBatches
 from llm_labeler._batch.results import Results, read_results
 from llm_labeler._batch.server import ENDED, BatchServer, Seen
 from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
@@ -26,13 +29,18 @@ from llm_labeler._records import Ask, AskKey, Failure, Usage
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Batch, Store, chunks
 from pairkit.errors import ConfigError, RemoteError
-from pairkit.openai_api.credentials import OPENAI_HOST
 from pairkit.progress import Listener
 
 if TYPE_CHECKING:
-    from llm_labeler._providers.openai_compatible import OpenAiProvider
+    from llm_labeler._providers.server import ServerProvider
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
+_SERVERS: Mapping[str, type[BatchServer]] = {
+    "openai": OpenAiBatches,
+    "openai_compatible": OpenAiBatches,
+    "anthropic": AnthropicBatches,
+    "gemini": GeminiBatches,
+}
 
 
 async def run_batch(
@@ -78,14 +86,12 @@ async def run_batch(
     return meter.outcome(problems)
 
 
-def _with_batches(provider: Provider) -> OpenAiProvider:
-    from llm_labeler._providers.openai_compatible import OpenAiProvider
+def _with_batches(provider: Provider) -> ServerProvider:
+    from llm_labeler._providers.server import ServerProvider
 
-    if isinstance(provider, OpenAiProvider) and provider.kind != "glm":
+    if isinstance(provider, ServerProvider) and provider.kind in _SERVERS:
         return provider
-    raise ConfigError(
-        f"llm {provider.name}: has no OpenAI Batch API; leave it out, or run without batch (--batch)"
-    )
+    raise ConfigError(f"llm {provider.name}: has no Batch API; leave it out, or run without batch (--batch)")
 
 
 class _Batcher:
@@ -93,7 +99,7 @@ class _Batcher:
 
     def __init__(
         self,
-        provider: OpenAiProvider,
+        provider: ServerProvider,
         store: Store,
         budget: Budget,
         meter: Meter,
@@ -103,12 +109,11 @@ class _Batcher:
     ) -> None:
         self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
         self._poll_s, self._retry_final = poll_s, retry_final
-        self._server = BatchServer(provider, min(1.0, poll_s))
+        self._server = _SERVERS[provider.kind](provider, poll_s)
         self._portion = Portion()  # what is handed in next
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
-        # Whoever else has a Batch API may give no discount.
-        self._discount = 0.5 if provider.address.host == OPENAI_HOST else 1.0
+        self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
         """Ask everything."""
@@ -165,9 +170,10 @@ class _Batcher:
     async def _hand_in_all(self, asks: Iterable[Ask]) -> None:
         misfits = 0
         for ask in asks:
-            line = request_line(ask, self._provider.dialect.body(ask, self._provider.dialect.form))
+            body = self._provider.dialect.body(ask, self._provider.dialect.form)
+            question = partial(self._server.line, custom_id(ask.key), body)
             bound = self._provider.bound(ask)
-            if not self._portion.has_room_for(line):
+            if not self._server.has_room_for(self._portion, question(self._portion.tag)):
                 await self._hand_in()
             try:
                 while (reservation := self._reserve(bound)) is None:
@@ -178,7 +184,7 @@ class _Batcher:
                 if (misfits := misfits + 1) >= MOST_MISFITS:
                     break
                 continue
-            self._portion.add(ask, line, bound, reservation)
+            self._portion.add(ask, question(self._portion.tag), bound, reservation)
             misfits = 0
         await self._hand_in()
 
@@ -197,14 +203,13 @@ class _Batcher:
         portion = self._portion
         if not portion.keys:
             return
-        file_id = await self._server.upload(bytes(portion.content))
-        tag = f"label-{uuid4().hex}"
+        prepared = await self._server.prepare(portion)
         name, cost = self._provider.name, self._cost(portion.bound)
-        batch = Batch(name, tag, _STARTING, portion.keys, portion.bound, cost)
+        batch = Batch(name, f"{portion.tag}:{prepared}", _STARTING, portion.keys, portion.bound, cost)
         self._store.save_batch(batch)
         self._held |= portion.held
         self._portion = Portion()
-        seen = await self._server.create(file_id, tag)
+        seen = await self._server.create(portion, prepared)
         self._adopt(batch, seen)
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
@@ -213,7 +218,8 @@ class _Batcher:
         """Find out what became of batches that an earlier process was about to start."""
         for batch in self._store.batches(self._provider.name):
             if batch.state == _STARTING:
-                if (seen := await self._server.find(batch.batch_id)) is not None:
+                tag, _, prepared = batch.batch_id.partition(":")
+                if (seen := await self._server.find(tag, prepared, len(batch.keys))) is not None:
                     self._adopt(batch, seen)
                 else:
                     self._store.forget_batch(batch.batch_id)
@@ -245,8 +251,8 @@ class _Batcher:
                 f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
                 f"({seen.problems or 'no reason given'}); fix what it says, then run the same command again"
             )
-        content = [await self._server.download(file_id) for file_id in seen.files]
-        results = await read_results(self._provider, batch, seen.state, content, self._discount)
+        lines = await self._server.results(seen, batch)
+        results = await read_results(self._provider, batch, seen.state, lines, self._discount)
         self._store.collect_batch(batch, results.answers.values(), results.failures.values())
         self._settle(batch, results)
         if results.problem is not None:

@@ -115,7 +115,9 @@ Prompt = Annotated[
     ),
 ]
 LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="Let no text leave this machine.")]
-Batch = Annotated[bool, option(LLMS, "--batch", help="Use OpenAI's Batch API, at half the price.")]
+Batch = Annotated[
+    bool, option(LLMS, "--batch", help="Use the Batch API of OpenAI, Anthropic or Gemini, at half the price.")
+]
 
 Strategy = Annotated[
     str | None,

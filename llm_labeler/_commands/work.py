@@ -222,7 +222,7 @@ def emulate(
         float, typer.Option("--batch-seconds", metavar="SECONDS", help="How long a batch takes.")
     ] = 0.0,
 ) -> None:
-    """Serve OpenAI's protocol on this machine without a model, to test clients, also with faults."""
+    """Serve the protocols of OpenAI, Anthropic and Gemini here without a model, to test clients."""
     import llm_labeler
 
     ended = threading.Event()

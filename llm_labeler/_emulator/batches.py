@@ -1,4 +1,4 @@
-"""Files and batches: requests handed in together and answered later, in another order."""
+"""OpenAI's Batch API: files, and batches over them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from llm_labeler._emulator.chat import Chat, error, refused
+from llm_labeler._emulator.chat import error
 from llm_labeler._emulator.http import Request, Response, json_response
+from llm_labeler._emulator.jobs import Job, Jobs, Outcome
 from llm_labeler._emulator.options import Options
-from llm_labeler._emulator.stats import Stats
 
 _BOUNDARY = re.compile(r'boundary="?([^";]+)')
 _MOST_LINES = 50_000
 
 
 class Batches:
-    """The Batch API; everything is lost with the server."""
+    """Files and batches; what an ended batch says is in files."""
 
-    def __init__(self, chat: Chat, options: Options, stats: Stats) -> None:
-        self._chat, self._options, self._stats = chat, options, stats
+    def __init__(self, jobs: Jobs, options: Options) -> None:
+        self._jobs, self._options = jobs, options
         self._files: dict[str, bytes] = {}
-        self._batches: dict[str, dict[str, Any]] = {}  # oldest first
+        self._inputs: dict[str, str] = {}  # batch to file
+        self._outputs: dict[str, dict[str, str]] = {}  # batch to its files
 
     def reply(self, request: Request, path: str) -> Response | None:
         """The answer for a path below the API's root; None: no such path here."""
@@ -36,8 +37,8 @@ class Batches:
                 return self._create(json.loads(request.body))
             case ("GET", "batches"):
                 return self._list(request.query)
-            case ("GET", "batches", name) if name in self._batches:
-                return json_response(self._now(self._batches[name]))
+            case ("GET", "batches", name) if job := self._jobs.get(name):
+                return json_response(self._shown(job))
             case _:
                 return None
 
@@ -68,68 +69,59 @@ class Batches:
         content = self._files.get(str(body.get("input_file_id")))
         if content is None:
             return error(400, "no such file", param="input_file_id")
-        lines = content.splitlines()
+        lines = [json.loads(line) for line in content.splitlines()]
         if len(lines) > _MOST_LINES:
             return error(400, "too many requests in the file")
-        self._stats.batches += 1
-        batch = {
-            "id": f"batch_{len(self._batches) + 1}",
-            "object": "batch",
-            "endpoint": body.get("endpoint"),
-            "input_file_id": body["input_file_id"],
-            "completion_window": body.get("completion_window"),
-            "created_at": int(time.time()),
-            "status": "in_progress",
-            "metadata": body.get("metadata") or {},
-            "request_counts": {"total": len(lines), "completed": 0, "failed": 0},
-            "ready": time.monotonic() + self._options.batch_s,
-        }
-        self._batches[str(batch["id"])] = batch
-        return json_response(self._now(batch))
+        requests = [(line["custom_id"], line["body"]) for line in lines]
+        job = self._jobs.start(requests, "batch_{}", str((body.get("metadata") or {}).get("tag", "")))
+        self._inputs[job.name] = str(body["input_file_id"])
+        return json_response(self._shown(job))
 
     def _list(self, query: Mapping[str, str]) -> Response:
-        newest = list(reversed(self._batches.values()))
-        names = [batch["id"] for batch in newest]
-        start = names.index(query["after"]) + 1 if query.get("after") in names else 0
-        page = newest[start : start + int(query.get("limit", "20"))]
-        has_more = start + len(page) < len(newest)
-        return json_response(
-            {"object": "list", "data": [self._now(batch) for batch in page], "has_more": has_more}
-        )
+        page, has_more = self._jobs.page(query.get("after", ""), int(query.get("limit", "20")))
+        shown = [self._shown(job) for job in page]
+        return json_response({"object": "list", "data": shown, "has_more": has_more})
 
-    def _now(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The batch as it is shown, worked through if its time has come."""
-        if batch["status"] == "in_progress" and time.monotonic() >= batch["ready"]:
-            self._finish(batch)
-        return {name: value for name, value in batch.items() if name != "ready"}
+    def _shown(self, job: Job) -> dict[str, Any]:
+        outcomes = job.outcomes
+        found: dict[str, Any] = {
+            "id": job.name,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "input_file_id": self._inputs.get(job.name),
+            "completion_window": "24h",
+            "created_at": int(job.created_s),
+            "status": "in_progress" if outcomes is None else self._options.batch_ends,
+            "metadata": {"tag": job.tag} if job.tag else {},
+            "request_counts": {"total": len(job.requests), "completed": 0, "failed": 0},
+        }
+        if outcomes is None:
+            return found
+        if self._options.batch_ends == "failed":
+            problem = {"code": "invalid_json_line", "line": 1, "message": "emulated"}
+            return found | {"errors": {"data": [problem]}}
+        return found | self._files_of(job.name, outcomes)
 
-    def _finish(self, batch: dict[str, Any]) -> None:
-        batch["status"] = ends = self._options.batch_ends
-        if ends == "failed":
-            batch["errors"] = {"data": [{"code": "invalid_json_line", "line": 1, "message": "emulated"}]}
-            return
-        lines = [json.loads(line) for line in self._files[batch["input_file_id"]].splitlines()]
-        done = lines if ends == "completed" else lines[::2]
-        output: list[dict[str, Any]] = []
-        errors = [_left_out(line) for line in lines[1::2]] if ends == "expired" else []
-        for line in reversed(done):
-            status, body = self._line(line["body"])
-            reply = {"status_code": status, "request_id": "emulated", "body": body}
-            answered = {"id": "emulated", "custom_id": line["custom_id"], "response": reply, "error": None}
-            (output if status == 200 else errors).append(answered)
-        batch["request_counts"] |= {"completed": len(output), "failed": len(errors)}
-        for name, found in (("output_file_id", output), ("error_file_id", errors)):
-            if found:
-                batch[name] = self._keep("".join(json.dumps(line) + "\n" for line in found).encode())["id"]
-
-    def _line(self, body: Mapping[str, Any]) -> tuple[int, Any]:
-        response = refused(400, body, self._options) or self._chat.reply(body)
-        try:
-            return response.status, json.loads(response.body)
-        except ValueError:  # a fault of the wire: the Batch API has no wire of its own
-            return 500, {"error": {"message": "The server had an error."}}
+    def _files_of(self, name: str, outcomes: list[Outcome]) -> dict[str, str]:
+        if name not in self._outputs:
+            # OpenAI lists those that expired as errors, and says nothing of cancelled ones.
+            told = [one for one in outcomes if one.status or self._options.batch_ends == "expired"]
+            parts = {
+                "output_file_id": [one for one in told if one.status == 200],
+                "error_file_id": [one for one in told if one.status != 200],
+            }
+            self._outputs[name] = {
+                part: self._keep("".join(json.dumps(_line(one)) + "\n" for one in found).encode())["id"]
+                for part, found in parts.items()
+                if found
+            }
+        return self._outputs[name]
 
 
-def _left_out(line: Mapping[str, Any]) -> dict[str, Any]:
-    reason = {"code": "batch_expired", "message": "This request could not be executed in time."}
-    return {"id": "emulated", "custom_id": line["custom_id"], "response": None, "error": reason}
+def _line(outcome: Outcome) -> dict[str, Any]:
+    found = {"id": "emulated", "custom_id": outcome.name}
+    if outcome.status is None:
+        reason = {"code": "batch_expired", "message": "This request could not be executed in time."}
+        return found | {"response": None, "error": reason}
+    reply = {"status_code": outcome.status, "request_id": "emulated", "body": outcome.body}
+    return found | {"response": reply, "error": None}

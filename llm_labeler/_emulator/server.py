@@ -9,15 +9,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
+from llm_labeler._emulator.anthropic import Anthropic
 from llm_labeler._emulator.batches import Batches
 from llm_labeler._emulator.chat import Chat, error
+from llm_labeler._emulator.gemini import Gemini
 from llm_labeler._emulator.http import Connection, Request, Response, json_response
+from llm_labeler._emulator.jobs import Jobs
 from llm_labeler._emulator.options import Faults, Options
 from llm_labeler._emulator.stats import Stats
 from pairkit.errors import ConfigError
 
 _BACKLOG = 1024
-_ROOTS = ("/v1", "/api/paas/v4")  # OpenAI's and GLM's
+_GEMINI = "/v1beta"
+_ROOTS = ("/v1", "/api/paas/v4", _GEMINI)  # OpenAI's and Anthropic's, GLM's, Gemini's
 
 
 class Service:
@@ -28,7 +32,10 @@ class Service:
         self.requests: list[Request] = []  # the first few, for whoever wants to see what a client sends
         self._options = options
         self._chat = Chat(options, faults, self.stats)
-        self._batches = Batches(self._chat, options, self.stats)
+        jobs = Jobs(self._chat, options, self.stats)
+        self._batches = Batches(jobs, options)
+        self._anthropic = Anthropic(self._chat, jobs, options)
+        self._gemini = Gemini(self._chat, jobs, options)
 
     def answer(self, request: Request) -> Response:
         """The response to any request."""
@@ -37,12 +44,16 @@ class Service:
         if len(self.requests) < 100:
             self.requests.append(request)
         expected = self._options.api_key
-        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
+        if expected is not None and not _has_key(request, expected):
             return error(401, "Incorrect API key provided.", code="invalid_api_key")
         root = next((root for root in _ROOTS if request.path.startswith(root + "/")), "")
         return replace(self._route(request, request.path.removeprefix(root)), delay_s=self._options.latency_s)
 
     def _route(self, request: Request, path: str) -> Response:
+        if request.path.startswith(f"{_GEMINI}/"):
+            return self._of(self._gemini, request, path)
+        if path.startswith("/messages"):
+            return self._of(self._anthropic, request, path)
         if path == "/models" and request.method == "GET" and self._options.lists_models:
             models = [{"id": name, "object": "model"} for name in self._options.models]
             return json_response({"object": "list", "data": models})
@@ -53,6 +64,24 @@ class Service:
         except ValueError:
             return error(400, "We could not parse the JSON body of your request.")
         return found or error(404, f"Invalid URL ({request.method} {request.path})")
+
+    def _of(self, maker: Anthropic | Gemini, request: Request, path: str) -> Response:
+        try:
+            found = maker.reply(request, path)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return error(400, "We could not make sense of your request.")
+        return found or error(404, f"Invalid URL ({request.method} {request.path})")
+
+
+def _has_key(request: Request, expected: str) -> bool:
+    """Whether a request has the key, in the header that its API has for it."""
+    name = "authorization"
+    if request.path.startswith(f"{_GEMINI}/"):
+        name = "x-goog-api-key"
+    elif "anthropic-version" in request.headers:
+        name = "x-api-key"
+    wanted = f"Bearer {expected}" if name == "authorization" else expected
+    return request.headers.get(name) == wanted
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -112,6 +141,11 @@ class Server:
     def base_url(self) -> str:
         """What a client of the OpenAI protocol wants to know."""
         return f"{self.url}/v1"
+
+    @property
+    def gemini_url(self) -> str:
+        """What a client of Gemini's API wants to know; of Anthropic's it is `base_url`."""
+        return f"{self.url}{_GEMINI}"
 
     @property
     def stats(self) -> Stats:

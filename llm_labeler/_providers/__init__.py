@@ -1,4 +1,4 @@
-"""The LLMs that can be asked: behind servers of the OpenAI protocol, in this process, functions, or rules."""
+"""The LLMs that can be asked: behind servers, in this process, functions, or rules."""
 
 from __future__ import annotations
 

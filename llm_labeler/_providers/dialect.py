@@ -1,26 +1,18 @@
-"""How one server wants to be asked: some fields have two names, some servers lack some fields."""
+"""How a maker's servers want to be asked, and how they answer: one dialect for each protocol."""
 
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from llm_labeler._records import Ask
+from llm_labeler._records import Ask, Reply
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
 from pairkit.openai_api.refusals import Refusal
 
 Format = Literal["json_schema", "json_object", ""]
-
-# What decides the price or the shape of an answer is not for `extra`.
-_RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
-_UNKNOWN = re.compile(
-    r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
-    re.IGNORECASE,
-)
-_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +23,43 @@ class Form:
     format: Format
 
 
-class Dialect:
-    """What a server is known to take; it is learnt from what it turns down."""
+class Dialect(Protocol):
+    """How one server is asked; it learns from what that server turns down.
 
-    def __init__(self, name: str, settings: LlmSettings) -> None:
-        if reserved := sorted(_RESERVED & settings.extra.keys()):
-            raise ConfigError(
-                f"llm {name}: extra holds {reserved[0]}, which has a setting of its own or is not for "
-                f"changing; take it out of [llm.{name}.extra]"
-            )
-        self._name, self._settings = name, settings
-        self._refused: set[str] = set()
-        # OpenAI's newer models take only the newer name, most other servers only the older one.
-        names = ["max_completion_tokens", "max_tokens"]
-        if settings.kind != "openai":
-            names.reverse()
-        self._limits = names if settings.limit_field == "auto" else [settings.limit_field]
+    Attributes:
+        path: Where a question goes, below the address.
+        models_path: Where the list of models is.
+        key_header: The header that the key goes in.
+        headers: What every request takes along.
+        form: How to ask now.
+    """
+
+    path: str
+    models_path: str
+    key_header: str
+    headers: Mapping[str, str]
 
     @property
     def form(self) -> Form:
         """How to ask now."""
-        limit = next((name for name in self._limits if name not in self._refused), self._limits[0])
-        wanted: Format = "json_object" if self._settings.kind == "glm" else "json_schema"
-        takes = self._settings.structured != "off" and "response_format" not in self._refused
-        return Form(limit, wanted if takes else "")
+        ...
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question."""
-        settings = self._settings
-        body: dict[str, Any] = {
-            "model": settings.model,
-            "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
-            form.limit: settings.max_tokens,
-        }
-        seed = None if settings.seed is None else settings.seed + ask.sample
-        chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "seed": seed}
-        body |= {name: value for name, value in chosen.items() if value is not None}
-        if settings.kind == "glm":
-            body["thinking"] = {"type": "disabled"}  # it is on by default, and costs
-        if response_format := self._response_format(ask, form):
-            body["response_format"] = response_format
-        return body | settings.extra
+        ...
+
+    def reply_of(self, value: Any) -> Reply:
+        """The reply in a decoded body.
+
+        Raises:
+            CallFailed: there is none, or the model failed.
+            Refused: an error in the place of an answer.
+        """
+        ...
+
+    def models_of(self, body: bytes) -> list[str]:
+        """The models in a list of them; none where it can't be understood."""
+        ...
 
     def learns(self, refusal: Refusal, form: Form) -> bool:
         """Whether asking again in another form may help after this refusal of a request in `form`.
@@ -79,44 +67,33 @@ class Dialect:
         Raises:
             ConfigError: the form was demanded.
         """
-        if refusal.status not in (400, 422):
-            return False
-        about = f"{refusal.param} {refusal.message}"
-        if form.format and _FORMAT.search(about):
-            if self._settings.structured == "strict":
-                raise ConfigError(
-                    f"llm {self._name}: the server takes no {form.format} ({refusal.message}); "
-                    f'set structured = "auto" in [llm.{self._name}]'
-                )
-            self._refused.add("response_format")
-        elif form.limit in about and _UNKNOWN.search(about):
-            self._refused.add(form.limit)
-        return self.form != form
+        ...
 
     def blames(self, refusal: Refusal) -> ConfigError | None:
         """The setting that a refusal is about, which every question would meet; None if it is about none."""
-        chosen = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
-        if refusal.is_about_limit:
-            return ConfigError(
-                f"llm {self._name}: the server does not give such long answers ({refusal.message}); lower "
-                f"max_tokens in [llm.{self._name}]"
-            )
-        if refusal.status not in (400, 422) or refusal.param not in chosen:
-            return None
-        return ConfigError(
-            f"llm {self._name}: the server does not take {refusal.param} as it is set ({refusal.message}); "
-            f"change it in [llm.{self._name}]"
+        ...
+
+
+def check_extra(name: str, settings: LlmSettings, reserved: frozenset[str]) -> None:
+    """Refuse fields that have a setting of their own, or that decide the price or the shape of an answer.
+
+    Raises:
+        ConfigError: names the field.
+    """
+    if found := sorted(reserved & settings.extra.keys()):
+        raise ConfigError(
+            f"llm {name}: extra holds {found[0]}, which has a setting of its own or is not for "
+            f"changing; take it out of [llm.{name}.extra]"
         )
 
-    def _response_format(self, ask: Ask, form: Form) -> dict[str, Any] | None:
-        if ask.schema is None or not form.format:
-            return None
-        if form.format == "json_schema":
-            schema = {"name": "answer", "schema": ask.schema, "strict": True}
-            return {"type": "json_schema", "json_schema": schema}
-        # It is told of no schema: unless the prompt says what JSON is wanted, it would invent some.
-        says_json = any("json" in message.content.lower() for message in ask.messages)
-        return {"type": "json_object"} if says_json or self._settings.structured == "strict" else None
+
+def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with further fields; where both have a table of one name, its fields come together."""
+    found = {**body, **extra}
+    for name in body.keys() & extra.keys():
+        if isinstance(body[name], dict) and isinstance(extra[name], dict):
+            found[name] = {**body[name], **extra[name]}
+    return found
 
 
 def schema_bytes(ask: Ask) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from llm_labeler._providers.dialect import Dialect
 from llm_labeler._settings import LlmSettings
 from pairkit.address import Address, read_address
 from pairkit.errors import ConfigError
@@ -12,7 +13,9 @@ from pairkit.openai_api.credentials import find_key, key_variable
 
 OPENAI = "https://api.openai.com/v1"
 GLM = "https://open.bigmodel.cn/api/paas/v4"
-_USUAL = {"openai": OPENAI, "glm": GLM}
+ANTHROPIC = "https://api.anthropic.com/v1"
+GEMINI = "https://generativelanguage.googleapis.com/v1beta"
+_USUAL = {"openai": OPENAI, "glm": GLM, "anthropic": ANTHROPIC, "gemini": GEMINI}
 _EXAMPLE = "http://localhost:8000/v1"
 
 
@@ -33,7 +36,9 @@ def find_address(name: str, settings: LlmSettings) -> Address:
     return address
 
 
-def open_channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
+def open_channel(
+    name: str, settings: LlmSettings, address: Address, dialect: Dialect, environ: Mapping[str, str]
+) -> Channel:
     """The way to an entry's server; nothing is connected to yet.
 
     Raises:
@@ -48,6 +53,8 @@ def open_channel(name: str, settings: LlmSettings, address: Address, environ: Ma
         concurrency=settings.concurrency,
         ca_file=settings.ca_file,
         plain_http=settings.plain_http,
+        key_header=dialect.key_header,
+        headers=dialect.headers,
     )
     try:
         return Channel(connection, environ)

@@ -12,7 +12,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,8 @@ class Connection:
         ca_file: Certificates (PEM) that are trusted in place of the system's; None: those of SSL_CERT_FILE or
             SSL_CERT_DIR, else the system's.
         plain_http: Send the key over plain http, too.
+        key_header: The header that the key goes in; `Authorization` as a bearer's.
+        headers: What every request takes along, such as the version of the protocol.
     """
 
     address: Address
@@ -51,6 +53,8 @@ class Connection:
     concurrency: int = 16
     ca_file: Path | None = None
     plain_http: bool = False
+    key_header: str = "Authorization"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Channel:
@@ -71,8 +75,8 @@ class Channel:
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
             self.address.guard("the key", "allow that with plain_http")
-        bearer = {"Authorization": f"Bearer {self.key.secret}"} if self.key else {}
-        self._headers = {**bearer, **further, "User-Agent": f"aoe-toolkit/{__version__}"}
+        own = {**connection.headers, "User-Agent": f"aoe-toolkit/{__version__}"}
+        self._headers = {**_credential(self.key, connection.key_header), **further, **own}
         self._masking = Masking([self.key.secret if self.key else "", *further.values()])
 
     async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -83,6 +87,11 @@ class Channel:
             NoAnswer: no answer.
         """
         return await self._exchange("post", path, most_bytes=most_bytes, body=value)
+
+    async def post_json(self, path: str, content: bytes, *, timeout_s: float) -> bytes:
+        """Send JSON that is written already, as one too large to be written twice; see `post`."""
+        kind = {"Content-Type": "application/json"}
+        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, content=content)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""
@@ -132,6 +141,12 @@ class Channel:
                 return await sdk.exchange(method, url, most_bytes, **request)
         except TimeoutError as error:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
+
+
+def _credential(key: Key | None, header: str) -> dict[str, str]:
+    if key is None:
+        return {}
+    return {header: f"Bearer {key.secret}" if header == "Authorization" else key.secret}
 
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:

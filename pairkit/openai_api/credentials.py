@@ -1,7 +1,8 @@
 """Keys of servers: from the environment, or from a file that the environment names; never from elsewhere.
 
 A key that nobody named for a server goes to its maker's own host alone: OPENAI_API_KEY, and what else the
-environment holds for OpenAI, to api.openai.com. For any other host the variable has to be named.
+environment holds for OpenAI, to api.openai.com, ANTHROPIC_API_KEY to api.anthropic.com and so on. For any
+other host the variable has to be named.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from pathlib import Path
 from pairkit.errors import ConfigError
 
 OPENAI_HOST = "api.openai.com"
+ANTHROPIC_HOST = "api.anthropic.com"
+GEMINI_HOST = "generativelanguage.googleapis.com"
 # Where a host's key is looked for if nobody says.
 _USUAL: Mapping[str, str] = {
     OPENAI_HOST: "OPENAI_API_KEY",
+    ANTHROPIC_HOST: "ANTHROPIC_API_KEY",
+    GEMINI_HOST: "GEMINI_API_KEY",
     "open.bigmodel.cn": "ZHIPUAI_API_KEY",
     "api.z.ai": "ZHIPUAI_API_KEY",
 }

@@ -56,7 +56,7 @@ _QUESTION_CODES = frozenset(
     )
 )
 _QUESTION = re.compile(
-    r"context.{0,3}(?:length|window|size)|(?:maximum|max) (?:context|input|prompt|sequence)"
+    r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)"
     r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"
     r"|content.{0,12}(?:polic|filter)|\bflagged\b|moderation|safety|unsafe|sensitive|inappropriate"
     r"|敏感|超长|不安全",

@@ -45,7 +45,7 @@ class Sdk(openai.AsyncOpenAI):
             url: Below the address.
             most_bytes: Of the body.
             headers: That describe the request's body.
-            request: The body: `body` or `files`, as the SDK takes them.
+            request: The body: `body`, `content` or `files`, as the SDK takes them.
 
         Raises:
             Refused: another status.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
@@ -10,14 +11,20 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from llm_labeler._provider import CallFailed
-from llm_labeler._providers.openai_compatible import OpenAiProvider
+from llm_labeler._providers.server import ServerProvider
 from llm_labeler._records import Ask, AskKey, Message, Reply, digest
 from llm_labeler._settings import LlmSettings
 
 T = TypeVar("T")
 
 KEY = "sk-emulated-0123456789"
-ENVIRON = {"OPENAI_API_KEY": KEY, "ZHIPUAI_API_KEY": KEY, "OTHER_KEY": "sk-wrong"}
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "glm": "ZHIPUAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+ENVIRON = {**dict.fromkeys(KEYS.values(), KEY), "OTHER_KEY": "sk-wrong"}
 SENTENCES = {
     "type": "object",
     "properties": {"sentences": {"type": "array", "items": {"type": "string"}}},
@@ -39,35 +46,37 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
 def settings(base_url: str, **fields: Any) -> LlmSettings:
     entry = {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, "timeout_s": 5.0}
     # A key goes to this machine where it is named.
-    named = {"openai": "OPENAI_API_KEY", "glm": "ZHIPUAI_API_KEY"}.get(str(fields.get("kind")))
+    named = KEYS.get(str(fields.get("kind")))
+    if fields.get("kind") == "gemini":
+        entry["base_url"] = re.sub("/v1$", "/v1beta", base_url)
     return LlmSettings(**(entry | {"api_key_env": named} | fields))
 
 
-def provider(base_url: str, *, name: str = "llama", **fields: Any) -> OpenAiProvider:
-    return OpenAiProvider(name, settings(base_url, **fields), environ=ENVIRON)
+def provider(base_url: str, *, name: str = "llama", **fields: Any) -> ServerProvider:
+    return ServerProvider(name, settings(base_url, **fields), environ=ENVIRON)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(main)
 
 
-async def _with(asked: OpenAiProvider, call: Coroutine[Any, Any, T]) -> T:
+async def _with(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
     try:
         return await call
     finally:
         await asked.close()
 
 
-def reply_of(asked: OpenAiProvider, ask: Ask | None = None) -> Reply:
+def reply_of(asked: ServerProvider, ask: Ask | None = None) -> Reply:
     """One call, connections closed after it."""
     return run(_with(asked, asked.reply(ask or an_ask())))
 
 
-def check(asked: OpenAiProvider) -> None:
+def check(asked: ServerProvider) -> None:
     run(_with(asked, asked.check()))
 
 
-async def replies(asked: OpenAiProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[Reply]:
+async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[Reply]:
     """All replies, with the plainest of retries, 16 calls at a time."""
     places = asyncio.Semaphore(16)
 

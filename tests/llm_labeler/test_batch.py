@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._batch.lines import Line, custom_id, read_lines, request_line
+from llm_labeler._batch.anthropic import AnthropicBatches
+from llm_labeler._batch.gemini import GeminiBatches
+from llm_labeler._batch.lines import Line, custom_id
+from llm_labeler._batch.openai import OpenAiBatches, read_lines
 from llm_labeler._batch.results import read_results
 from llm_labeler._batch.run import run_batch
 from llm_labeler._batch.server import BatchServer
@@ -29,6 +32,17 @@ from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
+SERVERS: dict[str, type[BatchServer]] = {
+    "openai": OpenAiBatches,
+    "anthropic": AnthropicBatches,
+    "gemini": GeminiBatches,
+}
+
+
+@pytest.fixture(params=SERVERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each protocol."""
+    return str(request.param)
 
 
 @pytest.fixture
@@ -39,8 +53,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator stands for OpenAI, which alone is known to give a discount."""
-    monkeypatch.setattr("llm_labeler._batch.run.OPENAI_HOST", "127.0.0.1")
+    """The emulator stands for the makers, who alone are known to give a discount."""
+    for server in (OpenAiBatches, AnthropicBatches, GeminiBatches):
+        monkeypatch.setattr(server, "maker", "127.0.0.1")
 
 
 def batch(
@@ -73,10 +88,10 @@ def answered(store: Store) -> int:
 
 
 @pytest.mark.usefixtures("half_price")
-def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> None:
+def test_every_question_gets_its_own_answer_at_half_the_price(kind: str, store: Store) -> None:
     with serve(Options(batch_s=0.05)) as server:
         seen: list[Any] = []
-        outcome = batch(server.base_url, store, progress=seen.append)
+        outcome = batch(server.base_url, store, progress=seen.append, kind=kind)
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (20, 0, 0, None)
@@ -96,13 +111,13 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> N
     assert any("19 under way" in progress.note for progress in seen)
 
 
-def test_a_second_run_asks_nothing(store: Store) -> None:
+def test_a_second_run_asks_nothing(kind: str, store: Store) -> None:
     with serve() as server:
-        batch(server.base_url, store)
-        outcome = batch(server.base_url, store, 25)
+        batch(server.base_url, store, kind=kind)
+        outcome = batch(server.base_url, store, 25, kind=kind)
         assert (outcome.done, outcome.cached) == (5, 20)
         assert server.stats.asked_again == 0
-        assert batch(server.base_url, store, 25).cached == 25
+        assert batch(server.base_url, store, 25, kind=kind).cached == 25
         assert server.stats.requests == 25
 
 
@@ -116,20 +131,23 @@ class Killed(BaseException):
     """Stands for the end of the process: nothing of ours may catch it."""
 
 
-POINTS = {
-    "uploaded": (BatchServer, "upload", 1),
-    "written down": (Store, "save_batch", 1),
-    "started": (BatchServer, "create", 1),
-    "adopted": (Store, "save_batch", 2),
-    "looked at": (BatchServer, "look", 1),
-    "downloaded": (BatchServer, "download", 1),
-    "collected": (Store, "collect_batch", 1),
+POINTS: dict[str, tuple[str, int]] = {
+    "prepared": ("prepare", 1),
+    "written down": ("save_batch", 1),
+    "started": ("create", 1),
+    "adopted": ("save_batch", 2),
+    "looked at": ("look", 1),
+    "downloaded": ("results", 1),
+    "collected": ("collect_batch", 1),
 }
 
 
-def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
+def end_after(
+    point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None], kind: str = "openai"
+) -> None:
     """Have `end` called right after a step was done for the so many-th time."""
-    owner, name, times = POINTS[point]
+    name, times = POINTS[point]
+    owner: Any = Store if hasattr(Store, name) else SERVERS[kind]
     plain = getattr(owner, name)
     left = [times]
 
@@ -153,19 +171,19 @@ def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, An
 
 @pytest.mark.parametrize("point", POINTS)
 def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
-    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    point: str, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end() -> None:
         raise Killed
 
     with serve(Options(batch_s=0.05)) as server:
         with monkeypatch.context() as patched:
-            end_after(point, end, patched.setattr)
+            end_after(point, end, patched.setattr, kind)
             with pytest.raises(Killed):
-                batch(server.base_url, store)
-        assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
+                batch(server.base_url, store, kind=kind)
+        assert server.stats.batches == (0 if point in ("written down", "prepared") else 1)
         before = store.spent()
-        outcome = batch(server.base_url, store)
+        outcome = batch(server.base_url, store, kind=kind)
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
     assert outcome.done + outcome.cached == 20
@@ -174,7 +192,7 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
     assert store.batches() == []
     assert store.spent().requests == 20
     # A batch counted at its bound while it was open; a file alone costs nothing.
-    assert before.requests == (1 if point == "uploaded" else 20)
+    assert before.requests == (1 if point == "prepared" else 20)
 
 
 CHILD = """
@@ -182,56 +200,59 @@ import os, signal, sys
 from pathlib import Path
 from llm_labeler._store import Batch, Store
 from tests.llm_labeler.test_batch import batch, end_after
-end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
+end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr, sys.argv[4])
 with Store.open(Path(sys.argv[2]), create=True) as store:
-    batch(sys.argv[1], store)
+    batch(sys.argv[1], store, kind=sys.argv[4])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
+def test_killed_at_any_point_it_goes_on(point: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     with serve(Options(batch_s=0.05)) as server:
-        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point]
+        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point, kind]
         killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, timeout=60)
         assert killed.returncode == -signal.SIGKILL
         with Store.open(path) as store:
             store.recover()
-            batch(server.base_url, store)
+            batch(server.base_url, store, kind=kind)
             assert answered(store) == 20
             assert store.batches() == []
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler._batch.server._PAGE", 2)
+def test_a_batch_is_found_behind_many_others(
+    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"llm_labeler._batch.{kind}._PAGE", 2)
 
     def end() -> None:
         raise Killed
 
     with serve() as server:
         with monkeypatch.context() as patched:
-            end_after("started", end, patched.setattr)
+            end_after("started", end, patched.setattr, kind)
             with pytest.raises(Killed):
-                batch(server.base_url, store)
+                batch(server.base_url, store, kind=kind)
         with Store.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
-                batch(server.base_url, other, map(an_ask, range(100 + number * 2, 102 + number * 2)))
-        assert batch(server.base_url, store).failed == 0
+                asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
+                batch(server.base_url, other, asks, kind=kind)  # one is as large as ours
+        assert batch(server.base_url, store, kind=kind).failed == 0
         assert server.stats.batches == 6
         assert server.stats.asked_again == 0
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: Store) -> None:
+def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, kind: str, store: Store) -> None:
     with serve(Options(batch_ends=ends)) as server:
-        outcome = batch(server.base_url, store)  # one at once, of the other 19 each second one
+        outcome = batch(server.base_url, store, kind=kind)  # one at once, of the other 19 each second one
         assert (outcome.done, outcome.failed) == (11, 9)
         assert all(not failure.final and ends in failure.detail for failure in store.failures())
         assert [answered(store)] == [11]
-        outcome = batch(server.base_url, store)
+        outcome = batch(server.base_url, store, kind=kind)
         assert (outcome.done, outcome.cached, outcome.failed) == (5, 11, 4)
         assert server.stats.asked_again == 0
 
@@ -261,9 +282,9 @@ def test_a_batch_that_the_server_does_not_take(store: Store) -> None:
         assert store.spent().requests == 1
 
 
-def test_faults_of_single_lines(store: Store) -> None:
+def test_faults_of_single_lines(kind: str, store: Store) -> None:
     with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
-        outcome = batch(server.base_url, store, 60)
+        outcome = batch(server.base_url, store, 60, kind=kind)
         assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
     failures = list(store.failures())
     assert outcome.failed == len(failures) > 5
@@ -272,18 +293,19 @@ def test_faults_of_single_lines(store: Store) -> None:
     estimated = [answer for answer in store.answers(("positive",)) if answer.estimated]
     assert estimated
     assert all(answer.cost and answer.reply.usage for answer in estimated)
-    assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
+    refused = "content_filter" if kind == "gemini" else "refusal"
+    assert refused in {answer.reply.finish for answer in store.answers(("positive",))}
 
 
-def test_questions_that_the_server_rejects_are_not_asked_again(store: Store) -> None:
+def test_questions_that_the_server_rejects_are_not_asked_again(kind: str, store: Store) -> None:
     long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
     odd = Ask(an_ask(6).key, (Message("user", "\ud800"),))
     asks = [long if n == 5 else odd if n == 6 else an_ask(n) for n in range(10)]
     with serve(Options(context_chars=400)) as server:
-        outcome = batch(server.base_url, store, asks)
+        outcome = batch(server.base_url, store, asks, kind=kind)
         assert (outcome.done, outcome.failed) == (8, 2)
         assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)] * 2
-        assert batch(server.base_url, store, asks).cached == 10
+        assert batch(server.base_url, store, asks, kind=kind).cached == 10
 
 
 def test_the_first_question_shows_what_the_server_does_not_take(store: Store) -> None:
@@ -295,24 +317,26 @@ def test_the_first_question_shows_what_the_server_does_not_take(store: Store) ->
         assert server.stats.requests == 10
 
 
-def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: Store) -> None:
+def test_a_wrong_key_is_found_out_before_anything_is_handed_in(kind: str, store: Store) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError, match="OTHER_KEY"):
-            batch(server.base_url, store, api_key_env="OTHER_KEY")
+            batch(server.base_url, store, api_key_env="OTHER_KEY", kind=kind)
         assert server.stats.batches == 0
         assert store.batches() == []
 
 
-def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_the_server_has_forgotten(
+    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def end() -> None:
         raise Killed
 
     with serve(Options(batch_s=60)) as server, monkeypatch.context() as patched:
-        end_after("adopted", end, patched.setattr)
+        end_after("adopted", end, patched.setattr, kind)
         with pytest.raises(Killed):
-            batch(server.base_url, store)
+            batch(server.base_url, store, kind=kind)
     with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
-        batch(another.base_url, store)
+        batch(another.base_url, store, kind=kind)
     assert len(store.batches()) == 1
 
 
@@ -333,18 +357,20 @@ def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(("step", "asked", "stopped"), [("upload", 20, None), ("create", 10, "max_requests")])
+@pytest.mark.parametrize(
+    ("step", "asked", "stopped"), [("prepare", 20, None), ("create", 10, "max_requests")]
+)
 def test_what_a_dead_llm_held_does_not_stop_the_others(
     step: str, asked: int, stopped: str | None, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = getattr(BatchServer, step)
+    plain = getattr(OpenAiBatches, step)
 
     async def fails_for_one(server: BatchServer, *given: Any) -> Any:
         if server._provider.name == "dead":
             raise RemoteError("the server fell over")
         return await plain(server, *given)
 
-    monkeypatch.setattr(BatchServer, step, fails_for_one)
+    monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
 
     async def main(base_url: str) -> Outcome:
         llms = {name: provider(base_url, name=name, kind="openai") for name in ("dead", "alive")}
@@ -397,18 +423,18 @@ def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
         assert outcome.spent.tokens < limit / 2
 
 
-def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler._batch.lines.MOST_REQUESTS", 8)
+def test_portions(kind: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SERVERS[kind], "most_requests", 8)
     with serve() as server:
-        assert batch(server.base_url, store).done == 20
+        assert batch(server.base_url, store, kind=kind).done == 20
         assert server.stats.batches == 3  # 8 + 8 + 3
-        monkeypatch.setattr("llm_labeler._batch.lines.MOST_BYTES", 700)
-        assert batch(server.base_url, store, 24).done == 4
+        monkeypatch.setattr(SERVERS[kind], "most_bytes", 700)
+        assert batch(server.base_url, store, 24, kind=kind).done == 4
         assert server.stats.batches >= 5
 
 
 def test_who_has_no_batches(store: Store) -> None:
-    with pytest.raises(ConfigError, match="llm llama: has no OpenAI Batch API"):
+    with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
         batch("http://localhost:1/v1", store, kind="glm")
 
 
@@ -436,18 +462,18 @@ def test_a_server_that_is_overloaded_for_a_while(
         assert answered(store) == 20
 
 
-def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Channel.post
+def test_a_start_whose_end_is_unknown_is_looked_up(
+    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = SERVERS[kind].start
 
-    async def lost(self: Channel, path: str, body: Any, **more: Any) -> bytes:
-        found = await plain(self, path, body, **more)
-        if path == "/batches":
-            raise NoAnswer("timeout", "no answer", was_sent=True)
-        return found
+    async def lost(*given: Any) -> Any:
+        await plain(*given)
+        raise NoAnswer("timeout", "no answer", was_sent=True)
 
-    monkeypatch.setattr(Channel, "post", lost)
+    monkeypatch.setattr(SERVERS[kind], "start", lost)
     with serve() as server:
-        assert batch(server.base_url, store).done == 20
+        assert batch(server.base_url, store, kind=kind).done == 20
         assert server.stats.batches == 1
 
 
@@ -463,11 +489,12 @@ def test_lines_that_can_not_be_read_are_left_out() -> None:
         json.dumps(expired),
     ]
     content = "\n".join(lines).encode() + b"\n\xff\n\n"
-    assert list(read_lines(content)) == [Line("a", 200, {"x": 1}), Line("b", None, None)]
+    assert list(read_lines(content)) == [Line("a", 200, {"x": 1}), Line("b", None)]
 
 
 def test_a_line_says_all_and_is_known_by_its_question() -> None:
-    line = json.loads(request_line(an_ask(1), {"model": "m"}))
+    asked = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 1.0)
+    line = json.loads(asked.line(custom_id(an_ask(1).key), {"model": "m"}, "label-1"))
     assert line == {
         "custom_id": custom_id(an_ask(1).key),
         "method": "POST",
@@ -498,7 +525,8 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 
     asked = provider("http://localhost:1/v1", kind="openai", **PRICES)
-    results = run(read_results(asked, waiting, "completed", files, 0.5))
+    lines = [line for content in files for line in read_lines(content)]
+    results = run(read_results(asked, waiting, "completed", lines, 0.5))
     assert list(results.answers) == ["f"]
     answer = results.answers["f"]
     # nobody told the usage: its share of the bound, rounded up, at half the price
@@ -526,5 +554,6 @@ def test_an_answer_outweighs_a_failure_of_the_same_question() -> None:
     waiting = Batch("llama", "batch_1", "completed", {"a": an_ask().key}, Usage(10, 10), None)
     files = [line(500, "busy"), line(200, said)]
     asked = provider("http://localhost:1/v1")
-    results = run(read_results(asked, waiting, "completed", files, 1.0))
+    lines = [line for content in files for line in read_lines(content)]
+    results = run(read_results(asked, waiting, "completed", lines, 1.0))
     assert (results.answers.keys(), results.failures) == ({"a"}, {})

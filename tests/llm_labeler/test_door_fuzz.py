@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from benchmarks.mutated import mutated
-from llm_labeler._batch.lines import read_lines
+from llm_labeler._batch import anthropic, gemini, openai
+from llm_labeler._batch.lines import Line
+from llm_labeler._batch.openai import objects_of, read_lines
 from llm_labeler._batch.results import read_results
-from llm_labeler._batch.server import _listed, _object, _seen
+from llm_labeler._batch.server import decoded, listed
 from llm_labeler._provider import CallFailed
 from llm_labeler._providers.replies import models_of, read_reply
 from llm_labeler._records import Reply, Usage
@@ -54,6 +57,47 @@ BATCH = {
     "errors": {"data": [{"message": "m"}]},
 }
 LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}
+MESSAGE = {
+    "type": "message",
+    "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "1. a"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3},
+}
+CLAUDES_ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}
+CLAUDES_BATCH = {
+    "id": "b",
+    "processing_status": "ended",
+    "request_counts": {"succeeded": 1, "errored": 0},
+    "results_url": "https://x/y",
+}
+CLAUDES_LINES = [
+    {"custom_id": "a-1", "result": {"type": "succeeded", "message": MESSAGE}},
+    {"custom_id": "a-1", "result": {"type": "errored", "error": CLAUDES_ERROR}},
+    {"custom_id": "a-1", "result": {"type": "expired"}},
+]
+ANSWER = {
+    "candidates": [
+        {"content": {"parts": [{"text": "x", "thought": True}, {"text": "1. a"}]}, "finishReason": "STOP"}
+    ],
+    "promptFeedback": {"blockReason": "SAFETY"},
+    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3},
+    "modelVersion": "m",
+}
+RESPONSES = [
+    {"metadata": {"key": "a"}, "response": ANSWER},
+    {"metadata": {"key": "a"}, "error": {"code": 3, "message": "m"}},
+]
+OPERATION = {
+    "name": "batches/b",
+    "done": True,
+    "error": {"code": 3, "message": "m"},
+    "metadata": {
+        "state": "BATCH_STATE_SUCCEEDED",
+        "displayName": "t",
+        "output": {"inlinedResponses": {"inlinedResponses": RESPONSES}},
+    },
+    "response": {"inlinedResponses": {"inlinedResponses": RESPONSES}},
+}
 HEADERS = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens")
 WAITS = [
     "9" * 400,
@@ -79,7 +123,8 @@ def as_bytes(value: Any, draw: random.Random) -> bytes:
 
 def reply(draw: random.Random) -> None:
     try:
-        found = read_reply(as_bytes(mutated(REPLY, draw, JUNK), draw))
+        like, kind = draw.choice([(REPLY, "openai"), (MESSAGE, "anthropic"), (ANSWER, "gemini")])
+        found = read_reply(as_bytes(mutated(like, draw, JUNK), draw), PROVIDERS[kind].dialect.reply_of)
     except CallFailed as failed:
         failed.detail.encode()
         return
@@ -93,9 +138,9 @@ def reply(draw: random.Random) -> None:
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
     found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    asked = provider("http://127.0.0.1:1/v1", temperature=1.0)
-    asked.dialect.learns(found, asked.dialect.form)
-    assert asked.dialect.blames(found) is None or status in (400, 422)
+    for asked in PROVIDERS.values():
+        asked.dialect.learns(found, asked.dialect.form)
+        assert asked.dialect.blames(found) is None or status in (400, 422)
     for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
         assert fact in (True, False)
     found.message.encode()
@@ -106,18 +151,30 @@ def models(draw: random.Random) -> None:
 
 
 def batches(draw: random.Random) -> None:
-    try:
-        _seen(_object(as_bytes(mutated(BATCH, draw, JUNK), draw)))
-        _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
-    except BadReply:
-        pass
+    for like, seen in ((BATCH, openai._seen), (CLAUDES_BATCH, anthropic._seen), (OPERATION, gemini._seen)):
+        with suppress(BadReply):
+            found = decoded(as_bytes(mutated(like, draw, JUNK), draw))
+            assert anthropic._size(found) is not None
+            seen(found).batch_id.encode("ascii")
+        with suppress(BadReply):
+            listed({"data": mutated([like, like], draw, JUNK)}, "data")
 
 
 def lines(draw: random.Random) -> None:
     content = b"\n".join(as_bytes(mutated(LINE, draw, JUNK), draw) for _ in range(3))
     waiting = Batch("llama", "b", "completed", {"a": an_ask().key}, Usage(10, 10), None)
     assert all(isinstance(line.custom_id, str) for line in read_lines(content))
-    results = run(read_results(OFFLINE, waiting, "completed", [content], 0.5))
+    _are_taken(waiting, read_lines(content), "openai")
+    content = b"\n".join(as_bytes(mutated(line, draw, JUNK), draw) for line in CLAUDES_LINES)
+    _are_taken(waiting, filter(None, map(anthropic._line, objects_of(content))), "anthropic")
+    operation = mutated(OPERATION, draw, JUNK)
+    responses = gemini._responses(operation if isinstance(operation, dict) else {})
+    found = [gemini._line(gemini._key(response), response) for response in responses]
+    _are_taken(waiting, filter(None, found), "gemini")
+
+
+def _are_taken(waiting: Batch, found: Iterable[Line], kind: str) -> None:
+    results = run(read_results(OFFLINE[kind], waiting, "completed", found, 0.5))
     assert (results.answers.keys() | results.failures.keys()) == {"a"}
     assert all(isinstance(answer.reply, Reply) for answer in results.answers.values())
 
@@ -133,9 +190,9 @@ def waits(draw: random.Random) -> None:
 class _Offline:
     """A provider whose server can't be asked what models it has."""
 
-    def __init__(self) -> None:
-        self._real = provider("http://127.0.0.1:1/v1", kind="openai", price_in=1.0, price_out=2.0)
-        self.prices, self.name = self._real.prices, self._real.name
+    def __init__(self, kind: str) -> None:
+        self._real = PROVIDERS[kind]
+        self.prices, self.name, self.dialect = self._real.prices, self._real.name, self._real.dialect
 
     async def explain(self, refused: Refused) -> Any:
         if refused.refusal.is_about_model:
@@ -143,7 +200,11 @@ class _Offline:
         return await self._real.explain(refused)
 
 
-OFFLINE: Any = _Offline()
+PROVIDERS = {
+    kind: provider("http://127.0.0.1:1/v1", kind=kind, temperature=1.0, price_in=1.0, price_out=2.0)
+    for kind in ("openai", "anthropic", "gemini")
+}
+OFFLINE: dict[str, Any] = {kind: _Offline(kind) for kind in PROVIDERS}
 
 
 @pytest.mark.parametrize(

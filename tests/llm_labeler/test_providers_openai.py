@@ -13,7 +13,7 @@ from llm_labeler._emulator import Options, serve
 from llm_labeler._emulator.server import Server
 from llm_labeler._provider import CallFailed, Provider
 from llm_labeler._providers import build
-from llm_labeler._providers.openai_compatible import OpenAiProvider
+from llm_labeler._providers.server import ServerProvider
 from llm_labeler._records import Ask, Message, Usage
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
@@ -228,7 +228,7 @@ def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="no key"):
         run(built.check())
     run(built.close())
-    assert OpenAiProvider("chatgpt", entry, environ=ENVIRON).parameters == built.parameters
+    assert ServerProvider("chatgpt", entry, environ=ENVIRON).parameters == built.parameters
     with pytest.raises(ConfigError, match="no model"):
         build("mine", LlmSettings(kind="openai"))
 

@@ -13,7 +13,7 @@ import pytest
 import llm_labeler
 from llm_labeler._examples import MOST, MOST_CHARACTERS, read_examples
 from llm_labeler._prompts import Template, load_template
-from llm_labeler._providers.dialect import Dialect
+from llm_labeler._providers.openai_dialect import OpenAiDialect
 from llm_labeler._records import Ask, AskKey, Message
 from llm_labeler._settings import LlmSettings, PromptSettings
 from llm_labeler._workplace import recall
@@ -59,7 +59,7 @@ def test_samples_of_one_that_always_answers_alike_are_refused(tmp_path: Path) ->
 
 
 def test_each_sample_has_a_seed_of_its_own() -> None:
-    dialect = Dialect("x", LlmSettings(kind="openai", model="m", seed=7))
+    dialect = OpenAiDialect("x", LlmSettings(kind="openai", model="m", seed=7))
     key = AskKey("t", "x", "positive", "h", "p")
     asks = [Ask(key, (Message("user", "hello"),), sample=sample) for sample in range(3)]
     assert [dialect.body(ask, dialect.form)["seed"] for ask in asks] == [7, 8, 9]

@@ -1,4 +1,4 @@
-"""LLMs behind servers of the OpenAI protocol: OpenAI, GLM, vLLM, Ollama, llama.cpp and others."""
+"""LLMs behind servers: of OpenAI's protocol (GLM, vLLM, Ollama and others, too), Anthropic's and Gemini's."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from llm_labeler._provider import CallFailed, shaping
+from llm_labeler._providers.anthropic import AnthropicDialect
 from llm_labeler._providers.dialect import Dialect, can_be_sent, schema_bytes
+from llm_labeler._providers.gemini import GeminiDialect
+from llm_labeler._providers.openai_dialect import OpenAiDialect
 from llm_labeler._providers.prices import find_prices
 from llm_labeler._providers.reach import find_address, open_channel
-from llm_labeler._providers.replies import models_of, no_answer, outcome, read_reply
+from llm_labeler._providers.replies import no_answer, outcome, read_reply
 from llm_labeler._records import Ask, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
 from pairkit.address import Address
@@ -28,9 +31,13 @@ _MOST_BYTES = 8 << 20  # of an answer
 # system message of their own.
 _TOKENS_A_MESSAGE = 16
 _TOKENS_A_CALL = 256
+_DIALECTS: Mapping[str, Callable[[str, LlmSettings], Dialect]] = {
+    "anthropic": AnthropicDialect,
+    "gemini": GeminiDialect,
+}
 
 
-class OpenAiProvider:
+class ServerProvider:
     """One LLM behind a server; see `llm_labeler._provider.Provider`.
 
     Attributes:
@@ -51,14 +58,14 @@ class OpenAiProvider:
         self.name, self.model, self.kind = name, settings.model, settings.kind
         self._settings = settings
         self.address = find_address(name, settings)
-        self.dialect = Dialect(name, settings)
+        self.dialect: Dialect = _DIALECTS.get(settings.kind, OpenAiDialect)(name, settings)
         further = {"structured": settings.structured, "base_url": self.address.url}
         self.parameters_text = shaping(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = settings.attempts
-        self._open_channel = _opener(name, settings, self.address, environ)
+        self._open_channel = _opener(name, settings, self.address, self.dialect, environ)
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
         # What listens here may be a gateway that passes everything on: only its owner knows.
         self.leaves_machine = not settings.local
@@ -116,7 +123,8 @@ class OpenAiProvider:
             form = self.dialect.form
             try:
                 body = self.dialect.body(ask, form)
-                return read_reply(await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES))
+                answer = await self.channel.post(self.dialect.path, body, most_bytes=_MOST_BYTES)
+                return read_reply(answer, self.dialect.reply_of)
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except Refused as refused:
@@ -159,7 +167,7 @@ class OpenAiProvider:
 
     async def _list_models(self) -> list[str]:
         """The server's models; none where the list can't be understood."""
-        return models_of(await self.channel.get("/models"))
+        return self.dialect.models_of(await self.channel.get(self.dialect.models_path))
 
     def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
@@ -185,7 +193,7 @@ class OpenAiProvider:
 
 
 def _opener(
-    name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]
+    name: str, settings: LlmSettings, address: Address, dialect: Dialect, environ: Mapping[str, str]
 ) -> Callable[[], Channel]:
     """Whoever prints the provider prints no environment."""
-    return lambda: open_channel(name, settings, address, environ)
+    return lambda: open_channel(name, settings, address, dialect, environ)
