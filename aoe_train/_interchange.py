@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNLIMITED = 10**9  # tokenizers without a limit say 10^30
 OUR_MODULE = "aoe_train._export.module.ToolkitEncoder"
+_OWN = {"ran": "a Recurrent Attention Network", "bilstm": "a BiLSTM over word vectors"}
 _MODES = {
     "cls": ["cls_token"],
     "cls-avg": ["cls_token", "mean_tokens"],
@@ -62,8 +63,8 @@ class _Module:
 
 def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     """Why sentence-transformers can't run this model with its own code; None if it can."""
-    if is_ran(folder):
-        return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
+    if (own := _OWN.get(_kind(folder))) is not None:
+        return f"its backbone is {own}, which transformers doesn't have"
     if settings.long_text != "truncate":
         return f"it reads long texts by {settings.long_text}"
     if settings.ngrams:
@@ -86,7 +87,11 @@ def prompt_of_tokenizer(folder: Path, settings: EncoderSettings) -> str | None:
 
 def is_ran(folder: Path) -> bool:
     """Whether a model folder's backbone is a Recurrent Attention Network."""
-    return bool(read_object(folder / "config.json").get("model_type") == "ran")
+    return _kind(folder) == "ran"
+
+
+def _kind(folder: Path) -> str:
+    return str(read_object(folder / "config.json").get("model_type"))
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:

@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
+from aoe_train._backbones.bilstm import bilstm_folder
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train._baselines.way import WayModel, make_way
@@ -38,6 +39,7 @@ from aoe_train._records import ABSENT
 from aoe_train._run_data import Data
 from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
+from aoe_train._word_vectors import is_word_vectors
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import score_scale
@@ -65,8 +67,9 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Enco
     Raises:
         ConfigError, DataError, RemoteError: see `Encoder.load`; a backbone that can't do what the run asks.
     """
+    words = is_word_vectors(sources.backbone)
     encoder = Encoder.load(
-        sources.backbone,
+        bilstm_folder(Path(sources.backbone)) if words else sources.backbone,
         revision=sources.revision,
         trust_remote_code=sources.trust_remote_code,
         device=device,

@@ -143,7 +143,12 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
 
 
 def default_pooling(backbone: PreTrainedModel) -> str:
-    """The pooling that suits a backbone nobody named one for: the one token that has read the whole text."""
+    """The pooling that suits a backbone nobody named one for: the one token that has read the whole text.
+
+    A BiLSTM has none: each direction has read it at another end.
+    """
+    if backbone.config.model_type == "bilstm":
+        return "max"
     return "last" if is_causal(backbone) else "cls"
 
 

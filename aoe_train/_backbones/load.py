@@ -119,7 +119,8 @@ def load_backbone(
         return bert
     from transformers import AutoTokenizer
 
-    import aoe_train._backbones.ran  # noqa: F401 - makes transformers know RAN
+    import aoe_train._backbones.bilstm
+    import aoe_train._backbones.ran  # noqa: F401 - both make transformers know them
 
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder

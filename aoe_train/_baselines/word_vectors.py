@@ -1,7 +1,6 @@
 """Average word vectors: GloVe (Pennington et al., 2014), word2vec (Mikolov et al., 2013), fastText.
 
-A text's vector is the mean of its words' (the papers' "avg. GloVe"). The files are text: a word and its
-numbers a line, with a first line of count and size in word2vec's form and without in GloVe's.
+A text's vector is the mean of its words' (the papers' "avg. GloVe").
 """
 
 from __future__ import annotations
@@ -15,18 +14,10 @@ import numpy as np
 from aoe_train._conflicts import Say, silent
 from aoe_train._prompts import NamedPrompts, written_out
 from aoe_train._settings import Similarity
-from pairkit.errors import DataError
+from aoe_train._word_vectors import read_word_vectors
 from pairkit.files import sha256
-from pairkit.lines import read_text_lines
 
-SUFFIXES = (".txt", ".vec")  # perhaps with .gz behind
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-_LONGEST = 10_000  # numbers of a vector
-
-
-def is_word_vectors(name: str) -> bool:
-    """Whether a model's name is that of a file of word vectors."""
-    return name.removesuffix(".gz").endswith(SUFFIXES) and Path(name).is_file()
 
 
 class WordVectors:
@@ -83,40 +74,3 @@ class WordVectors:
 
     def _place(self, word: str) -> int | None:
         return self.places.get(word, self.places.get(word.lower()))
-
-
-def read_word_vectors(path: Path) -> tuple[np.ndarray, dict[str, int]]:
-    """The vectors, float32 (word, dim), and each word's row; of a word that comes twice the first counts.
-
-    A word may hold spaces, as some of GloVe's do: the numbers are the last `dim` fields of a line.
-
-    Raises:
-        DataError: A line of other length than the first vector's, or whose numbers are none; with its row.
-    """
-    rows: list[np.ndarray] = []
-    places: dict[str, int] = {}
-    dim = 0
-    for number, line in read_text_lines(path):
-        fields = line.rstrip("\r\n ").split(" ")
-        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
-            dim = int(fields[1])  # word2vec's first line
-            continue
-        dim = dim or len(fields) - 1
-        word = " ".join(fields[:-dim]) if 0 < dim < len(fields) else ""
-        try:
-            vector = np.array(fields[len(fields) - dim :], np.float32)
-        except ValueError:
-            vector = np.empty(0, np.float32)
-        if not word or dim > _LONGEST or len(vector) != dim or not np.isfinite(vector).all():
-            raise DataError(
-                f"expected a word and {dim or 'some'} numbers with single spaces between them, as GloVe's and"
-                " word2vec's text files have",
-                path=path,
-                row=number,
-            )
-        if word not in places:
-            places[word] = len(rows)
-            rows.append(vector)
-    if not rows:
-        raise DataError("no word vectors; expected a word and its numbers a line", path=path)
-    return np.stack(rows), places

@@ -84,7 +84,9 @@ Prompt = Annotated[
 Layers = Annotated[
     int | None, MODEL("--layers", "Use the first N layers of the model. [default: all]", "N", min=1)
 ]
-Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
+Backbone = Annotated[
+    str, MODEL("--backbone -b", "A folder, a Hub id, minilm, smollm2, or word vectors (glove.txt).", "MODEL")
+]
 Prompts = Annotated[
     list[str] | None,
     MODEL(

@@ -220,8 +220,8 @@ def train(
             from names to these, such as `{"nli": "nli.tsv", "stsb": rows}`, or a list of paths or tables:
             each batch has rows of one, and the settings `datasets.NAME` and `mix` say the rest. None takes
             the settings' `datasets.NAME.data`.
-        backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index) or
-            `smollm2` (SmolLM2-135M-Instruct).
+        backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index), `smollm2`
+            (SmolLM2-135M-Instruct), or a file of word vectors, over which an LSTM is trained.
         out: The model's folder.
         preset: The objective: angle, aoe, cosent, sbert or simcse, by default by the kind of the rows; with
             `-paper` behind the name, all that the papers say of training with it. domain: for triplets that

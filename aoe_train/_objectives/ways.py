@@ -40,6 +40,13 @@ WAYS: Mapping[str, Way] = {
         "consert.ConSert", "ConSERT (Yan et al., 2021, arXiv 2105.11741)", 5e-7, kinds=("single", "binary")
     ),
     "diffcse": Way("diffcse.DiffCse", "DiffCSE (Chuang et al., 2022, arXiv 2204.10298)", 7e-6, dropout=True),
+    "infersent": Way(
+        "infersent.InferSent",
+        "InferSent (Conneau et al., 2017, arXiv 1705.02364)",
+        1e-3,
+        kinds=("binary",),
+        encoder={"pooling": "max"},
+    ),
     "isbert": Way(
         "isbert.IsBert",
         "IS-BERT (Zhang et al., 2020, arXiv 2009.12061)",
@@ -71,9 +78,14 @@ def check_way(name: str, kind: Kind) -> None:
     """
     way = WAYS[name]
     if kind not in way.kinds:
+        learns = (
+            "texts alone, such as a text file of one a line, or one column (--columns text=NAME)"
+            if "single" in way.kinds
+            else "pairs of text1 and text2 with labels, such as NLI's entailment and contradiction"
+        )
         raise ConfigError(
             f"preset {name}: found {kind} data, expected {' or '.join(way.kinds)} rows: {way.about} learns"
-            " from texts alone, such as a text file of one a line, or one column (--columns text=NAME)"
+            f" from {learns}"
         )
 
 

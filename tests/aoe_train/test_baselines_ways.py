@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
+from aoe_train._backbones.bilstm import write_bilstm
 from aoe_train._defaults import chosen
 from aoe_train._objectives.ways import WAYS
 from aoe_train._run_data import Sources
@@ -20,7 +21,7 @@ from aoe_train._train import train
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_generator
+from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,22 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("texts") / "texts.txt"
     path.write_text("\n".join(" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(40)) + "\n")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    words = random.Random(5)
+    rows = [[" ".join(words.sample(WORDS, 4)) for _ in range(2)] + [str(n % 2)] for n in range(40)]
+    path = tmp_path_factory.mktemp("pairs") / "nli.tsv"
+    path.write_text("sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def bilstm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("bilstm")
+    write_bilstm(save_words(home / "words.txt"), home / "model", size=8)
+    return home / "model"
 
 
 def run(way: str, data: str, backbone: Path, out: Path, **flags: Any) -> Any:
@@ -61,13 +78,16 @@ def of(way: str, backbone: Path, generators: dict[Path, str]) -> dict[str, Any]:
     return {"objective__generator": generators[backbone]} if way == "diffcse" else {}
 
 
+ON_TEXTS = [way for way, line in WAYS.items() if "single" in line.kinds]
+
+
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
 # On a real model each is slow; killed and continued on a small one, below, all run.
 @pytest.mark.parametrize(
-    "way", ["tsdae", *(pytest.param(way, marks=pytest.mark.slow) for way in WAYS if way != "tsdae")]
+    "way", ["tsdae", *(pytest.param(way, marks=pytest.mark.slow) for way in ON_TEXTS if way != "tsdae")]
 )
 def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
     way: str, texts: str, minilm: Path, tmp_path: Path, generators: dict[Path, str]
@@ -96,14 +116,22 @@ def test_it_trains_a_real_model_and_leaves_nothing_of_itself(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_killed_and_continued_it_ends_at_the_same_weights(
-    way: str, texts: str, bert: Path, tmp_path: Path, kill_at: Any, generators: dict[Path, str]
+    way: str,
+    texts: str,
+    pairs: str,
+    bert: Path,
+    bilstm: Path,
+    tmp_path: Path,
+    kill_at: Any,
+    generators: dict[Path, str],
 ) -> None:
+    data, backbone = (texts, bert) if way in ON_TEXTS else (pairs, bilstm)
     flags = {"log__checkpoint_steps": 2, "optim__lr": 1e-3, "optim__epochs": 2, **of(way, bert, generators)}
-    whole = run(way, texts, bert, tmp_path / "whole", **flags)
+    whole = run(way, data, backbone, tmp_path / "whole", **flags)
     kill_at(5)
     with pytest.raises(Killed):
-        run(way, texts, bert, tmp_path / "killed", **flags)
-    record = run(way, texts, bert, tmp_path / "killed", **flags)
+        run(way, data, backbone, tmp_path / "killed", **flags)
+    record = run(way, data, backbone, tmp_path / "killed", **flags)
     assert record["result"]["steps"] == whole["result"]["steps"] == 10
     expected, found = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
@@ -115,16 +143,14 @@ def test_rows_that_it_can_not_learn_from_are_refused_before_a_model_is_loaded(
 ) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("anchor,positive\na,b\nc,d\n")
-    with pytest.raises(ConfigError, match=f"preset {way}: found positive data, expected single"):
+    with pytest.raises(
+        ConfigError, match=f"preset {way}: found positive data, expected {WAYS[way].kinds[0]}"
+    ):
         run(way, str(path), tmp_path / "no-model", tmp_path / "m")
 
 
-def test_consert_learns_from_labelled_pairs_too(bert: Path, tmp_path: Path) -> None:
-    words = random.Random(5)
-    rows = [[" ".join(words.sample(WORDS, 4)) for _ in range(2)] + [str(n % 2)] for n in range(24)]
-    path = tmp_path / "nli.tsv"
-    path.write_text("sentence1\tsentence2\tlabel\n" + "".join("\t".join(row) + "\n" for row in rows))
-    record = run("consert", str(path), bert, tmp_path / "m", optim__lr=1e-3)
+def test_consert_learns_from_labelled_pairs_too(pairs: str, bert: Path, tmp_path: Path) -> None:
+    record = run("consert", pairs, bert, tmp_path / "m", optim__lr=1e-3)
     for entry in record["history"]:
         assert entry["loss"] == pytest.approx(entry["sbert"] + 0.15 * entry["contrastive"], rel=1e-4)
 

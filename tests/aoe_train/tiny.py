@@ -104,6 +104,15 @@ def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
     tokenizer.save_pretrained(folder)
 
 
+def save_words(path: Path, *, dim: int = 5) -> Path:
+    """A file of random vectors of WORDS."""
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(len(WORDS), dim, generator=generator).tolist()
+    lines = [f"{word} {' '.join(map(str, vector))}\n" for word, vector in zip(WORDS, vectors, strict=True)]
+    path.write_text("".join(lines))
+    return path
+
+
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
     """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
     tokenizer = bytelevel()

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aoe_train._baselines.own_model import OWN, OwnModel
-from aoe_train._baselines.word_vectors import WordVectors, is_word_vectors
+from aoe_train._baselines.word_vectors import WordVectors
 from aoe_train._cache_dir import cache_dir
 from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
 from aoe_train._precision import slow_precision
+from aoe_train._word_vectors import is_word_vectors
 from pairkit.errors import ConfigError
 from pairkit.progress import Listener
 from pairkit.terminal import say

@@ -1,0 +1,61 @@
+"""InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors learns from NLI.
+
+The vectors u and v of premise and hypothesis (`aoe_train._backbones.bilstm`, the largest value of each
+number) become (u, v, |u - v|, u * v), of which layers of 512, 512 and as many numbers as there are classes
+tell the class: the mean cross-entropy (Figure 1 there). As in the authors' code, the layers are linear.
+Word vectors don't learn. The paper has three classes; here neutral rows are left out, as for all that learns
+from NLI, and AdamW takes the place of SGD.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from aoe_train._encoder import Encoder
+    from aoe_train._text_model import TextModel
+
+_INNER, _CLASSES = 512, 2
+
+
+class InferSent(TrainingWay):
+    """The classifier."""
+
+    def __init__(self, encoder: Encoder, given: TrainedOn = TEXTS) -> None:
+        super().__init__(encoder, given)
+        backbone = encoder.model.backbone
+        if backbone.config.model_type != "bilstm":
+            raise ConfigError(
+                f"preset infersent: trains a BiLSTM over word vectors, and no {type(backbone).__name__}; give"
+                " a file of them, such as --backbone glove.840B.300d.txt"
+            )
+        backbone.get_input_embeddings().requires_grad_(requires_grad=False)
+        self.classifier = nn.Sequential(
+            nn.Linear(4 * encoder.model.dim, _INNER), nn.Linear(_INNER, _INNER), nn.Linear(_INNER, _CLASSES)
+        )
+
+    def forward(
+        self, model: TextModel, texts: Texts, numbers: Int[Tensor, " text"], more: Rows
+    ) -> dict[str, Tensor]:
+        """See `TrainingWay`."""
+        del numbers
+        if more.labels is None:
+            raise ConfigError("preset infersent: rows without labels")
+        premise, hypothesis = texts.vectors(model)[more.places].unbind(1)
+        classes = self.classifier(features(premise, hypothesis))
+        return {"loss": cross_entropy(classes.float(), more.labels.long())}
+
+
+def features(one: Float[Tensor, "row dim"], other: Float[Tensor, "row dim"]) -> Float[Tensor, "row four"]:
+    """The vectors, their distance in each number, and their product."""
+    return torch.cat([one, other, (one - other).abs(), one * other], dim=1)
