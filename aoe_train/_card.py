@@ -52,6 +52,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         results=_measured(record),
     )
     sections = [
+        *([("", _BACKBONE)] if _kept_backbone(record) else []),
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
@@ -62,6 +63,16 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
     ]
     body = [f"# {name}"] + [f"## {title}\n\n{text}" if title else text for title, text in sections]
     return head + "\n\n".join(body) + "\n"
+
+
+_BACKBONE = (
+    "**These are the backbone's own weights.** Training as below was not shown to make it better on judged"
+    " pairs, so what was learnt is not in them."
+)
+
+
+def _kept_backbone(record: Mapping[str, Any]) -> bool:
+    return bool(record["result"].get("judged", {}).get("kept") == "backbone")
 
 
 def card_head(
@@ -371,6 +382,23 @@ def _settings(record: Mapping[str, Any]) -> str:
 
 
 def _results(record: Mapping[str, Any]) -> str:
+    judged = record["result"].get("judged")
+    return "\n\n".join([_dev_results(record), *([] if judged is None else [_judged(record, judged)])])
+
+
+def _judged(record: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
+    low, high = judged["ci95"]
+    doubts = "" if judged["reliability"] == 1 else ", allowing for the doubts of whoever labelled them"
+    kept = "the model's" if judged["kept"] == "model" else "the backbone's"
+    return (
+        f"On {judged['pairs']:,} judged pairs of `{_base(record['sources']['judged'])}`: {judged['metric']}"
+        f" {judged['before']:.4f} before training and {judged['after']:.4f} after it, a gain of"
+        f" {judged['difference']:+.4f} (95 % interval {low:.4f} to {high:.4f}{doubts}). The weights"
+        f" are {kept}."
+    )
+
+
+def _dev_results(record: Mapping[str, Any]) -> str:
     result = record["result"]
     if result["dev"] is None:
         return "No held-out data was given."
@@ -387,6 +415,8 @@ def _results(record: Mapping[str, Any]) -> str:
         f"{result['dev_metric']} {what}",
         *(f"{name}: {dev['metric']}" for name, dev in sets.items()),
     ]
+    if _kept_backbone(record):
+        return table(head, rows)
     best = f"The weights are those of step {record['best_step']}."
     return table(head, rows) + f"\n\n{best}"
 

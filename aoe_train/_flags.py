@@ -10,6 +10,7 @@ TRAIN: Mapping[str, str] = {
     "layers": "objective.layers",
     "top_layers": "optim.top_layers",
     "soup": "optim.soup",
+    "keep": "optim.keep",
     "seed": "seed",
     "labels": "data.labels",
     "label_range": "data.label_range",

@@ -41,13 +41,15 @@ def origin(
     processes: int,
     own: Mapping[str, str] | None = None,
     advisers: Mapping[str, Any] | None = None,
+    judged: str | None = None,
 ) -> dict[str, Any]:
     """The settings but for those that only tell or keep or say where rows lie, and hashes of what goes in.
 
     `data` and `dev_data` are the rows of each dataset and dev set; a single one's name says nothing.
     `prompts` are those that the backbone's folder knows, with what was given for the encoder.
     `own` are the names of losses of one's own, by dataset. `advisers` are the identities of a guide and a
-    teacher, by which they are known instead of their names.
+    teacher, by which they are known instead of their names. `judged` is a hash of the pairs that decide
+    whether the model is kept.
     """
     hashed, held_out = (
         {name: hash_examples(rows) for name, rows in rows_of.items()} for rows_of in (data, dev_data)
@@ -62,6 +64,7 @@ def origin(
     return {
         **({"objective": next(iter(own.values())) if alone else dict(own)} if own else {}),
         **(advisers or {}),
+        **({} if judged is None else {"judged": judged}),
         "settings": settled,
         "data": next(iter(hashed.values())) if alone else hashed,
         "dev_data": (next(iter(held_out.values()), None) if len(held_out) < 2 else held_out),

@@ -16,9 +16,11 @@ from transformers import set_seed
 from aoe_train._advisers import advisers_of, check, imagine
 from aoe_train._batch_plan import distinct_texts
 from aoe_train._cache_dir import cache_dir
+from aoe_train._conflicts import silent
 from aoe_train._datasets import batches_of
 from aoe_train._defaults import epochs
 from aoe_train._examples import negative_counts, negatives_in_words
+from aoe_train._guard import Guard, check_guarded
 from aoe_train._memory import memory_errors
 from aoe_train._mixture import Mixture, epoch_of, seen_in_words
 from aoe_train._objectives.own import OwnObjective, trained_by
@@ -55,12 +57,14 @@ def plan(
     """Prepare everything, train a few steps on a model that is then thrown away, and tell.
 
     Time is the mean of a few steps evenly spaced over the first epoch, times the number of steps. Memory is
-    that of weights, gradients and AdamW's two moments, plus what the forward pass over the batch with most
-    tokens keeps for the backward pass, which is measured.
+    that of weights, gradients, AdamW's two moments and the copies of weights that a run keeps, plus what the
+    forward pass over the batch with most tokens keeps for the backward pass, which is measured.
 
     Raises:
         ConfigError, DataError, RemoteError: as training would.
     """
+    if sources.judged is not None:
+        check_guarded(settings)
     if settings.run.shard:
         raise ConfigError(
             "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
@@ -84,7 +88,8 @@ def plan(
             check(advisers, wanted, encoder, rows, settings.teacher, own=name in own)
         imagined = imagine(advisers, data.train, settings.teacher, cache_dir("vectors"), show)
         prepared = prepare(encoder, data, settings, args, own=own, advice=imagined, progress=show)
-        memory = _memory(prepared, args)
+        guard = None if sources.judged is None else Guard(sources.judged, silent)
+        memory = _memory(prepared, settings, args, copies=0 if guard is None else 1)
         seconds_a_batch = _probe(prepared, settings, args)
     planned = batches_of(prepared)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
@@ -102,6 +107,7 @@ def plan(
         "precision_note": training_note(settings.run.precision, args.device),
         "advisers": {adviser.role: adviser.name for adviser in advisers},
         "dev_rows": sum(map(len, data.dev.values())),
+        **({} if guard is None else {"judged_pairs": len(guard)}),
         **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
@@ -167,7 +173,8 @@ def _of_rows(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _dev_rows(record: Mapping[str, Any]) -> dict[str, str]:
     sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
-    return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else "")}
+    judged = {"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}
+    return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else ""), **judged}
 
 
 def _rows(rows: Examples, settings: TrainSettings, own: OwnObjective | None) -> dict[str, Any]:
@@ -198,8 +205,10 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
     }
 
 
-def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
-    """MiB by use."""
+def _memory(
+    prepared: Prepared, settings: TrainSettings, args: TrainingArguments, *, copies: int
+) -> dict[str, float]:
+    """MiB by use; beside `copies` there may be one for the soup, the mean, and the best weights so far."""
     model = prepared.model
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
@@ -208,7 +217,11 @@ def _memory(prepared: Prepared, args: TrainingArguments) -> dict[str, float]:
     model.train()
     with autocast(args):
         kept = saved_bytes(model, batch)
-    sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "activations": kept}
+    optim, here = settings.optim, args.device.type == "cpu"
+    copies = (copies + bool(prepared.data.dev)) * here  # of a run on a GPU they lie in host memory
+    copies += (optim.soup != 1) + (optim.average > 0)
+    sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
+    sizes["activations"] = kept
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 

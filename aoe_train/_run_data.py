@@ -39,6 +39,7 @@ class Sources:
         dev_data: By name, held-out rows, given alike; None takes the validation splits that the data have.
         columns: Roles to the data's names of columns.
         revision: A commit of the backbone's repository on the Hub.
+        judged: Pairs on which the model has to beat its backbone.
         trust_remote_code: Whether the backbone may bring code; needs a revision.
     """
 
@@ -49,6 +50,7 @@ class Sources:
     columns: Mapping[str, str] | None = None
     revision: str | None = None
     trust_remote_code: bool = False
+    judged: Source | None = None
 
     def __post_init__(self) -> None:
         """Name what has no name, in the order of names: the order in which datasets are given has no say."""
@@ -66,7 +68,9 @@ class Sources:
     def names(self) -> dict[str, str | dict[str, str] | None]:
         """What messages and records call them: a table by name where there are several."""
         dev = None if self.dev_data is None else one_or_all(_source_names(self.dev_data))
-        return {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
+        judged = {} if self.judged is None else {"judged": source_name(self.judged)}
+        found = {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
+        return found | judged
 
 
 def one_or_all(by_name: Mapping[str, Any]) -> Any:

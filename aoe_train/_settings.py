@@ -256,6 +256,9 @@ class OptimSettings(Settings):
     top_layers: int | None = Field(default=None, ge=1)
     # share of the trained weights in those that are kept; the rest is the backbone's (WiSE-FT)
     soup: float = Field(default=1.0, gt=0, le=1)
+    # what judged pairs (--judged) decide: better keeps the backbone's weights unless the trained ones are
+    # shown to be better, always keeps those in any case
+    keep: Literal["better", "always"] = "better"
     evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
     patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
 

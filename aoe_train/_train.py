@@ -26,6 +26,7 @@ from aoe_train._defaults import only_directions
 from aoe_train._evaluate.dev import DevScores, dev_scores
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
+from aoe_train._guard import Guard, check_guarded
 from aoe_train._memory import memory_errors
 from aoe_train._objectives.own import OwnObjective, qualified_name
 from aoe_train._origin import hash_files, hash_tokenizer, hash_weights, origin, versions
@@ -69,10 +70,13 @@ if TYPE_CHECKING:
 
     from aoe_train._batches import Batches
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.gain import Gain
+    from aoe_train._evaluate.vectors import Encode
     from aoe_train._mixture import Mixture
     from aoe_train._settings import TrainSettings
     from pairkit.in_memory import Source
 
+_KEPT = {True: "model", False: "backbone"}  # whose weights are saved
 SOUND = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
 
 
@@ -109,6 +113,8 @@ def train(
         RemoteError: the Hub could not be asked.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
+    if sources.judged is not None:
+        check_guarded(settings)
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     main = args.process_index == 0
@@ -149,6 +155,7 @@ class _Run:
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
         self.advised: dict[str, Any] = {}  # by role, for the record
+        self.guard: Guard | None = None
 
     def run(self, *, fresh: bool) -> dict[str, Any]:
         sources, args = self.sources, self.args
@@ -161,6 +168,7 @@ class _Run:
         self.settings = settings = choose(self.settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         advisers = self._advisers(data, encoder)
+        self.guard = self._guard(data)
         self.origin: dict[str, Any] = self._on_main(
             lambda: origin(
                 settings,
@@ -174,6 +182,7 @@ class _Run:
                 own={name: qualified_name(function) for name, function in self.own.items()},
                 advisers={adviser.role: adviser.identity for adviser in advisers}
                 | scores_identity(settings.teacher),
+                judged=None if self.guard is None else self.guard.identity,
             )
         )
         finished: dict[str, Any] | None = self._on_main(
@@ -205,6 +214,14 @@ class _Run:
             clear(self.work)
         return finished
 
+    def _guard(self, data: Data) -> Guard | None:
+        if self.sources.judged is None:
+            return None
+        guard = Guard(self.sources.judged, self.say)
+        if self.main:
+            guard.warn(chain.from_iterable(rows.texts for rows in data.train.values()), self.say)
+        return guard
+
     def _directions(self, data: Data, encoder: Encoder) -> Iterator[str]:
         """What to tell of a model whose vectors are compared by more than what the objectives train."""
         for name, rows in data.train.items():
@@ -235,6 +252,9 @@ class _Run:
         score = self._scorer(prepared)
         before: DevScores | None = self._on_main(score) if score else None
         watch = self._watch(prepared)
+        encode, similarity = self._encode(prepared), prepared.encoder.settings.similarity_fn_name
+        if (guard := self.guard) is not None:
+            self._on_main(lambda: guard.remember(prepared.model, encode, similarity))
         set_evaluation(self.args, self.settings, len(prepared.loader), evaluate=score is not None)
         if self.settings.run.shard:
             shard(prepared.model)
@@ -261,7 +281,12 @@ class _Run:
             trainer.fit(resume, self.say)
         except Diverged as error:
             raise self._stopped(prepared, trainer, error) from error
-        record = self._record(prepared, trainer, before)
+        gain: Gain | None = None
+        if guard is not None:
+            gain = self._on_main(lambda: guard.gain(encode, similarity, seed=self.settings.seed))
+            if self.main and not self._keeps(gain):
+                guard.restore(prepared.model)
+        record = self._record(prepared, trainer, before, gain)
         if self.main:
             self._write(prepared, record)
         wait_for_all()
@@ -282,14 +307,21 @@ class _Run:
 
         return score
 
-    def _watch(self, prepared: Prepared) -> Watch:
-        data, encoder = prepared.data, prepared.encoder
+    def _keeps(self, gain: Gain | None) -> bool:
+        """Whether what was learnt is kept, by what judged pairs say of it."""
+        return gain is None or self.settings.optim.keep == "always" or gain.word == "ship"
 
+    def _encode(self, prepared: Prepared) -> Encode:
         def encode(texts: list[str]) -> np.ndarray:
             with evaluation_precision(self.args):
-                return encoder.encode(texts, halve=not self.settings.run.shard)
+                return prepared.encoder.encode(texts, halve=not self.settings.run.shard)
 
-        watch = Watch(encode, *(rows.texts for rows in (*data.train.values(), *data.dev.values())))
+        return encode
+
+    def _watch(self, prepared: Prepared) -> Watch:
+        data = prepared.data
+        texts = (rows.texts for rows in (*data.train.values(), *data.dev.values()))
+        watch = Watch(self._encode(prepared), *texts)
         watch.before = self._on_main(watch.spread)
         return watch
 
@@ -319,11 +351,13 @@ class _Run:
             raise ConfigError("optim.patience: there is no held-out data to judge by; give --dev-data")
         return [EarlyStoppingCallback(patience)]
 
-    def _record(self, prepared: Prepared, trainer: PairTrainer, before: DevScores | None) -> dict[str, Any]:
+    def _record(
+        self, prepared: Prepared, trainer: PairTrainer, before: DevScores | None, gain: Gain | None
+    ) -> dict[str, Any]:
         steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
         pairs = rows_trained(prepared.batches, steps, self.settings.optim.accumulation)
         sources, seconds = self.sources, trainer.clock.seconds
-        best = trainer.state.best_global_step
+        best, keeps = trainer.state.best_global_step, self._keeps(gain)
         dev_history = [entry for entry in history if "eval_dev" in entry]
         return {
             "made_by": f"aoe {__version__}",
@@ -334,29 +368,30 @@ class _Run:
                 "seconds": round(seconds, 3),
                 "pairs_per_s": round(pairs / seconds, 2),
                 "peak_rss_mb": peak_rss_mb(),
-                "dev": trainer.state.best_metric,
+                "dev": trainer.state.best_metric if keeps or before is None else before.deciding.value,
                 "dev_metric": before and before.deciding.name,
                 "dev_before": before and before.deciding.value,
             }
-            | _dev_sets(before, [entry for entry in dev_history if entry["step"] == best]),
+            | _dev_sets(before, [entry for entry in dev_history if entry["step"] == best], trained=keeps)
+            | ({} if gain is None else {"judged": {**gain.to_dict(), "kept": _KEPT[keeps]}}),
             "origin": self.origin,
             "sources": sources.names(),
             "files": {"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
             "encoder": prepared.encoder.settings.model_dump(mode="json"),
             **({"advisers": self.advised} if self.advised else {}),
             **told_in_record(prepared),
-            "training_texts": self.settings.log.training_texts,
+            "training_texts": self.settings.log.training_texts and keeps,
             "versions": versions(),
             "wall_s": round(time.perf_counter() - self.begun, 3),
             "history": [entry for entry in history if "loss" in entry],
             "dev_history": dev_history,
-            "best_step": best or None,
+            "best_step": (best or None) if keeps else None,
         }
 
     def _write(self, prepared: Prepared, record: dict[str, Any]) -> None:
         with whole_folder(self.sources.out) as folder:
             self._save(prepared, folder)
-            if self.settings.log.training_texts:
+            if record["training_texts"]:
                 texts = (rows.texts for rows in prepared.data.train.values())
                 write_digests(folder, chain.from_iterable(texts))
             card = model_card(self.sources.out.name, record, prepared.encoder.dim, about=self.settings.card)
@@ -382,7 +417,9 @@ def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
     return found
 
 
-def _dev_sets(before: DevScores | None, best: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _dev_sets(
+    before: DevScores | None, best: Sequence[Mapping[str, Any]], *, trained: bool
+) -> dict[str, Any]:
     """Of several dev sets, what each measures, before training and with the weights kept."""
     if before is None or len(before.by_set) == 1:
         return {}
@@ -390,7 +427,7 @@ def _dev_sets(before: DevScores | None, best: Sequence[Mapping[str, Any]]) -> di
         name: {
             "metric": metric.name,
             "before": metric.value,
-            "dev": best[0][f"eval_dev.{name}"] if best else None,
+            "dev": (best[0][f"eval_dev.{name}"] if best else None) if trained else metric.value,
         }
         for name, metric in before.by_set.items()
     }

@@ -46,6 +46,10 @@ DevData = Annotated[
         "DATA",
     ),
 ]
+Judged = Annotated[
+    str | None,
+    INPUT("--judged", "Pairs on which the model must beat its backbone, such as of `label judge`.", "DATA"),
+]
 Columns = Annotated[
     str | None,
     INPUT(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
         " --prompts 'Summarize sentence {text} in one word:'",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
-        "aoe train -d pairs/triplet -b minilm -o model --preset domain",
+        "aoe train -d pairs/triplet -b minilm -o model --preset domain --judged judged",
         "aoe train -d questions.csv -b minilm -o model --guide minilm",
         "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
@@ -37,6 +37,7 @@ def train(
     *,
     data: o.TrainData = None,
     dev_data: o.DevData = None,
+    judged: o.Judged = None,
     columns: o.Columns = None,
     labels: o.Labels = None,
     label_range: o.LabelRange = None,
@@ -83,6 +84,15 @@ def train(
         float | None,
         o.TRAINING("--soup", "Share of the trained weights; the rest is the backbone's. [default: 1]", "X"),
     ] = None,
+    keep: Annotated[
+        str | None,
+        o.TRAINING(
+            "--keep",
+            "better: the backbone, unless --judged shows that the model is better; always: the model."
+            " [default: better]",
+            "NAME",
+        ),
+    ] = None,
     guide: Annotated[
         str | None,
         o.TRAINING("--guide", "A model that tells which in-batch negatives may be none.", "MODEL"),
@@ -122,6 +132,8 @@ def train(
         top_layers=top_layers,
         soup=soup,
         dev_data=o.sources(dev_data),
+        judged=judged,
+        keep=keep,
         columns=columns_given(columns),
         labels=labels,
         label_range=label_range,
@@ -158,6 +170,12 @@ def train(
         _show(run, json=json, quiet=quiet)
 
 
+_KEPT = (
+    "kept the backbone: the model was not shown to be better than it, so its weights were saved instead (to"
+    " keep the model's, give --keep always)"
+)
+
+
 def _show(run: Trained, *, json: bool, quiet: bool) -> None:
     if json:
         print_json(run.to_dict())
@@ -175,6 +193,10 @@ def _show(run: Trained, *, json: bool, quiet: bool) -> None:
             say(f"  {name}: {dev['metric']} {told}{dev['before']:.4f}", quiet=quiet)
         if run.dev <= run.dev_before:
             say("no better than before training: try a lower --lr or another --preset", quiet=quiet)
+    if run.gain is not None:
+        say(f"judged pairs: {run.gain}", quiet=quiet)
+        if run.kept == "backbone":
+            say(_KEPT, quiet=quiet)
     data = run.record["sources"]["data"]
     first = data if isinstance(data, str) else next(iter(data.values()))
     next_step("evaluate it", ["aoe", "evaluate", "--model", run.out, "--data", first], quiet=quiet)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate import Gain
     from aoe_train._objectives.own import OwnObjective
     from aoe_train._run_data import Sources
     from aoe_train._settings import TrainSettings
@@ -29,6 +30,8 @@ class TrainOptions(TypedDict, total=False):
     top_layers: int | None
     soup: float | None
     dev_data: Given | None
+    judged: Source | None
+    keep: str | None
     columns: Mapping[str, str] | None
     labels: Mapping[str, Meaning] | str | None
     label_range: tuple[float, float] | str | None
@@ -106,6 +109,19 @@ class Trained:
         return dict(self.record["result"].get("dev_sets", {}))
 
     @property
+    def gain(self) -> Gain | None:
+        """How far the trained weights are ahead of the backbone's on judged pairs; None without such."""
+        from aoe_train._evaluate import Gain
+
+        told = self.record["result"].get("judged")
+        return None if told is None else Gain.of(told)
+
+    @property
+    def kept(self) -> str:
+        """Whose weights were saved: those of the `model`, or of the `backbone`, see `train(judged=…)`."""
+        return str(self.record["result"].get("judged", {}).get("kept", "model"))
+
+    @property
     def history(self) -> list[dict[str, Any]]:
         """Log entries by step: `loss` and its parts, and `eval_dev` of each evaluation.
 
@@ -125,6 +141,8 @@ class Trained:
         """As in the JSON of `aoe train --json`."""
         names = ("out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb")
         found = {name: self.record["result"][name] for name in (*names, "dev", "dev_metric", "dev_before")}
+        judged = self.record["result"].get("judged")
+        found |= {} if judged is None else {"judged": judged}
         return found | ({"dev_sets": self.dev_sets} if self.dev_sets else {})
 
     def __repr__(self) -> str:
@@ -136,6 +154,8 @@ class Trained:
         ]
         if self.dev is not None:
             told.append(f"{self.dev_metric} {self.dev:.4f} (before {self.dev_before:.4f})")
+        if self.gain is not None:
+            told.append(f"judged pairs: {self.gain}; kept: {self.kept}")
         return f"Trained({', '.join(told)})"
 
 
@@ -187,6 +207,8 @@ def train(
     top_layers: int | None = None,
     soup: float | None = None,
     dev_data: Given | None = None,
+    judged: Source | None = None,
+    keep: str | None = None,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
@@ -238,6 +260,11 @@ def train(
         dev_data: Held-out rows to choose the best weights by, or several dev sets, given as `data`; by
             default the validation splits. The setting `mix.dev` says which dev set chooses; by default the
             mean.
+        judged: Pairs with labels of judges or of people, none of them to train on. The model is kept if it
+            is shown to be better on them than its backbone, else the backbone's weights are saved and the run
+            says so.
+        keep: What `judged` decides: `better` (the default), as said, or `always`: the model is kept, and the
+            gain is told.
         columns: Roles to names of columns, such as `{"text1": "title", "text2": "body", "label": "same"}`.
         labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
             such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}` or "0=1,1=skip,2=0".
@@ -312,6 +339,8 @@ def train(
         top_layers=top_layers,
         soup=soup,
         dev_data=dev_data,
+        judged=judged,
+        keep=keep,
         columns=columns,
         labels=labels,
         label_range=label_range,
@@ -410,6 +439,7 @@ def sources_of(
         argument("out", out, Path),
         dev_data=named(options.get("dev_data"), "dev_data") or None,
         columns=options.get("columns"),
+        judged=options.get("judged"),
         revision=options.get("revision"),
         trust_remote_code=options.get("trust_remote_code", False),
     )

@@ -126,6 +126,8 @@ def tune(
         raise TypeError(f"tune() got an unexpected keyword argument {min(unknown)!r}")
     if options.get("objective") is not None:
         raise ConfigError("objective: a loss of your own can't be searched over; leave it out")
+    if options.get("judged") is not None:
+        raise ConfigError("judged: a search goes by dev data; give it to train, with what the search found")
     if search and space is not None:
         raise ConfigError("--search and --space: give one of them")
     count = argument("trials", trials, Annotated[int, Field(ge=1)])

@@ -1,0 +1,195 @@
+"""The guard of a run: what judged pairs keep, what they turn down, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import aoe_train
+from aoe_train._cli import app
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.tiny import WORDS, save_bert
+
+TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
+Rows = list[dict[str, Any]]
+
+
+def judged_rows(seed: int, pairs: int = 120) -> Rows:
+    """Pairs that are the same where one word is; those that are not share other words, which misleads."""
+    draw = random.Random(seed)
+    rows = []
+    for place in range(pairs):
+        topics = draw.sample(TOPICS, 2)
+        shared = draw.sample(OTHERS, 1 + place % 2)
+        one, other = (draw.sample(OTHERS, 2) + shared for _ in range(2))
+        about = [topics[0], topics[place % 2]]
+        texts = [
+            " ".join(draw.sample([about[side], *words], len(words) + 1))
+            for side, words in enumerate((one, other))
+        ]
+        rows.append({"text1": texts[0], "text2": texts[1], "label": 1 - place % 2})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
+
+
+@pytest.fixture(scope="module")
+def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
+    return path
+
+
+def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
+    how: dict[str, Any] = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent", "progress": False}
+    return aoe_train.train(data, backbone=bert, out=out, **how | more)
+
+
+def shuffled(path: Path) -> Rows:
+    """The same texts with labels that say the opposite."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{**row, "label": 1 - row["label"]} for row in rows]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: Path, other: Path) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    found = run(train_file, bert, tmp_path / "m", judged=judged_rows(1))
+    assert found.gain is not None
+    assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "ship", 120)
+    assert not same(tmp_path / "m", bert)
+    after = aoe_train.evaluate(
+        tmp_path / "m", data=judged_rows(1), against=bert, draws=1000, cache=False, progress=False
+    )
+    (again,) = after.gains.values()
+    assert again.after == pytest.approx(found.gain.after, abs=1e-3)
+    assert again.before == pytest.approx(found.gain.before, abs=1e-3)
+    card = (tmp_path / "m" / "README.md").read_text()
+    assert "The weights are the model's." in " ".join(card.split())
+    assert "backbone's own weights" not in card
+
+
+def test_a_worse_model_leaves_the_backbone_and_says_so(
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more: dict[str, Any] = {"judged": judged_rows(1), "dev_data": train_file}
+    found = run(shuffled(train_file), bert, tmp_path / "m", **more)
+    assert found.gain is not None
+    assert found.gain.word != "ship"
+    assert found.kept == "backbone"
+    assert same(tmp_path / "m", bert)
+    assert found.dev == found.dev_before
+    assert found.record["best_step"] is None
+    assert not (tmp_path / "m" / "training_texts.npy").exists()  # it has seen none of them
+    card = " ".join((tmp_path / "m" / "README.md").read_text().split())
+    assert "**These are the backbone's own weights.**" in card
+    assert "The weights are the backbone's." in card
+    assert found.to_dict()["judged"]["verdict"] == found.gain.word
+    assert "kept: backbone" in repr(found)
+    again = run(shuffled(train_file), bert, tmp_path / "m", **more)  # is finished already
+    assert again.kept == "backbone"
+    assert str(again.gain) == str(found.gain)
+
+
+def test_the_command_tells_and_ends_well(
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(train_file))):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 6]
+    flags += ["--judged", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
+    app([*map(str, flags)], standalone_mode=False)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "judged pairs: AUC " in told
+    assert "kept the backbone: the model was not shown to be better than it" in told
+    app([*map(str, flags), "--keep", "always", "--fresh"], standalone_mode=False)
+    assert "kept the backbone" not in capsys.readouterr().err
+    assert not same(tmp_path / "m", bert)
+    app([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
+
+
+def test_other_judged_pairs_are_another_run(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    run(train_file, bert, tmp_path / "m", epochs=1, judged=judged_rows(1))
+    with pytest.raises(ConfigError, match="judged"):
+        run(train_file, bert, tmp_path / "m", epochs=1, judged=judged_rows(2))
+    doubted = [
+        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)
+    ]
+    with pytest.raises(ConfigError, match="judged"):
+        run(train_file, bert, tmp_path / "m", epochs=1, judged=doubted)
+
+
+def test_texts_to_train_on_that_judge_are_told(
+    bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aoe_train.train(judged_rows(1), backbone=bert, out=tmp_path / "m", epochs=1, judged=judged_rows(1))
+    assert re_found(r"warning: the list given: the model is trained on 120 of its 120", capsys)
+
+
+def re_found(words: str, capsys: pytest.CaptureFixture[str]) -> bool:
+    return words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"run.shard": True}, "--judged with run.shard"),
+        ({"encoder.dense": 16}, "--judged with encoder.dense"),
+    ],
+)
+def test_a_backbone_that_is_none_is_refused(
+    settings: Any, message: str, train_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(train_file, bert, tmp_path / "m", judged=judged_rows(1), settings=settings)
+
+
+def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    alike = [{**row, "label": 1} for row in judged_rows(1)]
+    with pytest.raises(DataError, match="all labels are alike"):
+        run(train_file, bert, tmp_path / "m", judged=alike)
+    with pytest.raises(ConfigError, match="a search goes by dev data"):
+        aoe_train.tune(train_file, out=tmp_path / "t", judged=alike)
+
+
+def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> None:
+    def copies(**more: Any) -> float:
+        plan = aoe_train.plan(train_file, backbone=bert, progress=False, **more)
+        return round(plan.record["memory_mb"]["copies"] / plan.record["memory_mb"]["gradients"], 1)
+
+    average: dict[str, Any] = {"settings": {"optim.average": 0.0}}
+    assert copies(**average) == 0
+    assert copies(soup=0.5, **average) == 1
+    assert copies(soup=0.5, judged=judged_rows(1), **average) == 2
+    assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
+
+
+def test_a_killed_run_goes_on_to_the_same_gain(
+    train_file: Path, bert: Path, tmp_path: Path, kill_at: Any
+) -> None:
+    more: dict[str, Any] = {"epochs": 1, "judged": judged_rows(1), "settings": {"log.checkpoint_steps": 4}}
+    straight = run(train_file, bert, tmp_path / "straight", **more)
+    kill_at(10)
+    with pytest.raises(Killed):
+        run(train_file, bert, tmp_path / "m", **more)
+    found = run(train_file, bert, tmp_path / "m", **more)
+    assert found.to_dict()["judged"] == straight.to_dict()["judged"]
+    assert same(tmp_path / "m", tmp_path / "straight")
