@@ -26,7 +26,7 @@ from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
-for _ in range(300):
+for _ in range(150):  # twice within itself it can still be copied
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
 JUNK: list[Any] = [
     *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
