@@ -15,9 +15,11 @@ from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
     from aoe_train import losses
+    from aoe_train._distill.static import Distilled
     from aoe_train._encode import Encoded
     from aoe_train._encoder import Encoder
     from aoe_train._export.export import Exported
+    from aoe_train._face.distilling import distill
     from aoe_train._face.encoding import encode, merge_shards
     from aoe_train._face.evaluation import Evaluation, evaluate
     from aoe_train._face.exporting import Converted, convert, export, push
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Converted",
+    "Distilled",
     "Encoded",
     "Encoder",
     "Evaluation",
@@ -46,6 +49,7 @@ __all__ = [
     "Trained",
     "Tuned",
     "convert",
+    "distill",
     "encode",
     "evaluate",
     "export",
@@ -64,9 +68,11 @@ __all__ = [
 ]
 
 _PLACES = {
+    "aoe_train._distill.static": ("Distilled",),
     "aoe_train._encode": ("Encoded",),
     "aoe_train._encoder": ("Encoder",),
     "aoe_train._export.export": ("Exported",),
+    "aoe_train._face.distilling": ("distill",),
     "aoe_train._face.encoding": ("encode", "merge_shards"),
     "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
     "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),

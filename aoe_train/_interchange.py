@@ -27,10 +27,12 @@ from aoe_train._model_folder.modules import (
 )
 from aoe_train._prompts import PLACE, read_prompt
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import write_bytes, write_json
+from pairkit.files import write_bytes, write_json, write_text
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from aoe_train._settings import EncoderSettings
 
 _UNLIMITED = 10**9  # tokenizers without a limit say 10^30
@@ -129,6 +131,22 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         **({} if settings.dim is None else {"truncate_dim": settings.dim}),
     }
     write_json(folder / MODEL_FILE, model)
+
+
+def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
+    """Write a static model: a text's vector is the mean of its tokens', scaled to length 1.
+
+    Args:
+        folder: Where.
+        tokenizer: What `tokenizer.json` says.
+        table: The tokens' vectors, float32.
+    """
+    write_text(folder / "tokenizer.json", tokenizer)
+    table = np.ascontiguousarray(table)
+    _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
+    write_json(
+        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    )
 
 
 def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:

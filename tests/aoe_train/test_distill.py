@@ -1,0 +1,185 @@
+"""Static models: least squares beside a dense solution, and a folder that everybody reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sentence_transformers import SentenceTransformer
+from typer.testing import CliRunner
+
+import aoe_train
+from aoe_train import Encoder
+from aoe_train._cli import app
+from aoe_train._distill.least_squares import fit, rarity
+from aoe_train._distill.static import held_out, principal_axes
+from aoe_train._distill.vocabulary import plain_tokenizer, token_shares, written_tokens
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import WORDS, bytelevel, wordpiece
+
+
+def sentences(count: int) -> list[str]:
+    random = np.random.default_rng(5)
+    drawn = (" ".join(random.choice(WORDS, random.integers(3, 9))) for _ in range(2 * count))
+    return list(dict.fromkeys(drawn))[:count]
+
+
+def test_shares_of_tokens_by_hand():
+    plain = plain_tokenizer(wordpiece())
+    shares = token_shares(plain, ["the dog the", "", "a cat"])
+    the, dog, cat, a = (plain.token_to_id(word) for word in ("the", "dog", "cat", "a"))
+    assert shares[0, the] == pytest.approx(2 / 3)
+    assert shares[0, dog] == pytest.approx(1 / 3)
+    assert shares[1].nnz == 0
+    assert shares[2, [a, cat]].toarray().ravel().tolist() == [0.5, 0.5]
+    cut = token_shares(plain, ["the dog the"], longest=1)
+    assert cut[0, the] == 1
+    assert cut.nnz == 1
+
+
+def test_tokens_as_text_leave_out_what_is_none():
+    tokenizer = wordpiece()
+    written = written_tokens(tokenizer, plain_tokenizer(tokenizer))
+    names = tokenizer.get_vocab()
+    assert written[names["dog"]] == "dog"
+    assert written[names["##b"]] == "b"
+    assert {written[number] for number in tokenizer.all_special_ids} == {""}
+    of_bytes = bytelevel()
+    texts = written_tokens(of_bytes, plain_tokenizer(of_bytes))
+    assert not any("\ufffd" in text for text in texts)
+    assert {"!", "0"} <= set(texts)
+
+
+def test_rarity_by_hand():
+    shares = sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]])
+    assert rarity(shares) == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
+
+
+def test_what_texts_say_of_tokens_is_found_exactly():
+    # Text 1 is token 1, text 2 half of each: token 2 has to be twice the second vector less the first.
+    shares = sparse.csr_matrix(np.array([[1, 0, 0], [0.5, 0.5, 0]], np.float32))
+    wanted = np.array([[1, 0], [1, 1]], np.float32)
+    prior = np.array([[1, 0], [1, 0], [0, 2]], np.float32)
+    found = fit(shares, wanted, prior, ridge=1e-6)
+    assert found[:2] == pytest.approx(np.array([[1, 0], [1, 2]]), abs=1e-2)
+    assert found[2] == pytest.approx([0, 2])  # no text has it; the prior's best scale is 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3))
+def test_a_fit_is_the_dense_solution(seed, texts, tokens, ridge):
+    random = np.random.default_rng(seed)
+    counts = random.poisson(0.7, (texts, tokens))
+    shares = (counts / np.maximum(counts.sum(1, keepdims=True), 1)).astype(np.float32)
+    wanted = random.normal(size=(texts, 3)).astype(np.float32)
+    prior = random.normal(size=(tokens, 3)).astype(np.float32)
+    meant = shares @ prior
+    scale = (meant * wanted).sum() / (meant**2).sum() if meant.any() else 0
+    dense = np.linalg.solve(
+        shares.T @ shares + ridge * np.eye(tokens), shares.T @ wanted + ridge * scale * prior
+    )
+    found = fit(sparse.csr_matrix(shares), wanted, prior, ridge)
+    assert found == pytest.approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
+
+
+def test_axes_keep_the_cosines_of_what_they_hold():
+    random = np.random.default_rng(2)
+    flat = random.normal(size=(50, 3)) @ random.normal(size=(3, 8))
+    axes = principal_axes(flat.astype(np.float32), 3)
+    assert axes.T @ axes == pytest.approx(np.eye(3), abs=1e-5)
+    assert (flat @ axes) @ (flat @ axes).T == pytest.approx(flat @ flat.T, abs=1e-3)
+    assert (principal_axes(flat.astype(np.float32), 8) == np.eye(8)).all()
+
+
+def test_who_is_held_out_depends_on_texts_and_not_on_their_order():
+    texts = sentences(200)
+    kept, fitted = held_out(texts)
+    assert (len(kept), len(fitted)) == (10, 190)
+    assert set(held_out(texts[::-1])[0]) == set(kept)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(sentences(300)))
+    return path
+
+
+def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_path: Path):
+    done = aoe_train.distill(bert, texts, out=tmp_path / "static", progress=False)
+    assert (done.texts, done.held_out, done.dim) == (285, 15, 32)
+    theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
+    ours = aoe_train.Encoder.load(bert).encode(held_out(sentences(300))[0], normalize=True)
+    found = theirs.encode(held_out(sentences(300))[0])
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
+    assert (ours * found).sum(1).mean() == pytest.approx(done.agreement, abs=1e-5)
+    shuffled = (ours * found[::-1]).sum(1).mean()
+    assert done.agreement > shuffled + 0.1 * (1 - shuffled)
+    record = json.loads((tmp_path / "static" / "run.json").read_text())["distilled"]
+    assert record["agreement"] == done.agreement
+    assert f"{done.agreement:.3f}" in (tmp_path / "static" / "README.md").read_text()
+
+
+def test_fewer_numbers_and_the_same_bytes_again(bert: Path, texts: Path, tmp_path: Path):
+    encoder = aoe_train.Encoder.load(bert)
+    done = aoe_train.distill(encoder, texts, out=tmp_path / "one", dim=8, progress=False)
+    aoe_train.distill(encoder, texts, out=tmp_path / "two", dim=8, progress=False)
+    assert (
+        done.dim == SentenceTransformer(str(tmp_path / "one"), device="cpu").encode(["a dog"]).shape[1] == 8
+    )
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert "8 principal axes" in (tmp_path / "one" / "README.md").read_text()
+
+
+def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path):
+    few = tmp_path / "few.txt"
+    few.write_text("\n".join(sentences(50)))
+    with pytest.raises(DataError, match="found 50 texts; give at least 110"):
+        aoe_train.distill(bert, few, out=tmp_path / "static", progress=False)
+    with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 numbers"):
+        aoe_train.distill(bert, texts, out=tmp_path / "static", dim=33, progress=False)
+    with pytest.raises(ConfigError, match="already exists"):
+        aoe_train.distill(bert, texts, out=tmp_path, progress=False)
+    static = str(tmp_path / "static")
+    run = CliRunner().invoke(app, ["distill", "-m", str(bert), "-d", str(texts), "-o", static, "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["texts"] == 285
+    pairs = tmp_path / "pairs.tsv"
+    rows = [
+        f"{one}\t{other}\t{number % 5}"
+        for number, (one, other) in enumerate(zip(sentences(40), sentences(40)[::-1], strict=True))
+    ]
+    pairs.write_text("\n".join(["text1\ttext2\tscore", *rows]) + "\n")
+    scored = CliRunner().invoke(app, ["evaluate", "-m", static, "--data", str(pairs), "--json", "--quiet"])
+    assert scored.exit_code == 0, scored.output
+
+
+def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
+    bert: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("aoe_train._evaluate.embedders.cached._TEXTS", 64)
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
+    aoe_train.distill(bert, texts, out=tmp_path / "one", progress=False)
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "killed"))
+    encode, calls = Encoder.encode, 0
+
+    def failing(self: Encoder, *arguments: object, **options: object) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return encode(self, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Encoder, "encode", failing)
+    with pytest.raises(KeyboardInterrupt):
+        aoe_train.distill(bert, texts, out=tmp_path / "two", progress=False)
+    assert not (tmp_path / "two").exists()
+    aoe_train.distill(bert, texts, out=tmp_path / "two", progress=False)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
