@@ -14,17 +14,21 @@ from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
     from pairkit._audit import AuditReport as AuditReport
+    from pairkit._face import apply as apply
     from pairkit._face import audit as audit
     from pairkit._face import export as export
     from pairkit._face import merge as merge
     from pairkit._face import push as push
     from pairkit._face import read as read
     from pairkit._face import report as report
+    from pairkit._face import review as review
     from pairkit._face import show as show
     from pairkit._face import split as split
     from pairkit._face import write as write
     from pairkit._made import MadeDataset as MadeDataset
     from pairkit._report import Report as Report
+    from pairkit._review import Review as Review
+    from pairkit._review import ReviewReport as ReviewReport
     from pairkit._show import ShownPair as ShownPair
     from pairkit.errors import AuthError as AuthError
     from pairkit.errors import BadReply as BadReply
@@ -41,12 +45,15 @@ if TYPE_CHECKING:
 
 _PLACES = {
     **dict.fromkeys(
-        ("audit", "export", "merge", "push", "read", "report", "show", "split", "write"), "pairkit._face"
+        ("apply", "audit", "export", "merge", "push", "read", "report", "review", "show", "split", "write"),
+        "pairkit._face",
     ),
     "AuditReport": "pairkit._audit",
     "MadeDataset": "pairkit._made",
     "Pushed": "pairkit.hub",
     "Report": "pairkit._report",
+    "Review": "pairkit._review",
+    "ReviewReport": "pairkit._review",
     "ShownPair": "pairkit._show",
     "PairDataset": "pairkit.records",
     "Progress": "pairkit.progress",

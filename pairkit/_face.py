@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pairkit.config import argument
+from pairkit.errors import ConfigError
 from pairkit.in_memory import Source
 from pairkit.labels import Meaning, label_rules
 from pairkit.reader import read_pairs
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pairkit._audit import AuditReport
     from pairkit._made import MadeDataset
     from pairkit._report import Report
+    from pairkit._review import Review
     from pairkit._show import ShownPair
     from pairkit.hub import Pushed
     from pairkit.progress import Listener
@@ -140,6 +142,124 @@ def report(
     place, seed = argument("out", out, Path | None), argument("seed", seed, int)
     pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range))
     return make_report(pairs, place, seed=seed, progress=progress)
+
+
+def review(
+    source: Source,
+    store: str | Path | None = None,
+    *,
+    n: int | None = None,
+    share: float | None = None,
+    seed: int | None = None,
+    strata: Sequence[str] | None = None,
+    active: str | None = None,
+    again: float | None = None,
+    each: int | None = None,
+    grades: bool | None = None,
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+) -> Review:
+    """Have people judge a sample of pairs in a browser: begin a review, or continue it.
+
+    `serve` of what is returned starts the page, `report` says what was found; `pairkit.apply` and
+    `llm_labeler.score` take its file. The arguments that choose pairs are those of a new review: they may be
+    left out later, and can't be others.
+
+    Args:
+        source: As for `read`.
+        store: The file of judgements, by default DATASET.review; it is also read as pairs with people's
+            labels.
+        n: How many pairs; by default the `share`.
+        share: Which share of the pairs, by default 0.1.
+        seed: Decides which pairs, and in which order people see them; 42 by default.
+        strata: What strata differ in: label, evidence, llm, confidence, judges, relation, source, split; by
+            default as many of these as the dataset tells and the sample is large enough for.
+        active: A column of judges' votes or of a model's scores, from 0 to 1: choose the pairs where votes
+            differ most, or label and score do. Figures then hold for these pairs alone.
+        again: The share of pairs that a person sees twice, to be measured against themselves; 0.05 by
+            default.
+        each: How many people judge each pair; by default everybody judges all.
+        grades: Ask for a grade of 0 to 5; by default yes or no, unless labels are scores.
+        question: What people are asked about each pair.
+        columns: As for `read`.
+        labels: As for `read`.
+        label_range: As for `read`.
+
+    Returns:
+        The review.
+
+    Raises:
+        ConfigError: As `read`; a bad setting, or one that an earlier review of that file does not have.
+        DataError: As `read`; the file is damaged, or a review of other pairs.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.review("pairs.tsv", "people.review", n=4)
+        Review('people.review': 4 pairs, 0 judgements, 0 people)
+    """
+    from pairkit._review import Wanted, begin
+    from pairkit.config import load_settings
+
+    place = argument("store", store, Path | None)
+    given = {"n": n, "share": share, "seed": seed, "strata": strata, "active": active, "again": again}
+    given |= {"each": each, "grades": grades, "question": question}
+    wanted = load_settings(Wanted, flags=given)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    if place is None and not isinstance(source, str | Path):
+        raise ConfigError("store = None: pairs that are in memory have no place of their own; give a file")
+    return begin(pairs, place, wanted)
+
+
+def apply(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    store: str | Path | None = None,
+    relabel: bool = False,
+    drop_unsure: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Make the dataset without the pairs whose label people rejected, or with their labels.
+
+    Each row tells whether it was `reviewed`, by how many `reviewers`, and their `decision`. Rows that nobody
+    judged stay as they are.
+
+    Args:
+        source: As for `read`.
+        out: The dataset's folder; None writes nothing.
+        store: The review's file, by default DATASET.review.
+        relabel: Give people's labels to the pairs, rather than leave them out.
+        drop_unsure: Leave out also the pairs of which people can't tell, or on which they are divided.
+        columns: As for `read`.
+        labels: As for `read`.
+        label_range: As for `read`.
+        fresh: As for `merge`.
+
+    Returns:
+        The dataset, with what was left out.
+
+    Raises:
+        ConfigError: As `merge`; or there is no such review.
+        DataError: As `read`; nothing is judged yet, or no pair of the dataset.
+        LeakError: Two splits share something, as `audit` finds.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.apply("pairs.tsv", "checked", store="people.review")  # doctest: +SKIP
+    """
+    from pairkit._review import apply_review, review_beside
+
+    place, file = argument("out", out, Path | None), argument("store", store, Path | None)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    path = file or review_beside(pairs.source)
+    return apply_review(pairs, source, path, place, relabel=relabel, drop_unsure=drop_unsure, fresh=fresh)
 
 
 def show(

@@ -176,7 +176,14 @@ def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], 
         )
 
 
-def write_made(made: MadeDataset, out: Path, run: Mapping[str, Any], title: str, introduction: str) -> None:
+def write_made(
+    made: MadeDataset,
+    out: Path,
+    run: Mapping[str, Any],
+    title: str,
+    introduction: str,
+    further: Iterable[tuple[str, str]] = (),
+) -> None:
     """Write the folder with its card; see `check_out`.
 
     Raises:
@@ -197,6 +204,7 @@ def write_made(made: MadeDataset, out: Path, run: Mapping[str, Any], title: str,
             if made.statistics["dropped_pairs"]
             else []
         ),
+        *further,
         ("Limitations", _LIMITS),
         ("Licence", _LICENCE),
     ]

@@ -52,7 +52,7 @@ def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) 
     rows = pairs.rows.with_columns(_NO_REASON)
     made = made_of(rows, pairs.label_kind, str(out), [pairs.labels])
     run = run_record("write", {"pairs": pairs}, {})
-    return _kept(made, out, run, {"pairs": source}, _WRITTEN, fresh=fresh)
+    return kept(made, out, run, {"pairs": source}, _WRITTEN, fresh=fresh)
 
 
 def make_merged(
@@ -76,7 +76,7 @@ def make_merged(
     kind = next(iter(datasets.values())).label_kind
     read = [pairs.labels for pairs in datasets.values()]
     made = made_of(rows, kind, str(out or "the merged datasets"), read)
-    return made if out is None else _kept(made, out, run, sources, _MERGED, fresh=fresh)
+    return made if out is None else kept(made, out, run, sources, _MERGED, fresh=fresh)
 
 
 def make_split(
@@ -88,7 +88,7 @@ def make_split(
         check_out(out, run, {"": source}, fresh=fresh)
     divided = _divided(pairs.rows, settings)
     made = made_of(divided, pairs.label_kind, str(out or pairs.source), [pairs.labels])
-    return made if out is None else _kept(made, out, run, {"": source}, _SPLIT, fresh=fresh)
+    return made if out is None else kept(made, out, run, {"": source}, _SPLIT, fresh=fresh)
 
 
 def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
@@ -101,7 +101,7 @@ def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-def _kept(
+def kept(
     made: MadeDataset,
     out: Path,
     run: Mapping[str, Any],
@@ -109,8 +109,23 @@ def _kept(
     introduction: str,
     *,
     fresh: bool,
+    sections: Sequence[tuple[str, str]] = (),
 ) -> MadeDataset:
+    """A dataset that was made, written to its folder.
+
+    Args:
+        made: The dataset.
+        out: The folder; see `check_out`.
+        run: What made it.
+        sources: What it is made of.
+        introduction: The card's first words.
+        fresh: Replace one that was made otherwise.
+        sections: Further headings of the card, each with its Markdown.
+
+    Raises:
+        ConfigError: `out` holds something else, or can't be written.
+    """
     check_out(out, run, sources, fresh=fresh)
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
-    write_made(made, out, run, title or "Text pairs", introduction)
+    write_made(made, out, run, title or "Text pairs", introduction, sections)
     return replace(made, out=out)

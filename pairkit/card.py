@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -38,6 +39,27 @@ def dataset_card(
     for heading, text in sections:
         body += [f"## {heading}" if heading else "", text.strip()]
     return "\n".join([*head, "---", ""]) + "\n" + "\n\n".join(part for part in body if part) + "\n"
+
+
+def with_section(card: str, heading: str, text: str) -> str:
+    """A card with this section: in the place of one of that heading, else before `Limitations` or at the end.
+
+    Args:
+        card: The whole card.
+        heading: The section's, of the second level.
+        text: Its Markdown, without headings of the first or second level.
+    """
+    parts = re.split(r"(?m)^(?=## )", card)
+    section = f"## {heading}\n\n{text.strip()}\n\n"
+    places = [place for place, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
+    if places:
+        parts[places[0]] = section
+    else:
+        before = [place for place, part in enumerate(parts) if part.startswith("## Limitations")]
+        parts.insert(before[0] if before else len(parts), section)
+        if not before:
+            parts[-2] = parts[-2].rstrip("\n") + "\n\n"
+    return "".join(parts).rstrip("\n") + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -19,6 +19,7 @@ _MODULES = {
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
+    "review": ("starlette", "uvicorn"),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

@@ -28,6 +28,15 @@ def work_beside(out: Path) -> Path:
     return out.with_name(out.name + ".work")
 
 
+def beside(source: str, ending: str) -> Path:
+    """Where what is made of a source goes by itself: `SOURCE.ending`, and right here for one of the Hub."""
+    path = Path(source)
+    if path.exists():
+        path = path.resolve()
+        return path.with_name(f"{path.name}.{ending}")
+    return Path(f"{source.rpartition('/')[2].replace(':', '-')}.{ending}")
+
+
 def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
     """Refuse a place where no folder of ours can stand.
 

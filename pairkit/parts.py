@@ -15,6 +15,7 @@ from pairkit.class_names import ClassNames
 from pairkit.errors import ConfigError, DataError
 from pairkit.hub import fetch_dataset
 from pairkit.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.judgements import ENDING, judged_pairs
 from pairkit.printable import one_line
 from pairkit.records import CONFIG_FOLDERS, in_split_order
 from pairkit.saved_dataset import saved_files
@@ -75,6 +76,8 @@ def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[
         files = {split_of(path): [path]}
     elif not path.exists() and has_magic(str(source)):
         files = _fitting(str(source), lines=lines)
+    elif path.name.endswith(ENDING) and path.is_file():
+        return {"test": [Part(str(path), judged_pairs(path))]}  # people's labels are to judge by
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:

@@ -10,6 +10,7 @@ import typer
 import pairkit
 from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
+from pairkit._commands.made import show_made
 from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
@@ -103,7 +104,7 @@ def merge(
         label_range=label_range,
         fresh=fresh,
     )
-    _show(made, dropped, json=json, quiet=quiet)
+    show_made(made, dropped, json=json, quiet=quiet)
 
 
 @app.command(
@@ -138,18 +139,7 @@ def split(
         label_range=label_range,
         fresh=fresh,
     )
-    _show(made, dropped, json=json, quiet=quiet)
-
-
-def _show(made: pairkit.MadeDataset, dropped: Path | None, *, json: bool, quiet: bool) -> None:
-    if dropped is not None:
-        made.save_dropped(dropped)
-    if json:
-        print_json({"out": str(made.out), **made.statistics})
-    else:
-        stdout.print(made.table())
-    command = ["aoe", "train", "--data", made.out or "", "--backbone", "minilm", "--out", "model"]
-    next_step("train on it", command, quiet=quiet)
+    show_made(made, dropped, json=json, quiet=quiet)
 
 
 @app.command(

@@ -75,6 +75,15 @@ Dropped = Annotated[
         help="Write the rows that were left out, as Parquet.",
     ),
 ]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        rich_help_panel="Input",
+        help="The review's file. [default: DATASET.review]",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every random choice.")]
 
 

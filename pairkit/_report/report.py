@@ -22,7 +22,7 @@ from pairkit._report.rows import Rows, collect_rows
 from pairkit._report.samples import choose_samples
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
-from pairkit.folders import check_only, check_place, read_own
+from pairkit.folders import beside, check_only, check_place, read_own
 from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
@@ -82,7 +82,7 @@ def make_report(
 
     Args:
         dataset: Any pairs; what `gis` and `label` know of each row is used where it is there.
-        out: The folder, by default `report_beside`; an earlier report there is replaced.
+        out: The folder, by default DATASET.report; an earlier report there is replaced.
         seed: Chooses the sample pairs.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -91,7 +91,7 @@ def make_report(
         DataError: the dataset has no rows, or its statistics.json is damaged.
     """
     check_matplotlib("the report")
-    home = report_beside(dataset.source) if out is None else out
+    home = beside(dataset.source, "report") if out is None else out
     check_out(home, dataset.source)
     rule = token_rule()
     rows = collect_rows(dataset)
@@ -110,15 +110,6 @@ def make_report(
         write_text(folder / PAGE_FILE, page)
         write_json(folder / COUNTS_FILE, counts)
     return Report(home, counts)
-
-
-def report_beside(source: str) -> Path:
-    """Where a report goes that is given no place: `DATASET.report`, and right here for one of the Hub."""
-    path = Path(source)
-    if path.exists():
-        path = path.resolve()
-        return path.with_name(f"{path.name}.report")
-    return Path(source.rpartition("/")[2].replace(":", "-") + ".report")
 
 
 def check_out(out: Path, source: str) -> None:

@@ -10,9 +10,11 @@ import polars as pl
 import pytest
 
 import llm_labeler
+import pairkit
 from llm_labeler._sample import draw
 from llm_labeler._sample.page import answer_page
 from pairkit.errors import ConfigError
+from tests.pairkit.review_material import Reviewer
 
 SENTENCES = [
     "Stress can often cause insomnia in children.",
@@ -139,3 +141,13 @@ def test_a_sheet_runs_nothing_and_its_answers_are_found_again(tmp_path: Path) ->
 
 def test_the_page_hands_its_answers_on_without_formulas() -> None:
     assert r"/^'*[=+\-@\t\r\n＝＋－＠]/" in answer_page([("a", "b")], "Same?", "s")
+
+
+def test_what_people_said_of_the_dataset_in_a_browser_can_be_scored(work: Path, tmp_path: Path) -> None:
+    review = pairkit.review(work.with_name("out"), tmp_path / "people.review", n=6, again=0)
+    with review.serve(["ann"], port=0) as server:
+        ann = Reviewer(server.links["ann"])
+        for answer in ("yes", "no", "unsure", "yes", "yes", "yes"):
+            ann.say(answer)
+    scored = llm_labeler.score(review.path, work=work)
+    assert (scored.gold, scored.found) == (5, 5)

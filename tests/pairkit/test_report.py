@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from pairkit._cli import app
 from pairkit._report import make_report
-from pairkit._report.report import report_beside
 from pairkit.errors import ConfigError, DataError
+from pairkit.folders import beside
 from pairkit.records import PairDataset
 
 from .report_material import HOSTILE, dataset, written
@@ -143,7 +143,7 @@ def test_one_row_is_enough(tmp_path: Path) -> None:
     ("source", "name"), [("owner/data:config", "data-config.report"), ("no/such.tsv", "such.tsv.report")]
 )
 def test_a_dataset_from_elsewhere_is_reported_here(source: str, name: str) -> None:
-    assert report_beside(source) == Path(name)
+    assert beside(source, "report") == Path(name)
 
 
 def test_what_stands_at_out_is_not_replaced(tmp_path: Path) -> None:

@@ -1,0 +1,178 @@
+"""What a person's page asks for: the next pair, and to keep what was said. Plain data in, plain data out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import median
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pairkit._review.texts import Shown, shown_pair
+from pairkit._review.turns import Turn, turns_of
+from pairkit.config import Settings
+from pairkit.errors import DataError
+from pairkit.judgements import ADJUDICATOR, REVIEWER, Judgement, Person, Store, disputed
+from pairkit.judgements.records import SKIP, UNSURE
+
+_RECENT = 30  # judgements that the speed is taken from
+_LONGEST_S = 600.0  # a pair in view for longer was left alone
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+
+
+class Said(Settings):
+    """A judgement as the page sends it."""
+
+    key: Key
+    pair: Annotated[str, Field(max_length=64)]
+    turn: Literal[0, 1]
+    answer: Annotated[str, Field(max_length=10)]
+    relation: Annotated[str, Field(max_length=20)] = ""
+    note: Annotated[str, Field(max_length=2000)] = ""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Undone(Settings):
+    """Which judgement the page takes back."""
+
+    key: Key
+
+
+class Desk:
+    """Where one person judges."""
+
+    def __init__(self, store: Store, person: Person) -> None:
+        self._store, self._person = store, person
+        self._settings = store.settings
+        self._known: dict[tuple[str, ...], list[Turn]] = {}  # by who reviews, of whom there may be more later
+
+    def state(self) -> dict[str, Any]:
+        """What the page shows: the next pair, how far the person is, and what was said last."""
+        said = self._store.judgements_of(self._person)
+        turns = self._turns(said)
+        done = {Turn(judgement.pair_id, judgement.turn): judgement for judgement in said}
+        left = [turn for turn in turns if turn not in done]
+        skipped = sum(done[turn].answer == SKIP for turn in turns if turn in done)
+        return {
+            "person": self._person.name,
+            "role": self._person.role,
+            "dataset": self._settings.dataset,
+            "question": self._settings.question,
+            "asked": self._settings.asked,
+            "relations": list(self._settings.relations),
+            "progress": {
+                "done": len(turns) - len(left) - skipped,
+                "all": len(turns),
+                "skipped": skipped,
+                "seconds_each": _speed(said),
+            },
+            "pair": self._pair(left[0]) if left else None,
+            "last": self._last(said),
+        }
+
+    def judge(self, said: Said) -> None:
+        """Keep what was said; the same, sent again, is kept once.
+
+        Raises:
+            AnsweredError: The person judged the pair already.
+            DataError: It is no answer to a question of this person's.
+        """
+        mine = self._store.judgements_of(self._person)
+        turn = Turn(said.pair, said.turn)
+        if turn not in self._turns(mine) or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
+            raise DataError("no answer to any of your questions")
+        if said.relation not in {"", *self._settings.relations}:
+            raise DataError("no relation that was asked about")
+        self._store.add(
+            Judgement(
+                said.key,
+                said.pair,
+                self._person.name,
+                self._person.role,
+                said.turn,
+                said.answer,
+                said.relation,
+                said.note.encode("utf-8", "replace").decode(),
+                min(said.seconds, _LONGEST_S),
+                datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+
+    def undo(self, key: str) -> None:
+        """Take a judgement back; its pair is the next one then, or soon."""
+        self._store.undo(self._person, key)
+
+    def take_up_skipped(self) -> None:
+        """Have the pairs that were skipped asked about again."""
+        mine = self._store.judgements_of(self._person)
+        self._store.undo(self._person, *(said.key for said in mine if said.answer == SKIP))
+
+    def _turns(self, mine: Sequence[Judgement]) -> list[Turn]:
+        name, settings = self._person.name, self._settings
+        if self._person.role == ADJUDICATOR:
+            # What was settled stays, whatever reviewers say later.
+            about = disputed(self._store.judgements()) | {said.pair_id for said in mine}
+            return turns_of(name, sorted(about), [name], seed=settings.seed)
+        people = tuple(person.name for person in self._store.people() if person.role == REVIEWER)
+        if people not in self._known:
+            self._known = {
+                people: turns_of(
+                    name,
+                    self._store.pairs,
+                    people,
+                    seed=settings.seed,
+                    each=settings.each,
+                    again=settings.again,
+                )
+            }
+        return self._known[people]
+
+    def _pair(self, turn: Turn) -> dict[str, Any]:
+        pair = self._store.pairs[turn.pair_id]
+        one, other, marks = shown_pair(pair.text1, pair.text2, frozenset(self._settings.common))
+        return {
+            "id": pair.pair_id,
+            "turn": turn.number,
+            "texts": [_text(one), _text(other)],
+            "marks": marks,
+            "opinions": self._opinions(pair.pair_id) if self._person.role == ADJUDICATOR else [],
+        }
+
+    def _opinions(self, pair_id: str) -> list[dict[str, str]]:
+        """What reviewers said of a pair that an adjudicator is to settle."""
+        return [
+            {"person": said.person, "answer": said.answer, "relation": said.relation, "note": said.note}
+            for said in self._store.judgements()
+            if said.pair_id == pair_id and said.role == REVIEWER and said.turn == 0 and said.answer != SKIP
+        ]
+
+    def _last(self, mine: Sequence[Judgement]) -> dict[str, Any] | None:
+        """What was said last, and now that it was judged where that pair is from."""
+        if not mine:
+            return None
+        said = mine[-1]
+        pair = self._store.pairs[said.pair_id]
+        return {
+            "key": said.key,
+            "pair": said.pair_id,
+            "answer": said.answer,
+            "relation": said.relation,
+            "note": said.note,
+            "label": f"{pair.label:g}",
+            "origin": dict(pair.origin),
+        }
+
+
+def _text(shown: Shown) -> Mapping[str, Any]:
+    parts = {
+        name: [[line.kind, line.pieces] for line in getattr(shown, name)]
+        for name in ("before", "shown", "after")
+    }
+    return {**parts, "left_out": shown.left_out}
+
+
+def _speed(said: Sequence[Judgement]) -> float | None:
+    """Seconds that a pair takes, by the last ones; skips tell nothing."""
+    seconds = [judgement.seconds for judgement in said if judgement.answer != SKIP][-_RECENT:]
+    return round(median(seconds), 1) if seconds else None

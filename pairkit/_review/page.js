@@ -1,0 +1,329 @@
+"use strict";
+// Texts of a dataset become text nodes, never HTML: nothing in this file parses any.
+const at = (id) => document.getElementById(id);
+const PENDING = "pairs review pending ";
+const MARKS = ["shared", "own", "both", "none"];
+const MARK_NAMES = { shared: "shared words", own: "differing words", both: "both", none: "none" };
+
+const token = ownToken();
+let state = null; // what the server said last
+let relation = ""; // chosen for the pair in view
+let busy = true; // until the server has answered
+let seen = 0, since = performance.now(); // milliseconds that the pair was in view
+let marks = ""; // chosen by the person; else the pair's own
+
+function ownToken() {
+  const given = location.hash.slice(1);
+  if (given) {
+    sessionStorage.setItem("token", given); // of this tab alone, so that two people may have two tabs
+    history.replaceState(null, "", location.pathname);
+  }
+  return given || sessionStorage.getItem("token") || "";
+}
+
+function make(tag, looks, ...inside) {
+  const made = document.createElement(tag);
+  if (looks) made.className = looks;
+  made.append(...inside);
+  return made;
+}
+
+// -- the server ---------------------------------------------------------------------------------------------
+
+const wait = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
+
+async function ask(path, body) {
+  // Until there is an answer: a judgement has a key of its own, so that sending it again doubles nothing.
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const answer = await fetch(path, {
+        method: body === undefined ? "GET" : "POST",
+        headers: { Authorization: "Bearer " + token, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        cache: "no-store",
+      });
+      if (answer.status < 500) {
+        const told = await answer.json();
+        trouble("");
+        return { status: answer.status, ...told };
+      }
+    } catch { /* the server is gone, or restarts */ }
+    trouble("The server does not answer. What you said last is kept here and sent when it is back.");
+    await wait(Math.min(5, 0.5 * 2 ** tries));
+  }
+}
+
+function trouble(words) {
+  if (at("trouble").textContent === words) return;
+  at("trouble").textContent = words;
+  at("trouble").hidden = !words;
+}
+
+async function turn(path, body) {
+  if (busy && state) return null;
+  busy = true;
+  const answer = await ask(path, body);
+  busy = false;
+  if (answer.progress) draw(answer);
+  else trouble(answer.error || "This can't be answered; reload the page.");
+  return answer;
+}
+
+async function begin() {
+  const mine = PENDING + token.slice(0, 6) + " ";
+  const kept = Object.keys(localStorage).filter((key) => key.startsWith(mine)); // by a tab that was closed too early
+  for (const key of kept) forget(key, await ask("/api/judge", JSON.parse(localStorage.getItem(key))));
+  await turn("/api/state");
+}
+
+function forget(key, answer) {
+  if (answer.status !== 401) localStorage.removeItem(key); // else it was not heard
+}
+
+async function judge(answer) {
+  if (busy || !state.pair) return;
+  const said = {
+    key: crypto.randomUUID(), pair: state.pair.id, turn: state.pair.turn, answer, relation,
+    note: at("note").value.trim(), seconds: Math.round((seen + inView()) / 100) / 10,
+  };
+  const kept = PENDING + token.slice(0, 6) + " " + said.key;
+  localStorage.setItem(kept, JSON.stringify(said));
+  const told = await turn("/api/judge", said);
+  forget(kept, told);
+  if (told.progress) at("status").textContent = (told.error ? told.error : "Saved: " + answer) + ". " + at("count").textContent;
+}
+
+async function undo() {
+  if (busy || !state.last) return;
+  const before = state.last;
+  const told = await turn("/api/undo", { key: before.key });
+  if (!told.pair || told.pair.id !== before.pair) return;
+  choose(before.relation);
+  if (before.note) note(before.note);
+  at("status").textContent = "Taken back: " + before.answer + ". " + at("count").textContent;
+}
+
+// -- the pair -----------------------------------------------------------------------------------------------
+
+function draw(answer) {
+  const isNew = !state || !state.pair || !answer.pair || answer.pair.id !== state.pair.id || answer.pair.turn !== state.pair.turn;
+  state = answer;
+  at("dataset").textContent = state.dataset;
+  at("person").textContent = state.person + (state.role === "adjudicator" ? ", who settles disagreements" : "");
+  at("question").textContent = state.question;
+  drawProgress();
+  drawLast();
+  at("judging").hidden = !state.pair;
+  at("end").hidden = Boolean(state.pair);
+  if (!state.pair) drawEnd();
+  else if (isNew) drawPair();
+  drawButtons();
+}
+
+function drawProgress() {
+  const { done, all, skipped, seconds_each: each } = state.progress;
+  const left = all - done - skipped;
+  const words = [`${done.toLocaleString("en")} of ${all.toLocaleString("en")} judged`];
+  if (skipped) words.push(`${skipped} skipped`);
+  if (each && left) words.push(`${each} s each`, `about ${span(left * each)} to go`);
+  at("progress").textContent = words.join(" · ");
+  at("bar").max = Math.max(1, all);
+  at("bar").value = done + skipped;
+  at("count").textContent = state.pair ? `Pair ${done + skipped + 1} of ${all}` : "Done";
+  document.title = `${done} / ${all} · Review`;
+}
+
+function span(seconds) {
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 100 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+function drawPair() {
+  state.pair.texts.forEach((text, side) => at("text" + side).replaceChildren(...parts(text)));
+  const told = state.pair.opinions.map(({ person, answer, relation: kind, note: words }) =>
+    make("li", "", make("bdi", "", person), ": " + answer + (kind ? ", " + kind : ""), words ? make("bdi", "", " – " + words) : ""));
+  at("opinions").replaceChildren(...told);
+  at("opinions").hidden = !told.length;
+  relation = "";
+  at("note").value = "";
+  at("noted").hidden = true;
+  seen = 0;
+  since = performance.now();
+  look(marks || state.pair.marks);
+  scrollTo({ top: 0, behavior: "instant" });
+  at("main").focus({ preventScroll: true });
+}
+
+function parts({ before, shown, after, left_out: leftOut }) {
+  const found = [...folded(before, "that both begin with"), ...blocks(shown), ...folded(after, "more")];
+  if (leftOut) found.push(make("p", "", `… ${leftOut.toLocaleString("en")} more characters, which this page does not show`));
+  return found;
+}
+
+function folded(lines, which) {
+  if (!lines.length) return [];
+  const button = make("button", "fold", `Show ${lines.length} line${lines.length > 1 ? "s" : ""} ${which}`);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    const made = blocks(lines);
+    made[0].tabIndex = -1;
+    button.replaceWith(...made);
+    made[0].focus({ preventScroll: true });
+  });
+  return [button];
+}
+
+function blocks(lines) {
+  const made = [];
+  let last = "";
+  for (const [kind, pieces] of lines) {
+    const looks = { title: "title", heading: "heading", quote: "quote", code: "code" }[kind] || "plain";
+    if (looks !== last) made.push(make(looks === "code" ? "pre" : "div", looks));
+    made.at(-1).append(...pieces.map(piece));
+    last = looks;
+  }
+  return made;
+}
+
+function piece([text, looks]) {
+  if (!looks) return text;
+  const tag = looks.includes("inline") ? "code" : looks.includes("strong") ? "strong" : "span";
+  return make(tag, looks, text);
+}
+
+function unfold() {
+  document.querySelectorAll(".fold").forEach((button) => button.click());
+  at("main").focus({ preventScroll: true });
+}
+
+function look(wanted) {
+  document.body.dataset.marks = wanted;
+  const button = at("tool-marks");
+  if (button) button.firstChild.textContent = "Marks: " + MARK_NAMES[wanted];
+}
+
+function nextLook() {
+  marks = MARKS[(MARKS.indexOf(document.body.dataset.marks) + 1) % MARKS.length];
+  look(marks);
+  at("status").textContent = "Marked: " + MARK_NAMES[marks];
+}
+
+function inView() { return document.hidden ? 0 : performance.now() - since; }
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) seen += performance.now() - since;
+  since = performance.now();
+});
+
+// -- what was said last, and the end ------------------------------------------------------------------------
+
+function drawLast() {
+  const { last } = state;
+  at("last").hidden = !last;
+  if (!last) return;
+  at("said").textContent = `The pair before: you said ${last.answer}. Where it comes from`;
+  const rows = [["label in the dataset", last.label], ...Object.entries(last.origin)];
+  at("origin").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", linked(value))]));
+}
+
+function linked(value) {
+  let url = null;
+  try { url = new URL(value); } catch { return make("bdi", "", value); }
+  if (url.protocol !== "https:" || url.username) return make("bdi", "", value);
+  const link = make("a", "", value);
+  link.href = url.href;
+  link.rel = "noopener noreferrer nofollow";
+  link.target = "_blank";
+  return link;
+}
+
+function drawEnd() {
+  const { all, skipped } = state.progress;
+  const settled = state.role === "adjudicator" ? "No disagreement is left to settle." : `All ${all} pairs of yours are done. Thank you!`;
+  at("ended").textContent = settled + " You can close this page; everything is saved.";
+  at("skipped").textContent = `Look at the ${skipped} skipped again`;
+  at("skipped").hidden = !skipped;
+  at("status").textContent = at("ended").textContent;
+}
+
+// -- buttons and keys ---------------------------------------------------------------------------------------
+
+const RELATION_KEYS = { duplicate: "d", superseded: "p", related: "r" };
+let keys = {}; // what each does
+let told = []; // key and words, for the list of keys
+
+function key(letter, words, act) {
+  keys[letter] = act;
+  told.push([letter, words]);
+}
+
+function button(id, words, letter, act) {
+  const made = make("button", "", words, make("kbd", "", letter));
+  made.type = "button";
+  made.id = id;
+  made.lastChild.setAttribute("aria-hidden", "true");
+  made.addEventListener("click", act);
+  key(letter, words, act);
+  return made;
+}
+
+function drawButtons() {
+  if (at("answers").childElementCount) {
+    at("tool-undo").setAttribute("aria-disabled", String(!state.last));
+    return;
+  }
+  const grades = state.asked === "grades";
+  const answers = grades ? ["0", "1", "2", "3", "4", "5"] : ["yes", "no"];
+  at("answers").append(
+    ...answers.map((answer) => button("answer-" + answer, grades ? gradeName(answer) : name(answer), answer[0], () => judge(answer))),
+    button("answer-unsure", "Unsure", "u", () => judge("unsure")),
+  );
+  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as on the page of `label sample`
+  at("relations").append(
+    ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
+  );
+  at("relations").hidden = !state.relations.length;
+  choose(relation);
+  at("tools").append(
+    button("tool-skip", "Skip", "s", () => judge("skip")),
+    button("tool-undo", "Undo", "z", undo),
+    button("tool-note", "Note", "c", () => note(at("note").value)),
+    button("tool-marks", "Marks", "m", nextLook),
+  );
+  key("f", "Unfold both texts", unfold);
+  at("keys").append(...told.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
+  look(document.body.dataset.marks || "shared");
+  drawButtons();
+}
+
+const name = (word) => word[0].toUpperCase() + word.slice(1);
+const gradeName = (grade) => grade + ({ 0: " nothing alike", 5: " the same" }[grade] || "");
+
+function choose(kind) {
+  relation = kind;
+  for (const made of at("relations").children) made.setAttribute("aria-pressed", String(made.id === "relation-" + kind));
+}
+
+function note(words) {
+  at("noted").hidden = false;
+  at("note").value = words;
+  at("note").focus();
+}
+
+at("note").addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey)) return;
+  event.preventDefault();
+  at("main").focus({ preventScroll: true });
+});
+at("skipped").addEventListener("click", () => turn("/api/skipped", {}));
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
+  if (!at("shortcuts").checked || !state || event.target.matches("textarea, input")) return;
+  const act = keys[event.key.toLowerCase()];
+  if (!act || (!state.pair && act !== undo)) return;
+  event.preventDefault();
+  act();
+});
+window.addEventListener("hashchange", () => location.reload()); // somebody else's link in this tab
+begin();

@@ -1,0 +1,143 @@
+"""A review: begun once, continued as often as one likes."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+
+from pairkit._review.report import ReviewReport, report_of
+from pairkit._review.sample import Wanted, digest_of, draw_sample, size_of
+from pairkit._review.server import Server
+from pairkit.errors import ConfigError, DataError
+from pairkit.folders import beside
+from pairkit.judgements import ADJUDICATOR, ENDING, REVIEWER, Judgement, ReviewSettings, Store
+from pairkit.printable import one_line
+from pairkit.records import PairDataset
+
+PORT = 8750
+_LONGEST_NAME = 60
+
+
+class Review:
+    """People's work on a dataset, in a file.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def serve(
+        self, reviewers: Sequence[str] | None = None, *, adjudicate: bool = False, port: int | None = None
+    ) -> Server:
+        """Start the page's server at 127.0.0.1, and return it running; use it as a context manager.
+
+        Args:
+            reviewers: Who judges; each gets a link of their own, which stays the same. By default whoever has
+                one, else the name of the login.
+            adjudicate: Whether they are to settle what the reviewers disagree on.
+            port: The port; by default 8750, or any free one if that is taken.
+
+        Raises:
+            ConfigError: The port is taken, or the extra `review` is not installed.
+        """
+        store = Store(self.path)
+        try:
+            role = ADJUDICATOR if adjudicate else REVIEWER
+            known = [person.name for person in store.people() if person.role == role]
+            people = store.invite(_names(reviewers) if reviewers else known or [_login()], role)
+            if port is None:
+                with suppress(ConfigError):
+                    return Server(store, people, PORT)
+            return Server(store, people, port or 0)
+        except BaseException:
+            store.close()
+            raise
+
+    def judgements(self) -> pl.DataFrame:
+        """All that was said and not taken back, a row each, in the order in which it was said."""
+        with Store(self.path) as store:
+            rows = store.judgements()
+        return pl.DataFrame(rows, schema=[*Judgement._fields], orient="row", infer_schema_length=None)
+
+    def report(self) -> ReviewReport:
+        """How right the labels are, and how far people agree.
+
+        Raises:
+            DataError: Nothing was judged yet.
+        """
+        with Store(self.path) as store:
+            return report_of(store)
+
+    def __repr__(self) -> str:
+        with Store(self.path) as store:
+            pairs, said, people = len(store.pairs), len(store.judgements()), len(store.people())
+        return f"Review({str(self.path)!r}: {pairs:,} pairs, {said:,} judgements, {people:,} people)"
+
+
+def begin(dataset: PairDataset, place: Path | None, wanted: Wanted) -> Review:
+    """See `pairkit.review`."""
+    path = place or review_beside(dataset.source)
+    with Store(path, create=True) as store:
+        if not (store.is_begun and store.judgements()):
+            sample = draw_sample(dataset, wanted)
+            store.begin(sample.settings, sample.strata, sample.pairs)
+        elif store.settings.digest != digest_of(dataset):
+            raise DataError(
+                f"a review of other pairs than {one_line(dataset.source)} has;"
+                " give another file (--store, store=)",
+                path=path,
+            )
+        _check_same(path, store.settings, wanted, len(store.pairs))
+    return Review(path)
+
+
+def review_beside(source: str) -> Path:
+    """Where a review goes that is given no place: `DATASET.review`, and right here for one of the Hub."""
+    return beside(source, ENDING.removeprefix("."))
+
+
+def _check_same(path: Path, begun: ReviewSettings, wanted: Wanted, pairs: int) -> None:
+    """Refuse settings that a review was not begun with; those that are not given are its own."""
+    if wanted.n is not None or wanted.share is not None:
+        asked = size_of(wanted, begun.pairs)
+        if min(asked, begun.pairs) != pairs and not begun.active:
+            raise ConfigError(
+                f"{path}: was begun with {pairs:,} pairs, not {asked:,}; leave their number out,"
+                " or give another file (--store, store=)"
+            )
+    have = {
+        "seed": begun.seed,
+        "strata": begun.strata,
+        "active": begun.active,
+        "again": begun.again,
+        "each": begun.each,
+        "grades": begun.asked == "grades",
+        "question": begun.question,
+    }
+    for name, value in have.items():
+        asked = getattr(wanted, name)
+        if asked is not None and asked != value:
+            raise ConfigError(
+                f"{path}: was begun with {name} = {one_line(str(value))}, not {one_line(str(asked))};"
+                f" leave {name} out, or give another file (--store, store=)"
+            )
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    names = [one_line(name.strip(), None) for name in given]
+    if bad := [name for name in names if not 0 < len(name) <= _LONGEST_NAME]:
+        raise ConfigError(f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_LONGEST_NAME} letters")
+    return list(dict.fromkeys(names))
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # nobody of that number
+        return "reviewer"

@@ -1,0 +1,190 @@
+"""Which pairs people are shown: some of every stratum, or those that are most in doubt."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from pairkit._review.facts import FACTS, doubt, known_facts, origin_of
+from pairkit.config import Settings
+from pairkit.conflicts import PAIR, unordered
+from pairkit.errors import ConfigError, DataError
+from pairkit.judgements import JudgedPair, ReviewSettings
+from pairkit.keyed import keyed_hash
+from pairkit.provenance import with_provenance
+from pairkit.records import PairDataset
+from pairkit.shared_words import common_words
+from pairkit.strata import drawn, in_proportion
+
+_LEAST = 2  # pairs of a stratum, as far as there are so many
+_SHARE = 0.1
+_PLACES = 4  # of the sample, for each stratum, as long as nobody says what strata are to differ in
+_RELATIONS = ("duplicate", "superseded", "related")
+QUESTION = "Do both texts say the same?"
+ISSUES = "Do both issues describe the same problem?"
+
+
+class Wanted(Settings):
+    """What was asked of a new review; None: not given. See `pairkit.review`."""
+
+    n: Annotated[int, Field(ge=1)] | None = None
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    strata: tuple[str, ...] | None = None
+    active: str | None = None
+    again: Annotated[float, Field(ge=0, le=1)] | None = None
+    each: Annotated[int, Field(ge=1)] | None = None
+    grades: bool | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a review begins with.
+
+    Attributes:
+        settings: What it is about.
+        strata: How many pairs of the dataset each stratum has.
+        pairs: The pairs to judge.
+    """
+
+    settings: ReviewSettings
+    strata: Mapping[str, int]
+    pairs: Sequence[JudgedPair]
+
+
+def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
+    """Draw the pairs of a new review; the seed decides by what they say, not by where they stand.
+
+    Each stratum gets two places, as far as it has pairs, and the rest by its size. A pair that stands in the
+    dataset more than once, whichever text comes first, is one.
+
+    Raises:
+        ConfigError: A setting that the dataset does not fit.
+        DataError: It has no pairs.
+    """
+    rows = _once(dataset)
+    top = _top(dataset)
+    size = size_of(wanted, rows.height)
+    seed = 42 if wanted.seed is None else wanted.seed
+    facts = known_facts(rows, top)
+    by = _by(wanted.strata, facts, size)
+    strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
+    keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]
+    table = pl.DataFrame(
+        {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
+    )
+    sizes = dict(sorted(Counter(strata).items()))
+    if wanted.active is None:
+        chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
+    else:
+        doubts = _doubts(rows, wanted.active, top)
+        doubtful = table.with_columns(doubt=doubts).filter(pl.col("doubt").is_not_null())
+        chosen = doubtful.sort("doubt", "key", descending=[True, False]).head(size)
+    pairs = [_pair(rows.row(row, named=True), strata[row], facts[row]) for row in chosen["row"].to_list()]
+    return Sample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
+
+
+def size_of(wanted: Wanted, pairs: int) -> int:
+    """How many of so many pairs are asked for."""
+    return wanted.n or math.ceil((wanted.share or _SHARE) * pairs)
+
+
+def digest_of(dataset: PairDataset) -> str:
+    """A digest of a dataset's different pairs with their labels, wherever they stand."""
+    told = _once(dataset).select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def pair_id(one: str, other: str) -> str:
+    """Of two texts, whichever comes first."""
+    low, high = sorted((one, other))
+    return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
+
+
+def _once(dataset: PairDataset) -> pl.DataFrame:
+    """Each pair once, with its split and what is known of it."""
+    if not len(dataset):
+        raise DataError("no pairs, so there is nothing to review", path=dataset.source)
+    rows = with_provenance(dataset).rows
+    return (
+        rows.with_columns(unordered("text1", "text2"))
+        .unique(PAIR, keep="first", maintain_order=True)
+        .drop(PAIR)
+    )
+
+
+def _top(dataset: PairDataset) -> float:
+    if dataset.label_kind == "binary":
+        return 1.0
+    highest = max(float(frame["label"].to_numpy().max()) for frame in dataset.splits.values() if frame.height)
+    return 1.0 if highest <= 1 else 5.0
+
+
+def _by(wanted: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
+    """What strata differ in: as asked, or the first facts, as long as each stratum has some places."""
+    if wanted is not None:
+        if strange := [name for name in wanted if name not in FACTS]:
+            raise ConfigError(f"strata = {strange[0]}: expected some of {', '.join(FACTS)}")
+        return tuple(wanted)
+    chosen, strata = tuple[str, ...](), 1
+    for name in FACTS:
+        longer = (*chosen, name)
+        number = len({_stratum(known, longer) for known in facts})
+        if strata < number <= size / _PLACES:
+            chosen, strata = longer, number
+    return chosen
+
+
+def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
+    return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
+
+
+def _doubts(rows: pl.DataFrame, column: str, top: float) -> pl.Series:
+    if column not in rows.columns:
+        raise ConfigError(
+            f"active = {column}: the dataset has no such column; it has {', '.join(rows.columns)}"
+        )
+    found = pl.Series([doubt(row, column, top) for row in rows.iter_rows(named=True)], dtype=pl.Float64)
+    if not found.count():
+        raise ConfigError(
+            f"active = {column}: expected votes of judges, or scores from 0 to 1; it holds neither"
+        )
+    return found
+
+
+def _pair(row: Mapping[str, Any], stratum: str, facts: Mapping[str, str]) -> JudgedPair:
+    one, other = row["text1"], row["text2"]
+    return JudgedPair(pair_id(one, other), one, other, float(row["label"]), stratum, facts, origin_of(row))
+
+
+def _settings(
+    dataset: PairDataset, rows: pl.DataFrame, wanted: Wanted, *, top: float, by: tuple[str, ...], seed: int
+) -> ReviewSettings:
+    has_relations = "relation" in rows.columns
+    graded = dataset.label_kind == "graded" if wanted.grades is None else wanted.grades
+    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
+    return ReviewSettings(
+        dataset=Path(dataset.source).resolve().name if Path(dataset.source).exists() else dataset.source,
+        digest=digest_of(dataset),
+        pairs=rows.height,
+        label_kind=dataset.label_kind,
+        top=top,
+        asked="grades" if graded else "labels",
+        question=wanted.question or (ISSUES if has_relations else QUESTION),
+        relations=_RELATIONS if has_relations else (),
+        strata=by,
+        active=wanted.active,
+        seed=seed,
+        again=0.05 if wanted.again is None else wanted.again,
+        each=wanted.each,
+        common=tuple(sorted(common_words(texts))),
+    )

@@ -1,0 +1,155 @@
+"""The server of a review: one process at 127.0.0.1; a judgement is on disk before it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import ValidationError
+
+from pairkit._review.desk import Desk, Said, Undone
+from pairkit._review.door import Door, who_asks
+from pairkit._review.page import page
+from pairkit.errors import ConfigError, PairkitError
+from pairkit.extras import needed_for
+from pairkit.judgements import AnsweredError, Person, Store
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+_HOST = "127.0.0.1"
+
+
+class Server:
+    """A running server, in a thread of its own. Use it as a context manager, or `close` it.
+
+    Attributes:
+        url: Where it is.
+        links: Each person's own link, by name.
+    """
+
+    def __init__(self, store: Store, people: Sequence[Person], port: int) -> None:
+        """Start it.
+
+        Raises:
+            ConfigError: The port is taken, or starlette or uvicorn is missing.
+        """
+        with needed_for("`pairs review`", "review"):
+            import starlette  # noqa: F401
+            import uvicorn
+        self._socket = _bound(port)
+        port = self._socket.getsockname()[1]
+        self.url = f"http://{_HOST}:{port}"
+        # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
+        self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
+        config = uvicorn.Config(
+            Door(application(store), port),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            http="h11",
+            loop="asyncio",
+            proxy_headers=False,
+            limit_concurrency=256,
+            timeout_graceful_shutdown=2,
+        )
+        self._server = uvicorn.Server(config)
+        self._store = store
+        self._thread = threading.Thread(target=self._run, name="review", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    def wait(self) -> None:
+        """Block until the server is closed from another thread, or by Ctrl-C."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Stop serving. Closing twice is harmless."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _bound(port: int) -> socket.socket:
+    # Named as TCP, as asyncio sends at once (TCP_NODELAY) only then: else each answer takes 40 ms.
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((_HOST, port))
+        bound.listen(128)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise ConfigError(
+            f"port {port} of {_HOST} can't be used ({error}); give another (--port, port=)"
+        ) from error
+    return bound
+
+
+def application(store: Store) -> ASGIApp:
+    """The application behind the door. It runs in one thread, so that the store has one user."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.responses import Response as Plain
+    from starlette.routing import Route
+
+    html, policy = page()
+    desks: dict[Person, Desk] = {}
+
+    def told(content: dict[str, Any], status: int = 200) -> Response:
+        return JSONResponse(content, status)
+
+    async def home(_: Request) -> Response:
+        return Plain(html, media_type="text/html; charset=utf-8", headers={"content-security-policy": policy})
+
+    def answering(act: Callable[[Desk, Any], None]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            person = who_asks(request.headers.get("authorization", ""), store.people())
+            if person is None:
+                return told({"error": "this link is not valid; ask for yours again"}, 401)
+            desk = desks.setdefault(person, Desk(store, person))
+            status, error = 200, None
+            try:
+                if request.method == "POST":
+                    act(desk, await request.body())
+            except AnsweredError as again:
+                status, error = 409, str(again)
+            except (PairkitError, ValidationError) as wrong:
+                first = wrong.errors()[0]["msg"] if isinstance(wrong, ValidationError) else str(wrong)
+                return told({"error": first}, 422)
+            return told({**desk.state(), "error": error}, status)
+
+        return answer
+
+    return Starlette(
+        routes=[
+            Route("/", home, methods=["GET"]),
+            Route("/api/state", answering(lambda *_: None), methods=["GET"]),
+            Route(
+                "/api/judge",
+                answering(lambda desk, body: desk.judge(Said.model_validate_json(body))),
+                methods=["POST"],
+            ),
+            Route("/api/undo", answering(_undo), methods=["POST"]),
+            Route("/api/skipped", answering(lambda desk, _: desk.take_up_skipped()), methods=["POST"]),
+        ]
+    )
+
+
+def _undo(desk: Desk, body: bytes) -> None:
+    desk.undo(Undone.model_validate_json(body).key)

@@ -1,0 +1,84 @@
+"""A dataset to review, and a person at its page who speaks the page's protocol."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import requests
+
+HOSTILE = [
+    "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "</pre></div><style>body{display:none}</style>",
+    "\u202eright to left\u202c and \u0645\u0631\u062d\u0628\u0627 and \u0000 and \x1b[31m",
+    "\U0001f469\u200d\U0001f4bb four bytes \U00020000",
+    "```\n" + "a `b` **c** > d\n" * 4000,  # 60 kB
+    "[a](javascript:alert(3)) javascript:alert(4)",
+]
+
+
+def rows(number: int = 60) -> list[dict[str, Any]]:
+    """Pairs of issues: most by a maintainer, some by others, the rest not the same."""
+    made = []
+    for place in range(number):
+        label = int(place % 3 != 0)
+        kind = "closer_comment" if place % 5 else "other_comment"
+        made.append({
+            "text1": f"Editor {place} crashes\n\nIt stops when file {place} is saved.",
+            "text2": f"Saving ends editor {place}\n\nNo trace of file {place} is left.",
+            "label": label,
+            "repo": "a/b",
+            "url1": f"https://example.org/{place}",
+            "relation": "duplicate" if label else None,
+            "evidence": {"kind": kind, "url": f"https://example.org/{place}#c", "who": "ann", "when": "2020"}
+            if label
+            else None,
+            "negative_kind": None if label else "random",
+        })  # fmt: skip
+    return made
+
+
+class Reviewer:
+    """Somebody who has a link."""
+
+    def __init__(self, link: str) -> None:
+        self.url, _, token = link.partition("/#")
+        self.session = requests.Session()
+        self.session.headers["Authorization"] = f"Bearer {token}"
+
+    def state(self) -> dict[str, Any]:
+        """What the page would show."""
+        return self._told(self.session.get(f"{self.url}/api/state", timeout=30))
+
+    def post(self, path: str, body: dict[str, Any]) -> requests.Response:
+        """Send what the page would send."""
+        return self.session.post(f"{self.url}/api/{path}", json=body, timeout=30)
+
+    def say(self, answer: str, **more: Any) -> dict[str, Any]:
+        """Judge the pair in view."""
+        return self._told(self.post("judge", self.said(self.state(), answer, **more)))
+
+    @staticmethod
+    def said(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
+        """A judgement of the pair that a state shows."""
+        pair = state["pair"]
+        return {
+            "key": str(uuid.uuid4()),
+            "pair": pair["id"],
+            "turn": pair["turn"],
+            "answer": answer,
+            "seconds": 1,
+        } | more
+
+    @staticmethod
+    def _told(answer: requests.Response) -> dict[str, Any]:
+        answer.raise_for_status()
+        told: dict[str, Any] = answer.json()
+        return told
+
+
+def text_in(shown: dict[str, Any]) -> str:
+    """All that a side of the page shows, folded or not."""
+    return "".join(
+        text for part in ("before", "shown", "after") for _, pieces in shown[part] for text, _ in pieces
+    )

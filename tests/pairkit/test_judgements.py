@@ -1,0 +1,184 @@
+"""The review's file: what is said twice is kept once, nothing is lost, and what others wrote is looked at."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pairkit
+from pairkit.errors import DataError
+from pairkit.judgements import (
+    ADJUDICATOR,
+    REVIEWER,
+    AnsweredError,
+    JudgedPair,
+    Judgement,
+    ReviewSettings,
+    Store,
+    decide,
+    disputed,
+)
+
+SETTINGS = ReviewSettings(
+    dataset="d", digest="x", pairs=3, label_kind="binary", top=1, asked="labels", question="Same?"
+)
+PAIRS = [
+    JudgedPair(str(place), f"one {place}", f"other {place}", 1.0, "all", {"label": "1"}, {})
+    for place in range(3)
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "d.review", create=True) as found:
+        found.begin(SETTINGS, {"all": 3}, PAIRS)
+        found.invite(["ann", "bob"], REVIEWER)
+        found.invite(["cid"], ADJUDICATOR)
+        yield found
+
+
+def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **more: Any) -> Judgement:
+    role = ADJUDICATOR if person == "cid" else REVIEWER
+    plain = Judgement(key, pair, person, role, 0, answer, "", "", 1.0, "2020-01-01T00:00:00+00:00")
+    return plain._replace(**more)
+
+
+def test_what_was_begun_is_read_again(store: Store) -> None:
+    with Store(store.path) as again:
+        assert again.settings == SETTINGS
+        assert list(again.pairs.values()) == PAIRS
+        assert again.strata == {"all": 3}
+    assert store.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_the_same(store: Store) -> None:
+    before = {person.name: person.token for person in store.people()}
+    (ann,) = store.invite(["ann"], REVIEWER)
+    assert ann.token == before["ann"]
+    assert len({*before.values()}) == 3
+    assert all(len(token) >= 32 for token in before.values())
+
+
+def test_the_same_sent_twice_is_kept_once(store: Store) -> None:
+    for _ in range(2):
+        store.add(said("k1"))
+    assert len(store.judgements()) == 1
+    with pytest.raises(AnsweredError, match="another tab"):
+        store.add(said("k2", answer="no"))
+    with pytest.raises(AnsweredError, match="another judgement"):
+        store.add(said("k1", pair="1"))
+    store.add(said("k3", person="bob", answer="no"))
+    assert [one.answer for one in store.judgements()] == ["yes", "no"]
+
+
+def test_what_is_taken_back_is_kept_but_does_not_stand(store: Store) -> None:
+    ann = store.invite(["ann"], REVIEWER)[0]
+    bob = store.invite(["bob"], REVIEWER)[0]
+    store.add(said("k1"))
+    store.undo(bob, "k1")  # not his
+    assert len(store.judgements()) == 1
+    for _ in range(2):
+        store.undo(ann, "k1")
+    assert store.judgements() == []
+    store.add(said("k1"))  # a late copy of what was taken back
+    assert store.judgements() == []
+    store.add(said("k2", answer="no"))
+    assert [one.key for one in store.judgements_of(ann)] == ["k2"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.pairkit.test_judgements import said
+from pairkit.judgements import Store
+with Store(Path(sys.argv[1])) as store:
+    for number in range(100_000):
+        person = store.people()[0]
+        store.add(said(f"k{number}"))
+        print(number, flush=True)
+        store.undo(person, f"k{number}")
+"""
+
+
+def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: Store) -> None:
+    command = [sys.executable, "-c", WRITER, str(store.path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    seen = [process.stdout.readline().strip() for _ in range(9)]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with Store(store.path) as again:
+        assert len(again.judgements()) <= 1
+    plain = sqlite3.connect(store.path)
+    keys = [key for (key,) in plain.execute("SELECT key FROM judgements ORDER BY number")]
+    plain.close()
+    assert keys[: len(seen)] == [f"k{number}" for number in seen]
+    assert len({*keys}) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE pairs SET facts = '[1]'", "no object of texts"),
+        ("UPDATE pairs SET facts = '{'", "no JSON"),
+        ("UPDATE settings SET json = '{}'", "without settings"),
+        ("DELETE FROM settings", "without settings"),
+        ("CREATE TABLE more (x)", "its table 'more' differs"),
+        ("PRAGMA application_id = 7", "not a review"),
+        ("PRAGMA ignore_check_constraints = 1; UPDATE people SET role = 'chief'", "CHECK constraint failed"),
+    ],
+)
+def test_what_others_wrote_is_refused(store: Store, statement: str, words: str) -> None:
+    store.close()
+    plain = sqlite3.connect(store.path)
+    plain.executescript(statement)
+    plain.close()
+    with pytest.raises(DataError, match=words):
+        pairkit.read(store.path)
+
+
+def test_most_decide_and_an_adjudicator_over_them() -> None:
+    judgements = [
+        said("1"), said("2", person="bob"), said("3", person="dan", answer="no"),
+        said("4", "1"), said("5", "1", "bob", "no"),
+        said("6", "2"), said("7", "2", "bob", "no"), said("8", "2", "cid", "no", relation="related"),
+        said("9", "3", answer="unsure"), said("10", "4", answer="skip"),
+        said("11", "0", "bob", "no", turn=1),
+    ]  # fmt: skip
+    found = decide(judgements)
+    assert {pair: (one.state, one.value) for pair, one in found.items()} == {
+        "0": ("decided", 1.0),
+        "1": ("disputed", None),
+        "2": ("decided", 0.0),
+        "3": ("unsure", None),
+    }
+    assert found["0"].people == ("ann", "bob", "dan")
+    assert found["2"].people == ("cid",)
+    assert found["2"].relation == "related"
+    assert disputed(judgements) == {"0", "1", "2"}
+
+
+def test_grades_are_averaged_and_disputed_from_two_apart() -> None:
+    judgements = [said("1", answer="3"), said("2", person="bob", answer="4")]
+    assert decide(judgements)["0"].value == 3.5
+    assert disputed(judgements) == set()
+    assert disputed([*judgements, said("3", person="dan", answer="1")]) == {"0"}
+
+
+def test_a_review_is_read_as_pairs_with_peoples_labels(store: Store) -> None:
+    with pytest.raises(DataError, match="no pair is decided yet"):
+        pairkit.read(store.path)
+    store.add(said("1"))
+    store.add(said("2", "1", answer="no"))
+    store.add(said("3", "2", answer="unsure"))
+    pairs = pairkit.read(store.path)
+    assert pairs["test"].rows() == [("one 0", "other 0", 1, ["ann"]), ("one 1", "other 1", 0, ["ann"])]
+    assert pairs.label_kind == "binary"

@@ -1,0 +1,164 @@
+"""Precision by stratum, weighted to the dataset; agreement; and what the card says: worked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pairkit
+from pairkit._review.estimates import is_right
+from pairkit._review.report import report_of
+from pairkit.agreement import cohen_kappa, wilson
+from pairkit.errors import ConfigError, DataError
+from pairkit.judgements import ADJUDICATOR, REVIEWER, JudgedPair, Judgement, ReviewSettings, Store
+
+SETTINGS = ReviewSettings(
+    dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"
+)
+# Strata of 80, 15 and 5 pairs; 4, 2 and 0 of them drawn.
+STRATA = {"label 1, evidence closer": 80, "label 1, evidence other": 15, "label 0": 5}
+
+
+def pair(number: int, label: float, evidence: str) -> JudgedPair:
+    stratum = f"label {label:g}, evidence {evidence}"
+    facts = {"label": f"{label:g}", "evidence": evidence}
+    return JudgedPair(f"p{number}", f"one {number}", f"other {number}", label, stratum, facts, {})
+
+
+PAIRS = [
+    *(pair(number, 1.0, "closer") for number in range(4)),
+    *(pair(number, 1.0, "other") for number in (4, 5)),
+]
+
+
+def said(number: int, person: str, answer: str, **more: Any) -> Judgement:
+    role = ADJUDICATOR if person == "cid" else REVIEWER
+    key = f"{person}-{number}-{more.get('turn', 0)}"
+    return Judgement(key, f"p{number}", person, role, 0, answer, "", "", 30.0, "2020")._replace(**more)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "d.review", create=True) as found:
+        found.begin(SETTINGS, STRATA, PAIRS)
+        found.invite(["ann", "bob"], REVIEWER)
+        found.invite(["cid"], ADJUDICATOR)
+        yield found
+
+
+def judged(store: Store, ann: str, bob: str = "") -> Store:
+    words = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
+    for person, answers in (("ann", ann), ("bob", bob)):
+        for number, letter in enumerate(answers):
+            store.add(said(number, person, words[letter]))
+    return store
+
+
+def test_shares_are_weighted_by_what_strata_stand_for(store: Store) -> None:
+    found = report_of(judged(store, "yyynyn"))
+    # 3 of 4 right, each of which stands for 20; 1 of 2, each for 7.5
+    assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
+    effective = 95**2 / (4 * 20**2 + 2 * 7.5**2)
+    assert found.total.right.interval == pytest.approx(wilson((67.5 / 95) * effective, effective))
+    by = found.by["evidence"]
+    assert by["closer"].right == (0.75, pytest.approx(wilson(3, 4)), 4)
+    assert by["other"].right == (0.5, pytest.approx(wilson(1, 2)), 2)
+    assert found.by["label"]["1"].right == found.total.right
+    assert found.unseen == {"label 0": 5}
+    assert "not judged: 1 strata of 5 pairs, such as label 0" in found.remarks()
+    assert found.words() == "inspected by hand: 6.0 %, precision 0.71 [0.31, 0.93]"
+
+
+def test_unsure_and_disputed_pairs_are_counted_apart(store: Store) -> None:
+    found = report_of(judged(store, "yyuyys", "ynuyy"))
+    assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
+    assert found.total.right.value == 1
+    assert found.disputed == 1
+    assert found.people["ann"].skipped == 1
+    assert found.people["ann"].minutes == 3
+    # both told of p0, p1, p3 and p4: they agree on three, and bob alone says no once
+    assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
+
+
+def test_an_adjudicator_settles_and_counts_in_no_kappa(store: Store) -> None:
+    judged(store, "ynyyyy", "ynyynn").add(said(4, "cid", "no", relation="related"))
+    found = report_of(store)
+    assert [*found.kappa] == [("ann", "bob")]
+    assert found.by["evidence"]["other"].right.value == 0  # one settled, the other disputed
+    assert found.by["relation that people gave"]["related"].judged == 1
+    # of 6 both say yes to 3 and no to 1: seen 4/6; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
+    low, high = found.kappa["ann", "bob"].interval or (0, 0)
+    assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
+
+
+def test_second_looks_measure_a_person_against_themselves(store: Store) -> None:
+    judged(store, "yyyy").add(said(0, "ann", "yes", turn=1))
+    store.add(said(1, "ann", "no", turn=1))
+    work = report_of(store).people["ann"]
+    assert (work.repeats.value, work.repeats.n, work.judged) == (0.5, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "top", "label", "value", "right"),
+    [
+        ("binary", "labels", 1, 1, 1, True),
+        ("binary", "labels", 1, 0, 1, False),
+        ("binary", "grades", 1, 1, 2.5, True),
+        ("binary", "grades", 1, 0, 2.4, True),
+        ("graded", "grades", 5, 3.2, 4.2, True),
+        ("graded", "grades", 5, 3.2, 4.3, False),
+        ("graded", "grades", 1, 0.5, 3, True),
+        ("graded", "labels", 1, 0.5, 1, True),
+        ("graded", "labels", 5, 2.4, 1, False),
+    ],
+)
+def test_what_people_confirm(
+    kind: Any, asked: Any, top: float, label: float, value: float, right: bool
+) -> None:
+    settings = SETTINGS.model_copy(update={"label_kind": kind, "asked": asked, "top": top})
+    assert is_right(label, value, settings) is right
+
+
+def test_the_card_has_one_section_of_it(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
+    before = (folder / "README.md").read_text()
+    report_of(judged(store, "yyyn")).save_card(folder)
+    once = (folder / "README.md").read_text()
+    assert once.count("## Inspected by hand\n") == 1
+    assert once.index("## Inspected by hand") < once.index("## Limitations")
+    assert "Inspected by hand: 4.0 %, precision 0.75 [0.30, 0.95]." in once
+    report_of(judged(store, "", "yyyy")).save_card(folder)
+    twice = (folder / "README.md").read_text()
+    assert twice.count("## Inspected by hand\n") == 1
+    assert "4 of 100 pairs were judged by 2 people" in twice
+    a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
+    assert twice[:a] + twice[b:] == before
+    with pytest.raises(ConfigError, match="no dataset card"):
+        report_of(store).save_card(tmp_path / "nothing")
+
+
+def test_plain_data_is_json(store: Store) -> None:
+    told = report_of(judged(store, "yyyn", "yyyy")).to_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert told["kappa"]["ann and bob"]["n"] == 4
+    assert "common" not in told["settings"]
+
+
+def test_nothing_to_report_yet(store: Store) -> None:
+    with pytest.raises(DataError, match="nothing is judged yet"):
+        report_of(store)
+
+
+def test_active_samples_speak_for_themselves_alone(tmp_path: Path) -> None:
+    with Store(tmp_path / "d.review", create=True) as store:
+        store.begin(SETTINGS.model_copy(update={"active": "votes"}), STRATA, PAIRS)
+        store.invite(["ann", "bob"], REVIEWER)
+        found = report_of(judged(store, "yyyn"))
+    assert found.total.right == (0.75, pytest.approx(wilson(3, 4)), 4)
+    assert "shares are theirs, not the dataset's" in "\n".join(found.remarks())
+    assert "chosen where `votes` leaves doubt" in found.section()

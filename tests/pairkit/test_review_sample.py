@@ -1,0 +1,152 @@
+"""Which pairs are drawn: by strata and seed, not by where they stand; and those in doubt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import pairkit
+from pairkit._review.facts import doubt, facts_of
+from pairkit._review.sample import Wanted, digest_of, draw_sample, pair_id
+from pairkit.errors import ConfigError, DataError
+from tests.pairkit.review_material import rows
+
+
+def drawn(source: Any, **wanted: Any) -> Any:
+    return draw_sample(pairkit.read(source), Wanted(**wanted))
+
+
+def test_facts_of_a_row_of_gis_and_of_label() -> None:
+    gis = {"label": 1, "split": "test", "repo": "a/b", "relation": "same", "confidence": 0.98}
+    gis["evidence"] = {"kind": "closer_comment"}
+    assert facts_of(gis, top=1) == {
+        "label": "1",
+        "evidence": "closer_comment",
+        "confidence": "from 0.95 on",
+        "relation": "same",
+        "source": "a/b",
+        "split": "test",
+    }
+    llms = {"label": 0.0, "split": "train", "llms": ["b", "a"], "votes": [{"judge": "c", "vote": "same"}]}
+    assert facts_of(llms, top=1) == {"label": "0", "llm": "a + b", "judges": "judges agree", "split": "train"}
+    negative = {"label": 0, "split": "train", "negative_kind": "hard", "confidence": None, "evidence": None}
+    assert facts_of(negative, top=1) == {"label": "0", "evidence": "hard negative", "split": "train"}
+    assert facts_of({"label": 3.6, "split": "train"}, top=5)["label"] == "grade 4"
+    assert facts_of({"label": 0.7, "split": "train", "confidence": 0.2}, top=1) == {
+        "label": "grade 4",
+        "confidence": "below 0.5",
+        "split": "train",
+    }
+
+
+def test_a_tenth_by_default_in_proportion_and_two_of_each_stratum() -> None:
+    found = drawn(rows(300))
+    assert found.settings.pairs == 300
+    assert len(found.pairs) == 30
+    assert found.settings.strata == ("label", "evidence")
+    assert found.strata == {
+        "label 0, evidence random negative": 100,
+        "label 1, evidence closer_comment": 160,
+        "label 1, evidence other_comment": 40,
+    }
+    # two each, and of the 24 left by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
+    assert Counter(pair.stratum for pair in found.pairs) == {
+        "label 0, evidence random negative": 10,
+        "label 1, evidence closer_comment": 15,
+        "label 1, evidence other_comment": 5,
+    }
+    assert found.settings.relations == ("duplicate", "superseded", "related")
+
+
+def test_the_seed_decides_and_the_order_does_not() -> None:
+    table = pl.DataFrame(rows(200))
+    ids = {pair.pair_id for pair in drawn(table).pairs}
+    assert {pair.pair_id for pair in drawn(table.reverse()).pairs} == ids
+    assert {pair.pair_id for pair in drawn(table, seed=2).pairs} != ids
+    assert digest_of(pairkit.read(table)) == digest_of(pairkit.read(table.reverse()))
+
+
+def test_more_strata_only_where_the_sample_has_room() -> None:
+    assert drawn(rows(60), n=8).settings.strata == ("label",)
+    assert drawn(rows(60), n=12).settings.strata == ("label", "evidence")
+    assert drawn(rows(60), n=12, strata=["evidence"]).settings.strata == ("evidence",)
+    assert {pair.stratum for pair in drawn(rows(60), n=60, strata=[]).pairs} == {"all"}
+    with pytest.raises(ConfigError, match="strata = colour: expected some of label, evidence"):
+        drawn(rows(), strata=["colour"])
+
+
+def test_a_pair_that_stands_twice_is_one() -> None:
+    twice = [
+        {"text1": "a", "text2": "b", "label": 1},
+        {"text1": "b", "text2": "a", "label": 1},
+        {"text1": "a", "text2": "c", "label": 0},
+    ]
+    found = drawn(twice, share=1.0)
+    assert found.settings.pairs == len(found.pairs) == 2
+    assert pair_id("a", "b") == pair_id("b", "a") != pair_id("ab", "")
+
+
+def test_active_takes_the_most_doubtful() -> None:
+    scored = [
+        row | {"score": 0.9 if place < 30 else float(row["label"])} for place, row in enumerate(rows(60))
+    ]
+    found = drawn(scored, n=8, active="score")
+    assert all(pair.label == 0 for pair in found.pairs)  # a score of 0.9 contradicts these alone
+    assert found.settings.active == "score"
+    with pytest.raises(ConfigError, match="no such column"):
+        drawn(scored, active="judge")
+    with pytest.raises(ConfigError, match="it holds neither"):
+        drawn(scored, active="repo")
+
+
+def test_doubt_by_hand() -> None:
+    votes = [
+        {"judge": name, "vote": vote} for name, vote in (("a", "same"), ("b", "same"), ("c", "opposite"))
+    ]
+    assert doubt({"votes": votes, "label": 1}, "votes", 1) == pytest.approx(1 / 3)
+    assert doubt({"score": 0.75, "label": 5.0}, "score", 5) == 0.25
+    assert doubt({"score": float("nan"), "label": 1}, "score", 1) is None
+    assert doubt({"score": None, "label": 1}, "score", 1) is None
+
+
+def test_scores_are_asked_as_grades() -> None:
+    scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
+    found = drawn(scored, share=1.0)
+    assert (found.settings.asked, found.settings.top) == ("grades", 5.0)
+    assert drawn(scored, grades=False).settings.asked == "labels"
+    assert drawn(rows(), grades=True).settings.asked == "grades"
+
+
+def test_settings_of_a_review_stay_once_somebody_judged(tmp_path: Path) -> None:
+    place = tmp_path / "r.review"
+    assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
+    found = pairkit.review(rows(), place, n=12)  # nobody judged yet
+    assert repr(found) == f"Review({str(place)!r}: 12 pairs, 0 judgements, 0 people)"
+    from tests.pairkit.review_material import Reviewer
+
+    with found.serve(["ann"], port=0) as server:
+        Reviewer(server.links["ann"]).say("yes")
+    pairkit.review(rows(), place)
+    pairkit.review(rows(), place, n=12, seed=42)
+    pairkit.review(rows(), place, share=0.2)
+    for wrong in (
+        {"n": 9},
+        {"share": 0.5},
+        {"seed": 7},
+        {"grades": True},
+        {"strata": ["split"]},
+        {"each": 2},
+    ):
+        with pytest.raises(ConfigError, match="was begun with"):
+            pairkit.review(rows(), place, **wrong)
+    with pytest.raises(DataError, match="a review of other pairs"):
+        pairkit.review(rows(59), place)
+
+
+def test_pairs_in_memory_need_a_file_for_the_review() -> None:
+    with pytest.raises(ConfigError, match="store = None"):
+        pairkit.review(rows())

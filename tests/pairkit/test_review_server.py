@@ -1,0 +1,401 @@
+"""The page's server over HTTP: what people say is kept once, whatever comes; and who is turned away."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+import pairkit
+from pairkit._review import Review, Server
+from pairkit._review.door import MOST_BYTES, who_asks
+from pairkit.errors import ConfigError
+from pairkit.judgements import Person
+from pairkit.printable import printable
+from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Review:
+    return pairkit.review(rows(40), tmp_path / "r.review", n=12, again=0)
+
+
+@pytest.fixture
+def server(review: Review) -> Iterator[Server]:
+    with review.serve(["ann", "bob"], port=0) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Review]]:
+    """A server of several tests, none of which changes anything."""
+    review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12, again=0)
+    with review.serve(["ann", "bob"], port=0) as running:
+        yield running, review
+
+
+def people(server: Server) -> tuple[Reviewer, Reviewer]:
+    return Reviewer(server.links["ann"]), Reviewer(server.links["bob"])
+
+
+def test_a_person_judges_all_pairs_blind(server: Server, review: Review) -> None:
+    ann, _ = people(server)
+    state = ann.state()
+    assert state["question"] == "Do both issues describe the same problem?"
+    assert state["relations"] == ["duplicate", "superseded", "related"]
+    seen = set()
+    for number in range(12):
+        assert state["progress"]["done"] == number
+        told = json.dumps(state["pair"])
+        assert not any(word in told for word in ("closer_comment", "example.org", "label", "random", "a/b"))
+        seen.add(state["pair"]["id"])
+        state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
+        assert state["last"]["origin"]["repo"] == "a/b"  # told once it was judged
+    assert state["pair"] is None
+    assert len(seen) == 12
+    kept = review.judgements()
+    assert Counter(kept["answer"]) == {"yes": 6, "no": 6}
+    assert set(kept["note"]) == {"why \u2028 \U0001f600"}
+    assert set(kept["relation"]) == {"related"}
+
+
+def test_two_people_at_once_are_blind_to_each_other(server: Server, review: Review) -> None:
+    def work(person: Reviewer, answer: str) -> None:
+        while person.state()["pair"] is not None:
+            person.say(answer)
+
+    threads = [
+        threading.Thread(target=work, args=one) for one in zip(people(server), ("yes", "no"), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = review.judgements()
+    assert Counter(kept.select("person", "answer").iter_rows()) == {("ann", "yes"): 12, ("bob", "no"): 12}
+    assert kept.select("pair_id", "person").is_unique().all()
+    assert review.report().kappa["ann", "bob"].value == 0
+
+
+def test_two_tabs_of_a_person_answer_a_pair_once(server: Server, review: Review) -> None:
+    ann, _ = people(server)
+    one, other = ann.state(), ann.state()
+    assert ann.post("judge", first := ann.said(one, "yes")).status_code == 200
+    late = ann.post("judge", ann.said(other, "no"))
+    assert late.status_code == 409
+    assert "another tab" in late.json()["error"]
+    assert late.json()["pair"]["id"] != one["pair"]["id"]  # and the tab goes on
+    assert ann.post("judge", first).status_code == 200  # the same, sent again
+    assert review.judgements()["answer"].to_list() == ["yes"]
+
+
+def test_undo_and_skip(server: Server, review: Review) -> None:
+    ann, _ = people(server)
+    state = ann.say("yes", note="first thought", relation="duplicate")
+    before = state["last"]
+    assert (before["note"], before["relation"]) == ("first thought", "duplicate")
+    state = ann.post("undo", {"key": before["key"]}).json()
+    assert state["pair"]["id"] == before["pair"]
+    assert state["last"] is None
+    while state["pair"] is not None:
+        state = ann.say("skip")
+    assert state["progress"] == {"done": 0, "all": 12, "skipped": 12, "seconds_each": None}
+    state = ann.post("skipped", {}).json()
+    assert state["progress"]["skipped"] == 0
+    assert state["pair"] is not None
+    assert review.judgements().is_empty()
+
+
+def test_an_adjudicator_settles_what_is_disputed_and_sees_what_was_said(
+    server: Server, review: Review
+) -> None:
+    for person, answers in zip(people(server), (["yes"] * 12, ["yes"] * 9 + ["unsure"] * 3), strict=True):
+        for answer in answers:
+            person.say(answer)
+    ann, bob = people(server)
+    for _ in range(2):  # bob comes to think otherwise of two pairs
+        key = bob.state()["last"]["key"]
+        bob.post("undo", {"key": key})
+    bob.say("no", note="another crash")
+    bob.say("no")
+    with review.serve(["cid"], adjudicate=True, port=0) as second:
+        cid = Reviewer(second.links["cid"])
+        state = cid.state()
+        assert state["role"] == "adjudicator"
+        assert state["progress"]["all"] == 2
+        opinions = {one["person"]: one["answer"] for one in state["pair"]["opinions"]}
+        assert opinions == {"ann": "yes", "bob": "no"}
+        cid.say("no")
+        cid.say("yes")
+        assert cid.state()["pair"] is None
+    assert ann.state()["role"] == "reviewer"
+    found = review.report()
+    assert found.disputed == 2
+    assert found.total.disputed == 0
+    assert {*found.people} == {"ann", "bob", "cid"}
+
+
+def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
+    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
+    with divided.serve(["ann", "bob"], port=0) as running:
+        numbers = [person.state()["progress"]["all"] for person in people(running)]
+    assert sum(numbers) == 40
+    assert min(numbers) > 8
+
+
+def test_grades(tmp_path: Path) -> None:
+    graded = pairkit.review(rows(10), tmp_path / "r.review", share=1.0, grades=True, again=0)
+    with graded.serve(["ann"], port=0) as running:
+        ann = Reviewer(running.links["ann"])
+        assert ann.state()["asked"] == "grades"
+        for grade in "0123455555":
+            ann.say(grade)
+        assert ann.state()["pair"] is None
+        with pytest.raises(requests.HTTPError):
+            ann.post("judge", ann.said({"pair": {"id": "x", "turn": 0}}, "6")).raise_for_status()
+    assert pairkit.read(graded.path).label_kind == "graded"
+
+
+def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
+    pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
+    seen = set()
+    with pairkit.review(pairs, tmp_path / "r.review", share=1.0).serve(["ann"], port=0) as running:
+        state = Reviewer(running.links["ann"]).state()
+        while state["pair"] is not None:
+            seen.add(tuple(map(text_in, state["pair"]["texts"])))
+            state = Reviewer(running.links["ann"]).say("yes")
+    assert seen == {(printable(text), printable(f"{text} and more")) for text in HOSTILE}
+
+
+# -- who is turned away --------------------------------------------------------------------------------
+
+
+def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[Server, Review]) -> None:
+    server, _ = lasting
+    answer = requests.get(server.url, timeout=30)
+    policy = answer.headers["content-security-policy"]
+    for part in (
+        "default-src 'none'",
+        "connect-src 'self'",
+        "frame-ancestors 'none'",
+        "trusted-types 'none'",
+    ):
+        assert part in policy
+    assert "unsafe" not in policy
+    assert not re.findall(
+        r"(?:src|href)=(?!\"data:,\")|https?://|@import|innerHTML|document\.write", answer.text
+    )
+    assert "editor" not in answer.text.lower()  # no text of the dataset
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    assert not {"set-cookie", "access-control-allow-origin", "server"} & {*map(str.lower, answer.headers)}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "attacker.example"}, 421),
+        ({"Host": "127.0.0.1"}, 421),
+        ({"Host": "127.0.0.1:1"}, 421),
+        ({"Origin": "http://attacker.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer "}, 401),
+        ({"Authorization": "Bearer " + "A" * 32}, 401),
+        ({"Authorization": "Basic YW5uOmFubg=="}, 401),
+    ],
+)
+def test_requests_of_others_are_turned_away(
+    lasting: tuple[Server, Review], headers: dict[str, str], status: int
+) -> None:
+    server, review = lasting
+    ann, _ = people(server)
+    said = json.dumps(ann.said(ann.state(), "yes"))
+    mine = {"Content-Type": "application/json", "Authorization": str(ann.session.headers["Authorization"])}
+    answer = requests.post(f"{server.url}/api/judge", data=said, headers=mine | headers, timeout=30)
+    assert answer.status_code == status
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert review.judgements().is_empty()
+
+
+def _bodies() -> list[tuple[bytes, int]]:
+    deep = b"[" * 8000 + b"]" * 8000
+    good = {"key": "k" * 8, "pair": "x", "turn": 0, "answer": "yes", "seconds": 1}
+    odd: list[dict[str, Any]] = [
+        good,  # a pair that nobody asked about
+        {**good, "turn": 2},
+        {**good, "seconds": -1},
+        {**good, "key": "../../etc"},
+        {**good, "more": 1},
+        {**good, "note": "x" * 2001},
+    ]
+    texts = [json.dumps(body).encode() for body in odd]
+    return [
+        *(
+            (text, 422)
+            for text in (*texts, b"", b"{", b"null", b"\xff", deep, texts[0].replace(b"1}", b"NaN}"))
+        ),
+        (b" " * (MOST_BYTES + 1), 413),
+    ]
+
+
+@pytest.mark.parametrize(("body", "status"), _bodies())
+def test_odd_bodies_are_one_line_and_change_nothing(
+    lasting: tuple[Server, Review], body: bytes, status: int
+) -> None:
+    server, review = lasting
+    ann, _ = people(server)
+    answer = ann.session.post(
+        f"{server.url}/api/judge", data=body, headers={"Content-Type": "application/json"}, timeout=30
+    )
+    assert answer.status_code == status
+    assert "Traceback" not in answer.text
+    assert review.judgements().is_empty()
+    assert ann.state()["pair"] is not None
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"]
+)
+def test_there_is_nothing_else_to_be_had(lasting: tuple[Server, Review], path: str) -> None:
+    server, _ = lasting
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as raw:
+        raw.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while more := raw.recv(65536):
+            answer += more
+    assert answer.split()[1] in (b"404", b"400")
+    assert b"root:" not in answer
+
+
+def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[Server, Review]) -> None:
+    server, _ = lasting
+    ann, _ = people(server)
+    answer = ann.session.post(
+        f"{server.url}/api/judge",
+        data=iter([b" " * 4096] * 50),
+        headers={"Content-Type": "application/json"},
+        timeout=30,
+    )
+    assert answer.status_code == 413
+
+
+def test_tokens_are_compared_whole() -> None:
+    ann, bob = Person("ann", "reviewer", "t" * 32), Person("bob", "reviewer", "u" * 32)
+    assert who_asks("Bearer " + "u" * 32, [ann, bob]) == bob
+    for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
+        assert who_asks(wrong, [ann, bob]) is None
+
+
+def test_it_listens_on_this_machine_alone(lasting: tuple[Server, Review]) -> None:
+    server, _ = lasting
+    assert server.url.startswith("http://127.0.0.1:")
+
+
+def test_a_taken_port_is_told(server: Server, review: Review) -> None:
+    port = int(server.url.rpartition(":")[2])
+    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
+        review.serve(port=port)
+
+
+def test_odd_names_of_people(review: Review) -> None:
+    with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
+        review.serve([" "])
+    with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
+        assert Reviewer(running.links["<b>ann</b>"]).state()["person"] == "<b>ann</b>"
+        assert "\u202e" not in "".join(running.links)
+
+
+# -- the command, killed --------------------------------------------------------------------------------
+
+
+def _started(dataset: Path, *more: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet", *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    told: dict[str, Any] = json.loads(process.stdout.readline())
+    return process, told
+
+
+def _killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    dataset = tmp_path / "d"
+    pairkit.write(rows(60), dataset)
+    flags = ("--n", "30", "--again", "0", "--reviewer", "ann", "--port", "0")
+    process, told = _started(dataset, *flags)
+    ann = Reviewer(told["links"]["ann"])
+    acknowledged = []
+    for _ in range(10):
+        said = ann.said(ann.state(), "yes")
+        assert ann.post("judge", said).status_code == 200
+        acknowledged.append(said["key"])
+    pending = ann.said(ann.state(), "no")
+    threading.Timer(0.002, process.kill).start()  # while judgements come in
+    try:
+        while True:
+            ann.post("judge", pending)
+            acknowledged.append(pending["key"])
+            pending = ann.said(ann.state(), "no")
+    except (requests.ConnectionError, requests.HTTPError):
+        _killed(process)
+    process, again = _started(dataset, *flags)
+    assert again["links"]["ann"].partition("#")[2] == told["links"]["ann"].partition("#")[2]
+    ann = Reviewer(again["links"]["ann"])
+    # The page sends what it has no answer to again, under the same key: it may have been kept before.
+    assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
+    while ann.state()["pair"] is not None:
+        ann.say("yes")
+    _killed(process)
+    kept = pairkit.review(dataset).judgements()
+    assert {*acknowledged, pending["key"]} <= {*kept["key"]}
+    assert kept.height == kept["pair_id"].n_unique() == 30
+
+
+def test_the_report_and_the_dataset_that_come_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pairkit._cli import app
+
+    dataset = tmp_path / "d"
+    pairkit.write(rows(30), dataset)
+    with pairkit.review(dataset, share=1.0).serve(["ann"], port=0) as running:
+        ann = Reviewer(running.links["ann"])
+        while ann.state()["pair"] is not None:
+            ann.say("yes")
+    app(["review", str(dataset), "--report", "--card"], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "inspected by hand: 100.0 %, precision 1.00 [" in told
+    assert "evidence: random negative" in told
+    assert "## Inspected by hand" in (dataset / "README.md").read_text()
+    app(["apply", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
+    assert "left out: rejected by people 10" in capsys.readouterr().out
+    assert len(pairkit.read(tmp_path / "out")) == 20
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ConfigError, match=r"uvicorn.*pip install 'aoe-toolkit\[review\]'"):
+        review.serve(port=0)
