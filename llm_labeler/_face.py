@@ -246,6 +246,7 @@ def judge(
     source: Source,
     *,
     llms: LlmsGiven,
+    scale: str | None = None,
     out: str | Path = "judged",
     work: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
@@ -266,14 +267,15 @@ def judge(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> JudgedPairs:
-    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
+    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different, or a score.
 
-    The votes are weighed by the judges' estimated accuracies, as with the strategy `weighted`. If it was
-    stopped, the same call asks only what has no answer yet.
+    Votes are weighed by the judges' estimated accuracies, as with the strategy `weighted`; of scores the mean
+    becomes the label, from 0 to 1. If it was stopped, the same call asks only what has no answer yet.
 
     Args:
         source: Pairs, as `pairkit.read` takes them: of `gis`, mined, anybody's; triplets become pairs.
         llms: The judges, as of `generate`; several of different makers err less than one.
+        scale: `words` (default), or `score`: from 0 (different topics) to 5 (the same).
         out: The folder of the dataset with their labels.
         work: The folder of the answers; by default OUT.work.
         columns: `text1`, `text2` and `label` to the names of columns; by default recognised.

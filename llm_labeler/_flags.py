@@ -26,6 +26,7 @@ FLAGS = {
     "task": "task",
     "llms": "llms",
     "judges": "judge.llms",
+    "scale": "judge.scale",
     "size": "size",
     "samples": "samples",
     "examples": "prompt.examples",

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from llm_labeler._ensemble import Judges, fit_judges
 from llm_labeler._judge import CANDIDATES, Scale, judge_asks, judge_batches, read_votes
-from llm_labeler._records import POLARITIES, Ask, Candidate, Judgement, Proposal, Text
+from llm_labeler._records import POLARITIES, Ask, Candidate, Judgement, Proposal, Reply, Text
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
 from llm_labeler._workplace import RunRecord
@@ -65,15 +65,22 @@ def hear(
     about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
 ) -> None:
     """Take in what judges said of a text's candidates, and how much they have not answered."""
+    for ask, batch, reply in heard(about, judges, store, record, scale):
+        for vote in read_votes(ask, batch, reply.raw, reply.finish, scale):
+            about.votes.setdefault(vote.candidate_id, []).append(vote)
+
+
+def heard(
+    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale
+) -> Iterator[tuple[Ask, tuple[Candidate, ...], Reply]]:
+    """Each question about a text that a judge answered, what it was about, and the answer."""
     for judge in judges:
         batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
         for ask, batch in zip(questions_to(judge, about, record, scale), batches, strict=True):
-            answer = store.answer(ask.key)
-            if answer is None:
+            if (answer := store.answer(ask.key)) is None:
                 about.unjudged += 1
-                continue
-            for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
-                about.votes.setdefault(vote.candidate_id, []).append(vote)
+            else:
+                yield ask, batch, answer.reply
 
 
 def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Judges | None:

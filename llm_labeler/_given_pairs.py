@@ -23,7 +23,7 @@ from pairkit.reader import read_pairs
 
 PAIR = "pair_id"
 GIVEN = "given_label"
-_OWN = ("judged", "confidence", "probability", "votes", "strategy", PAIR, GIVEN)  # columns that judging adds
+_OWN = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN)  # columns that judging adds on any scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class GivenPairs:
         splits: By split text1, text2, given_label, pair_id and the source's further columns.
         about: Each first text with those that it stands beside.
         half: The given label from which on a pair is said to be the same.
+        graded: Whether there are given labels other than 0 and 1.
         dropped: Why rows are not judged: the reasons of `label generate`. Those that a limit or a draw leaves
             out are not dropped: a person asked for some.
     """
@@ -43,6 +44,7 @@ class GivenPairs:
     splits: Mapping[str, pl.DataFrame]
     about: Mapping[Text, tuple[Candidate, ...]]
     half: float
+    graded: bool
     dropped: Mapping[str, int]
 
     @property
@@ -57,7 +59,12 @@ class GivenPairs:
 
 
 def read_given(
-    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, settings: InputSettings, seed: int
+    source: Source,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    settings: InputSettings,
+    seed: int,
+    added: tuple[str, ...] = (),
 ) -> GivenPairs:
     """Read a dataset's pairs.
 
@@ -67,6 +74,7 @@ def read_given(
         rules: What labels count as.
         settings: Which texts are usable, and how many pairs are taken.
         seed: Decides which ones are drawn, with what they say.
+        added: Columns that judging adds, besides those that it adds on any scale.
 
     Raises:
         ConfigError, DataError, RemoteError: As `pairkit.reader.read_pairs`; also where there are no pairs.
@@ -77,7 +85,7 @@ def read_given(
     splits: dict[str, pl.DataFrame] = {}
     left = settings.limit
     for split, rows in found.splits.items():
-        renamed = _renamed(rows)
+        renamed = _renamed(rows, (*_OWN, *added))
         reasons = _reasons(renamed, settings, left)
         dropped.update(filter(None, reasons))
         splits[split] = renamed.head(len(reasons)).filter(
@@ -93,7 +101,8 @@ def read_given(
     splits = _drawn(splits, settings.draw, seed)
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
-    return GivenPairs(name, splits, _about(splits), max(highest, 1.0) / 2, +dropped)
+    graded = not all(rows["label"].cast(pl.Float64).is_in([0.0, 1.0]).all() for rows in found.splits.values())
+    return GivenPairs(name, splits, _about(splits), max(highest, 1.0) / 2, graded, +dropped)
 
 
 def _reasons(rows: pl.DataFrame, settings: InputSettings, most: int | None) -> list[str | None]:
@@ -121,9 +130,9 @@ def _drawn(splits: dict[str, pl.DataFrame], count: int | None, seed: int) -> dic
     }
 
 
-def _renamed(rows: pl.DataFrame) -> pl.DataFrame:
+def _renamed(rows: pl.DataFrame, own: tuple[str, ...]) -> pl.DataFrame:
     """With the given label and the pair's id; a column that judging adds becomes `source_NAME`."""
-    clash = {name: f"source_{name}" for name in _OWN if name in rows.columns}
+    clash = {name: f"source_{name}" for name in own if name in rows.columns}
     rows = rows.drop([new for new in clash.values() if new in rows.columns]).rename(clash)
     ids = [
         Candidate(Text.of(one, 0).text_id, other, "positive", ()).candidate_id

@@ -12,7 +12,8 @@ from llm_labeler._asking import Asked
 from llm_labeler._budget import Spending, money
 from llm_labeler._ensemble import Judges
 from llm_labeler._labelled import judges_table
-from llm_labeler._silver_card import WORDS
+from llm_labeler._silver_card import SCORED, WORDS
+from llm_labeler._silver_scores import ScoreJudges
 from pairkit.reader import read_pairs
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
@@ -37,7 +38,7 @@ class JudgedPairs:
     work: Path
     contradictions: Path
     statistics: Mapping[str, Any]
-    judges: Judges
+    judges: Judges | ScoreJudges
     asked: Asked
     spent_in_all: Spending
     seconds: float
@@ -54,14 +55,15 @@ class JudgedPairs:
 
     def table(self) -> ResultTable:
         """Counts by split."""
-        found = ResultTable("split", "pairs", *WORDS, title=str(self.out), caption=self._caption())
+        names = ("pairs", *(WORDS if isinstance(self.judges, Judges) else SCORED))
+        found = ResultTable("split", *names, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
-            found.add_row(split, *(counts.get(name, 0) for name in ("pairs", *WORDS)))
+            found.add_row(split, *(counts.get(name, 0) for name in names))
         return found
 
     def judges_table(self) -> ResultTable:
         """Each judge's record."""
-        return judges_table(self.judges)
+        return judges_table(self.judges) if isinstance(self.judges, Judges) else self.judges.table()
 
     def summary(self) -> dict[str, Any]:
         """The result as one object for scripts."""

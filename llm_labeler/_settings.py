@@ -141,6 +141,11 @@ class JudgeSettings(Settings):
 
     candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
     llms: Names = ()  # the judges; empty: the LLMs that propose
+    # label judge: choose a word (same, related, different), or give a score from 0 to 5
+    scale: Literal["words", "score"] = "words"
+    score: Literal["mean", "median"] = "mean"  # how several judges' scores become one
+    max_spread: float = Field(default=2.0, ge=0, le=5)  # drop a pair whose scores lie further apart
+    far: float = Field(default=2.0, gt=0, le=5)  # from here on a score contradicts a given one
 
 
 class EnsembleSettings(Settings):

@@ -1,33 +1,36 @@
-"""Silver labels: what judges say of pairs that are there already, and where that contradicts their labels."""
+"""Silver labels: what judges say of pairs that are there already, and where that contradicts their labels.
+
+Judges choose a word or give a score. What follows from either is a class with the same members: `Words` of
+`_silver_words`, `Scores` of `_silver_scores`.
+"""
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from llm_labeler._asking import How, ask_judges
 from llm_labeler._budget import check_prices
-from llm_labeler._ensemble import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler._flags import Own
 from llm_labeler._folders import check_out
-from llm_labeler._gathered import Gathered, hear, judge_questions
-from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_given
-from llm_labeler._judge import PAIRS
+from llm_labeler._gathered import Gathered, judge_questions
+from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs, read_given
+from llm_labeler._judge import Scale
 from llm_labeler._judged_pairs import JudgedPairs
 from llm_labeler._kinds import LLM_KINDS
 from llm_labeler._plan import leaving
 from llm_labeler._prompts import Template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
-from llm_labeler._records import Judgement
 from llm_labeler._settings import LabelSettings
 from llm_labeler._silver_card import silver_card
+from llm_labeler._silver_scores import Scores
+from llm_labeler._silver_words import Words
 from llm_labeler._store import Store
 from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of
 from pairkit.errors import ConfigError, DataError, RemoteError
@@ -43,7 +46,6 @@ from pairkit.records import card_files, write_dataset
 from pairkit.terminal import say as tell
 
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
 
 
 def judge_pairs(
@@ -69,7 +71,9 @@ def judge_pairs(
         )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    given = read_given(source, columns, rules, settings.input, settings.seed)
+    labels = Scores(settings) if settings.judge.scale == "score" else Words(settings)
+    scale = labels.scale
+    given = read_given(source, columns, rules, settings.input, settings.seed, labels.columns)
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
     for reason, count in given.dropped.items():
         tell(
@@ -77,8 +81,8 @@ def judge_pairs(
         )
     if names := leaving(settings, providers):
         tell(f"the pairs may leave this machine: {', '.join(names)}", quiet=progress is not True)
-    record = _record(settings, providers, given)
-    run = _made_of(record)
+    record = _record(settings, providers, given, scale)
+    run = _made_of(record, scale)
     check_out(out, run, fresh=fresh)
     with (
         held_folder(work, IN_USE),
@@ -90,7 +94,7 @@ def judge_pairs(
         for digest, words in record.parameters.values():
             store.save_parameters(digest, words)
         questions = {
-            name: judge_questions(_gathered(given), name, record, PAIRS) for name in settings.proposers
+            name: judge_questions(_gathered(given), name, record, scale) for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
@@ -100,27 +104,26 @@ def judge_pairs(
                 f"{sum(asked.unanswered.values()):,} questions got no answer ({any_of(asked.unanswered)});"
                 " run the same command again to ask them, or do without them with keep_going (--keep-going)"
             )
-        votes = _votes(store, given, record)
+        labels.hear(_gathered(given), store, record)
         in_all = store.spent()
-    judges = fit_judges((vote for cast in votes.values() for vote in cast), settings.ensemble)
-    judged = {split: _judged(rows, votes, judges, given, settings) for split, rows in given.splits.items()}
-    statistics = _write(out, work, judged, given, judges, run)
-    return JudgedPairs(
-        out, work, work / CONTRADICTIONS_FILE, statistics, judges, asked, in_all, time.monotonic() - start
-    )
+    statistics = _write(out, work, labels, given, run)
+    sheet, seconds = work / CONTRADICTIONS_FILE, time.monotonic() - start
+    return JudgedPairs(out, work, sheet, statistics, labels.judges, asked, in_all, seconds)
 
 
-def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: GivenPairs) -> RunRecord:
+def _record(
+    settings: LabelSettings, providers: Mapping[str, Provider], given: GivenPairs, scale: Scale
+) -> RunRecord:
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
-    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
+    template = Template("judge", dict.fromkeys(settings.prompt.polarities, scale.instructions))
     return RunRecord(settings, template, parameters, given.name, given.sha256, given.dropped)
 
 
-def _made_of(record: RunRecord) -> dict[str, Any]:
+def _made_of(record: RunRecord, scale: Scale) -> dict[str, Any]:
     """What run.json says: of the settings those that judging hangs on."""
     made = record.made_of()
     kept = {name: made["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
-    return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
+    return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": scale.instructions}}
 
 
 def _gathered(given: GivenPairs) -> Iterator[Gathered]:
@@ -129,80 +132,23 @@ def _gathered(given: GivenPairs) -> Iterator[Gathered]:
         yield Gathered(text, (), beside, Counter())
 
 
-def _votes(store: Store, given: GivenPairs, record: RunRecord) -> dict[str, list[Judgement]]:
-    """By pair_id what the judges said."""
-    found: dict[str, list[Judgement]] = {}
-    for about in _gathered(given):
-        hear(about, record.settings.proposers, store, record, PAIRS)
-        found |= about.votes
-    return found
-
-
-def _judged(
-    rows: pl.DataFrame,
-    votes: Mapping[str, list[Judgement]],
-    judges: Judges,
-    given: GivenPairs,
-    settings: LabelSettings,
-) -> pl.DataFrame:
-    """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
-    decided = [_decision(votes.get(pair, []), judges, settings) for pair in rows[PAIR]]
-    words = pl.Series("judged", [one.word for one in decided], pl.String)
-    said = [
-        [{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in votes.get(pair, [])]
-        for pair in rows[PAIR]
-    ]
-    found = rows.with_columns(
-        words,
-        pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
-        pl.Series("probability", [one.same for one in decided], pl.Float32),
-        pl.Series("reason", [one.reason for one in decided], pl.String),
-        pl.Series("votes", said, _VOTES),
-        (words == "same").cast(pl.Int64).alias("label"),
-    )
-    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= given.half)
-    found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
-    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
-    return found.select(*first, pl.exclude(first))
-
-
-class _Decision(NamedTuple):
-    """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
-
-    word: str | None = None
-    confidence: float | None = None
-    same: float | None = None
-    reason: str | None = None
-
-
-def _decision(cast: list[Judgement], judges: Judges, settings: LabelSettings) -> _Decision:
-    heard = cast_votes(cast)
-    if not heard:
-        return _Decision(reason="unsure" if cast else "not_judged")
-    belief = judges.belief(heard)
-    best, same = max(belief), belief[CLASSES.index("same")]
-    if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
-        return _Decision(None, best, same, "undecided")
-    if best < settings.ensemble.min_confidence:
-        return _Decision(None, best, same, "unsure")
-    return _Decision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
-
-
 def _write(
     out: Path,
     work: Path,
-    judged: Mapping[str, pl.DataFrame],
+    labels: Words | Scores,
     given: GivenPairs,
-    judges: Judges,
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
+    judged = {split: labels.judged(rows, given) for split, rows in given.splits.items()}
     everything = pl.concat(
         [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
         how="diagonal_relaxed",
     )
     write_parquet(work / ALL_FILE, everything, private=True)
-    contradictions = everything.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
-    _write_csv(work / CONTRADICTIONS_FILE, contradictions)
+    contradictions = everything.filter("contradicts").sort(
+        labels.surest, descending=True, maintain_order=True
+    )
+    _write_csv(work / CONTRADICTIONS_FILE, contradictions, labels.sheet)
     splits = {
         split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")
         for split, rows in judged.items()
@@ -211,15 +157,13 @@ def _write(
     if not any(rows.height for rows in splits.values()):
         raise DataError(f"the judges decided on no pair ({any_of(dropped)}); name other LLMs", path=out)
     statistics = {
-        "splits": {
-            split: {"pairs": rows.height, **counts_of(rows, "judged")} for split, rows in splits.items()
-        },
+        "splits": {split: {"pairs": rows.height, **labels.counts(rows)} for split, rows in splits.items()},
         "contradictions": {
             "given_same": int((contradictions[GIVEN] >= given.half).sum()),
             "given_other": int((contradictions[GIVEN] < given.half).sum()),
         },
         "dropped": dict(sorted(dropped.items())),
-        "judges": judges.to_dict(),
+        "judges": labels.judges.to_dict(),
     }
     frames = {"default": splits}
     card = silver_card(statistics, run, card_files(frames))
@@ -227,12 +171,12 @@ def _write(
     return statistics
 
 
-def _write_csv(path: Path, rows: pl.DataFrame) -> None:
+def _write_csv(path: Path, rows: pl.DataFrame, columns: tuple[str, ...]) -> None:
     """For people: the votes as words, for its owner alone."""
     said = [
         "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in cast) for cast in rows["votes"].to_list()
     ]
-    table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
+    table = rows.select("split", "text1", "text2", GIVEN, *columns).with_columns(
         pl.Series("votes", said, pl.String)
     )
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)

@@ -8,13 +8,14 @@ from typing import Any
 from pairkit.card import dataset_card, table
 
 WORDS = ("same", "related", "different")
+SCORED = ("high", "middle", "low", "mean_score")  # from 4, from 2 and below 2 of 5
 
 _ABOUT = """
 Pairs of texts from another dataset, judged anew by large language models that saw neither the label that
 stood there nor one another's answers. `label` is what they decided: *silver*, as no person checked it. Built
 with `label judge`.
 """
-_SCHEMA = """
+_WORD_SCHEMA = """
 | column | type | meaning |
 |---|---|---|
 | text1, text2 | string | the pair |
@@ -24,7 +25,19 @@ _SCHEMA = """
 | probability | float32 | how likely `same` is, by the same; its doubt widens the intervals of `aoe` |
 | given_label | number | the label of the source |
 | votes | list of (judge, vote) | what each judge said |
-
+"""
+_SCORE_SCHEMA = """
+| column | type | meaning |
+|---|---|---|
+| text1, text2 | string | the pair |
+| label | float32 | the score as a grade from 0 to 1 |
+| score | float32 | the {score} of the judges' scores: 0 different topics, 5 the same |
+| spread | float32 | how far the lowest and the highest of them lie apart |
+| given_label | number | the label of the source |
+| distance | float32 | how far the score is from the given label, on the scale from 0 to 5 |
+| votes | list of (judge, vote) | what each judge said |
+"""
+_FURTHER = """
 Further columns are the source's; one that had such a name has `source_` before it.
 """
 _LIMITS = """
@@ -45,17 +58,16 @@ def silver_card(
         run: What made it.
         files: Configuration to split to file pattern.
     """
+    by_score = run["settings"]["judge"]["scale"] == "score"
     splits = statistics["splits"]
-    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
+    names = ("pairs", *(SCORED if by_score else WORDS))
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in names]
     found = statistics["contradictions"]
-    judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
-        for name, judge in statistics["judges"]["by_name"].items()
-    ]
     counts = (
         f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {sum(found.values()):,} pairs:"
         f" {found['given_same']:,} that it calls the same, and {found['given_other']:,} that it does not."
     )
+    schema = _SCORE_SCHEMA.format(score=run["settings"]["judge"]["score"]) if by_score else _WORD_SCHEMA
     return dataset_card(
         "Pairs judged by LLMs",
         configs=files,
@@ -63,10 +75,34 @@ def silver_card(
         sections=[
             ("", _ABOUT),
             ("Counts", counts),
-            ("Columns", _SCHEMA),
-            ("Judges", table(("name", "model", "estimated accuracy"), judges)),
+            ("Columns", schema + _FURTHER),
+            ("Judges", _by_score(statistics, run) if by_score else _by_word(statistics, run)),
             ("Limitations", _LIMITS),
             ("Licence", "The texts keep the terms of the dataset that they came from."),
         ],
         tags=("llm-labelled",),
     )
+
+
+def _by_word(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    judges = [
+        (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
+        for name, judge in statistics["judges"]["by_name"].items()
+    ]
+    return table(("name", "model", "estimated accuracy"), judges)
+
+
+def _by_score(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    judges = [
+        (f"`{name}`", f"`{run['llms'][name]['model']}`", *(_told(judge[key]) for key in ("mean", "distance")))
+        for name, judge in statistics["judges"]["by_name"].items()
+    ]
+    alphas = [_told(statistics["judges"][f"alpha_{level}"]) for level in ("ordinal", "interval")]
+    return (
+        f"{table(('name', 'model', 'mean score', 'mean distance from the others'), judges)}\n\n"
+        f"Krippendorff's alpha: ordinal {alphas[0]}, interval {alphas[1]}."
+    )
+
+
+def _told(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.2f}"

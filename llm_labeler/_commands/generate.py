@@ -147,13 +147,15 @@ def parse(
     epilog=shown(
         "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
         "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
-        "label judge -i dataset --llm chatgpt --limit 500 --max-cost 1",
+        "label judge -i dataset --llm chatgpt --draw 500 --max-cost 1",
+        "label judge -i dataset --llm chatgpt,llama,chatglm --scale score --out scored",
     )
 )
 def judge(
     source: o.GivenPairs,
     llms: o.Llms,
     *,
+    scale: o.ScaleName = None,
     columns: o.Columns = None,
     labels: o.LabelWords = None,
     label_range: o.LabelRange = None,
@@ -175,7 +177,7 @@ def judge(
     keep_going: o.KeepGoing = False,
     retry_failed: o.RetryFailed = False,
 ) -> None:
-    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
+    """Have LLMs judge the pairs of any dataset, blind to its labels, in words or by a score.
 
     Writes a dataset with their labels, and a list of the pairs whose given label they contradict.
     """
@@ -184,6 +186,7 @@ def judge(
     found = llm_labeler.judge(
         source,
         llms=llms,
+        scale=scale,
         out=out,
         work=work,
         columns=columns_given(columns),

@@ -131,6 +131,15 @@ Strategy = Annotated[
 Judges = Annotated[
     str | None, option(LABELS, "--judges", metavar="NAME,…", help="LLMs that vote. [default: those of --llm]")
 ]
+ScaleName = Annotated[
+    str | None,
+    option(
+        LABELS,
+        "--scale",
+        metavar="NAME",
+        help="words (same, related, different) or score (0 to 5). [default: words]",
+    ),
+]
 AntonymScore = Annotated[
     float | None,
     option(LABELS, "--antonym-score", metavar="X", help="Label of antonyms, from 0 to 1. [default: 0]"),

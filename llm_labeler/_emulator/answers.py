@@ -32,7 +32,9 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
     asked = text_of(messages)
     if "## Negative" in asked:  # distilabel's GenerateSentencePair
         return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
-    if "unrelated" in asked or "\n- related:" in asked:
+    if "\n- 5:" in asked:
+        items = _scores(model, prompt)
+    elif "unrelated" in asked or "\n- related:" in asked:
         items = _votes(prompt)
     else:
         items = _candidates(model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))))
@@ -75,6 +77,21 @@ def _votes(prompt: str) -> list[str]:
     except (ValueError, KeyError, TypeError, AttributeError):
         sentences = [text.strip("\"' ") for _, text in _NUMBERED.findall(prompt)]
     return ["opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same" for sentence in sentences]
+
+
+def _scores(model: str, prompt: str) -> list[str]:
+    """A score for each text of a judge's question: the share of words in common, which models round apart."""
+    try:
+        asked = json.loads(prompt)
+        text, others = str(asked["text"]), [str(other) for other in asked["sentences"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    words = {*text.casefold().split()}
+    turn = keyed_hash(0, model) % 10 / 10
+    shares = [
+        len(words & (own := {*other.casefold().split()})) / max(1, len(words | own)) for other in others
+    ]
+    return [str(int(min(5.0, 5 * share + turn))) for share in shares]
 
 
 def _fitting(schema: dict[str, Any], items: list[str]) -> Any:

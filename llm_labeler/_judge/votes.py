@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from llm_labeler._finish import Ending, ending_of
-from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words
-from llm_labeler._judge.scales import CANDIDATES, Scale
-from llm_labeler._records import Ask, Candidate, Judgement, Vote
+from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words, score_claims
+from llm_labeler._judge.scales import CANDIDATES, SCORES, Scale
+from llm_labeler._records import Ask, Candidate, Judgement, Rating
 from pairkit.composing import normalize
 
 _MOST_CHARACTERS = 20_000  # of an answer that is a few words long
@@ -35,14 +35,28 @@ def read_votes(
             read.
         scale: The words that the ask named.
     """
-    ending = ending_of(finish)
-    found = (
-        {} if ending in _NO_ANSWER else _votes(_without_wrapping(ask, raw), len(candidates), ending, scale)
-    )
+    found = _words(ask, len(candidates), raw, finish, scale)
     return [
-        Judgement(candidate.candidate_id, ask.key.llm, found.get(number, "unsure"))
+        Judgement(candidate.candidate_id, ask.key.llm, scale.votes[found.get(number, "unsure")])
         for number, candidate in enumerate(candidates, 1)
     ]
+
+
+def read_ratings(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str) -> list[Rating]:
+    """One rating for each candidate of an ask of the scale `SCORES`; see `read_votes`."""
+    found = _words(ask, len(candidates), raw, finish, SCORES)
+    words = [found.get(number, "unsure") for number in range(1, len(candidates) + 1)]
+    return [
+        Rating(candidate.candidate_id, ask.key.llm, None if word == "unsure" else int(word))
+        for candidate, word in zip(candidates, words, strict=True)
+    ]
+
+
+def _words(ask: Ask, size: int, raw: str, finish: str, scale: Scale) -> dict[int, str]:
+    """The numbers of which the answer says one of the scale's words, and no other."""
+    if (ending := ending_of(finish)) in _NO_ANSWER:
+        return {}
+    return _agreed(_claims(_without_wrapping(ask, raw), size, ending, scale), scale)
 
 
 def _without_wrapping(ask: Ask, raw: str) -> str:
@@ -53,24 +67,19 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     return normalize("NFKC", _FENCE.sub("", answer)[:_MOST_CHARACTERS])
 
 
-def _votes(text: str, size: int, ending: Ending, scale: Scale) -> dict[int, Vote]:
-    claims = json_claims(text, size)
-    if not claims:
-        whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
-        claims = listed_words(whole, size, scale.words) or line_claims(whole, scale.words)
-    return _agreed(claims, scale)
+def _claims(text: str, size: int, ending: Ending, scale: Scale) -> list[Claim]:
+    if claims := json_claims(text, size, scale.words if scale.is_graded else ()):
+        return claims
+    whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
+    if scale.is_graded:
+        return score_claims(whole, size)
+    return listed_words(whole, size, scale.words) or line_claims(whole, scale.words)
 
 
-def _agreed(claims: list[Claim], scale: Scale) -> dict[int, Vote]:
-    """The numbers of which all claims say the same of the four words."""
+def _agreed(claims: list[Claim], scale: Scale) -> dict[int, str]:
     by_number: dict[int, set[str]] = {}
     for number, word in claims:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # counted from nought: which is which can't be told
         return {}
-    return {
-        number: vote
-        for number, words in by_number.items()
-        for word, vote in scale.votes.items()
-        if words == {word}
-    }
+    return {number: word for number, words in by_number.items() for word in scale.words if words == {word}}

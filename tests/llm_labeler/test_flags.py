@@ -31,6 +31,7 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         "examples": "few.csv",
         "llms": ["a", "b"],
         "judges": "b",
+        "scale": "score",
         "size": 5,
         "seed": 7,
         "local_only": True,
@@ -54,6 +55,7 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         ("negative",),
     )
     assert (found.ensemble.strategy, found.ensemble.antonym_score, found.input.limit) == ("vote", 0.2, 9)
+    assert found.judge.scale == "score"
     assert (found.budget.max_cost, found.budget.max_tokens, found.budget.max_requests) == (1.5, 10, 3)
 
 
