@@ -258,10 +258,11 @@ function key(letter, words, act) {
 }
 
 function button(id, words, letter, act) {
-  const made = make("button", "", words, make("kbd", "", letter));
+  const hint = make("kbd", "", letter);
+  hint.setAttribute("aria-hidden", "true");
+  const made = make("button", "", words, words === letter ? "" : hint);
   made.type = "button";
   made.id = id;
-  made.lastChild.setAttribute("aria-hidden", "true");
   made.addEventListener("click", act);
   key(letter, words, act);
   return made;
@@ -275,9 +276,11 @@ function drawButtons() {
   const grades = state.asked === "grades";
   const answers = grades ? ["0", "1", "2", "3", "4", "5"] : ["yes", "no"];
   at("answers").append(
-    ...answers.map((answer) => button("answer-" + answer, grades ? gradeName(answer) : name(answer), answer[0], () => judge(answer))),
+    ...answers.map((answer) => button("answer-" + answer, name(answer), answer[0], () => judge(answer))),
     button("answer-unsure", "Unsure", "u", () => judge("unsure")),
   );
+  at("answers").className = grades ? "grades" : "";
+  at("scale").hidden = !grades;
   if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as on the page of `label sample`
   at("relations").append(
     ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
@@ -297,7 +300,6 @@ function drawButtons() {
 }
 
 const name = (word) => word[0].toUpperCase() + word.slice(1);
-const gradeName = (grade) => grade + ({ 0: " nothing alike", 5: " the same" }[grade] || "");
 
 function choose(kind) {
   relation = kind;

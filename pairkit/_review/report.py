@@ -23,6 +23,7 @@ from pairkit.result_table import ResultTable
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
+_CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stands in the report alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class ReviewReport:
                 *_figure(estimate.right),
             )
             for fact, values in self.by.items()
+            if len(values) <= _CARD_VALUES
             for value, estimate in values.items()
         ]
         return "\n\n".join(
@@ -218,13 +220,20 @@ def report_of(store: Store) -> ReviewReport:
         settings=settings,
         sample=len(store.pairs),
         total=estimates.all(),
-        by={fact: values for fact, values in by.items() if values},
+        by={
+            fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(decisions))
+        },
         unseen=estimates.unseen,
         kappa=_kappas(said, settings),
         alpha=krippendorff_alpha(_units(said.values()), _scale(settings)),
         disputed=len(disputed(judgements)),
         people=_people(judgements),
     )
+
+
+def _divides(values: Mapping[str, Estimate], judged: int) -> bool:
+    """Whether a fact tells pairs apart, rather than being the same of all."""
+    return bool(values) and next(iter(values.values())).judged < judged
 
 
 def _scale(settings: ReviewSettings) -> Scale:

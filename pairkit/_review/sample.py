@@ -26,7 +26,7 @@ from pairkit.strata import drawn, in_proportion
 
 _LEAST = 2  # pairs of a stratum, as far as there are so many
 _SHARE = 0.1
-_PLACES = 4  # of the sample, for each stratum, as long as nobody says what strata are to differ in
+_PLACES = 10  # of the sample, for each stratum, as long as nobody says what strata are to differ in
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"

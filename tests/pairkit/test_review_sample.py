@@ -71,8 +71,8 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
 
 
 def test_more_strata_only_where_the_sample_has_room() -> None:
-    assert drawn(rows(60), n=8).settings.strata == ("label",)
-    assert drawn(rows(60), n=12).settings.strata == ("label", "evidence")
+    assert drawn(rows(60), n=20).settings.strata == ("label",)
+    assert drawn(rows(60), n=30).settings.strata == ("label", "evidence")
     assert drawn(rows(60), n=12, strata=["evidence"]).settings.strata == ("evidence",)
     assert {pair.stratum for pair in drawn(rows(60), n=60, strata=[]).pairs} == {"all"}
     with pytest.raises(ConfigError, match="strata = colour: expected some of label, evidence"):
