@@ -19,7 +19,7 @@ from llm_labeler._batch.gemini import GeminiBatches
 from llm_labeler._batch.lines import Portion, custom_id
 from llm_labeler._batch.openai import OpenAiBatches
 from llm_labeler._batch.results import Results, read_results
-from llm_labeler._batch.server import ENDED, BatchServer, Seen
+from llm_labeler._batch.server import ENDED, BatchServer, QueueFull, Seen
 from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler._dispatch import Outcome, ask_all
 from llm_labeler._dispatch.progress import Meter, by_llm, together
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from llm_labeler._providers.server import ServerProvider
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
+_TRIES = 6  # to hand in a batch that the server has no room for
 _SERVERS: Mapping[str, type[BatchServer]] = {
     "openai": OpenAiBatches,
     "openai_compatible": OpenAiBatches,
@@ -206,13 +207,29 @@ class _Batcher:
         prepared = await self._server.prepare(portion)
         name, cost = self._provider.name, self._cost(portion.bound)
         batch = Batch(name, f"{portion.tag}:{prepared}", _STARTING, portion.keys, portion.bound, cost)
-        self._store.save_batch(batch)
         self._held |= portion.held
         self._portion = Portion()
-        seen = await self._server.create(portion, prepared)
-        self._adopt(batch, seen)
+        self._adopt(batch, await self._started(batch, portion, prepared))
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
+
+    async def _started(self, batch: Batch, portion: Portion, prepared: str) -> Seen:
+        """Start a batch, as soon as the server takes one more."""
+        for _ in range(_TRIES):
+            self._store.save_batch(batch)
+            try:
+                return await self._server.create(portion, prepared)
+            except QueueFull as full:
+                self._store.forget_batch(batch.batch_id)
+                said = full.detail
+            if self._store.batches(self._provider.name):
+                await self._collect_all()
+            else:
+                await asyncio.sleep(self._poll_s)
+        raise RemoteError(
+            f"llm {self._provider.name}: the server takes no further batch ({said}); run the same command "
+            "again to continue"
+        )
 
     async def _settle_starts(self) -> None:
         """Find out what became of batches that an earlier process was about to start."""

@@ -46,6 +46,18 @@ class Seen:
     problems: str = ""
 
 
+class QueueFull(Exception):  # noqa: N818 - named after what is the case
+    """The server takes no further batch now, and has not begun this one.
+
+    Attributes:
+        detail: What it said.
+    """
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+
 class BatchServer(ABC):
     """One server's batches.
 
@@ -112,10 +124,17 @@ class BatchServer(ABC):
         """What a batch that has ended says; lines that can't be understood are left out."""
 
     async def create(self, portion: Portion, prepared: str) -> Seen:
-        """Start a batch. It is never started twice: a call whose end is unknown is looked up by its tag."""
+        """Start a batch. It is never started twice: a call whose end is unknown is looked up by its tag.
+
+        Raises:
+            QueueFull: not now; later perhaps.
+            PairkitError: it was not started.
+        """
         try:
             return await self.start(portion, prepared)
         except Refused as refused:
+            if refused.refusal.status == 429 and refused.refusal.may_pass:
+                raise QueueFull(refused.refusal.message) from refused
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
             failed = error

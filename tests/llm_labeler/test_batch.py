@@ -433,6 +433,31 @@ def test_portions(kind: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> N
         assert server.stats.batches >= 5
 
 
+@pytest.mark.parametrize("room", [1, 0])
+def test_a_server_that_takes_few_batches_at_a_time(
+    room: int, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SERVERS[kind], "most_requests", 8)
+    plain = SERVERS[kind].start
+
+    async def start(server: BatchServer, *given: Any) -> Any:
+        if len(store.batches()) > room:  # with the one that is about to be started
+            raise Refused(Refusal(429, "Too many batches are enqueued."), {})
+        return await plain(server, *given)
+
+    monkeypatch.setattr(SERVERS[kind], "start", start)
+    with serve(Options(batch_s=0.02)) as server:
+        if not room:
+            with pytest.raises(RemoteError, match=r"no further batch \(Too many batches are enqueued\.\)"):
+                batch(server.base_url, store, kind=kind)
+            assert store.batches() == []
+            room = 1
+        assert batch(server.base_url, store, kind=kind).failed == 0
+        assert server.stats.batches == 3
+        assert server.stats.asked_again == 0
+    assert answered(store) == 20
+
+
 def test_who_has_no_batches(store: Store) -> None:
     with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
         batch("http://localhost:1/v1", store, kind="glm")
