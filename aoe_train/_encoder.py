@@ -30,15 +30,14 @@ from aoe_train._encoder_settings import (
     SETTINGS_FILE,
     Layers,
     resolved,
+    store_layers,
     store_settings,
     stored_layers,
     stored_settings,
 )
 from aoe_train._frame import raw_tokenizer
-from aoe_train._heads import write_heads
 from aoe_train._interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
-from aoe_train._ngrams import write_ngrams
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
 from aoe_train._packing.int8 import Int8Linear, use_int8
 from aoe_train._packing.run import can_pack, use_fast_layers
@@ -192,13 +191,14 @@ class Encoder:
         use_fast_layers(backbone)
         known = isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
-        ngrams, heads = (layers or Layers()).with_fresh(settings, int(backbone.config.hidden_size))
+        ngrams, heads, flow = (layers or Layers()).with_fresh(settings, int(backbone.config.hidden_size))
         model = TextModel(
             backbone,
             settings.pooling,
             packed=packed,
             heads=heads,
             ngrams=ngrams,
+            flow=flow,
             mask=mask_number(tokenizer) if settings.pooling == "mask" else None,
         )
         model.to(next(backbone.parameters()).device)
@@ -405,10 +405,7 @@ class Encoder:
             tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
-        if self.model.heads is not None:
-            write_heads(folder, self.model.heads)
-        if self.model.ngrams is not None:
-            write_ngrams(folder, self.model.ngrams)
+        store_layers(folder, Layers(self.model.ngrams, self.model.heads, self.model.flow))
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 

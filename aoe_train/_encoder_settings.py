@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train._backbones.decoder import default_pooling
-from aoe_train._heads import Heads, fresh_heads, own_places, read_heads
+from aoe_train._flow import Flow, read_flow, write_flow
+from aoe_train._heads import Heads, fresh_heads, own_places, read_heads, write_heads
 from aoe_train._interchange import dense_folders, read_sentence_transformers
 from aoe_train._model_folder.files import read_object
-from aoe_train._ngrams import NGrams, read_ngrams
+from aoe_train._ngrams import NGrams, read_ngrams, write_ngrams
 from aoe_train._packing.run import position_offset
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
@@ -61,16 +62,24 @@ class Layers(NamedTuple):
     Attributes:
         ngrams: Filters before it.
         heads: Dense layers behind it.
+        flow: An invertible map behind these.
     """
 
     ngrams: NGrams | None = None
     heads: Heads | None = None
+    flow: Flow | None = None
 
     def with_fresh(self, settings: EncoderSettings, dim: int) -> Layers:
-        """The same, and what the settings ask for besides, drawn with torch's generator."""
+        """The same, and what the settings ask for besides, drawn with torch's generator.
+
+        Raises:
+            ConfigError: They ask for a flow.
+        """
+        if settings.flow is not None and self.flow is None:
+            raise ConfigError("encoder.flow: is fitted to vectors by `aoe export --flow`; leave it out here")
         ngrams = NGrams(settings.ngrams, dim) if self.ngrams is None and settings.ngrams else self.ngrams
         heads = fresh_heads(settings.dense, dim) if self.heads is None and settings.dense else self.heads
-        return Layers(ngrams, heads)
+        return Layers(ngrams, heads, self.flow)
 
 
 def stored_layers(
@@ -87,12 +96,15 @@ def stored_layers(
     Raises:
         ConfigError, DataError: Others are wanted, or they can't be read.
     """
-    ngrams = heads = None
+    ngrams = heads = flow = None
     dim = int(backbone.config.hidden_size)
-    had = EncoderSettings(ngrams=stored.get("ngrams", ()), dense=stored.get("dense", ()))
+    had = EncoderSettings(
+        ngrams=stored.get("ngrams", ()), dense=stored.get("dense", ()), flow=stored.get("flow")
+    )
     for name, differ in (
         ("ngrams", had.ngrams and had.ngrams != settings.ngrams),
         ("dense", had.dense and had.dense != settings.dense),
+        ("flow", had.flow and had.flow != settings.flow),
     ):
         if differ:
             raise ConfigError(f"{folder}: has {name} layers of its own; leave encoder.{name} out")
@@ -102,7 +114,19 @@ def stored_layers(
         own = (folder / SETTINGS_FILE).is_file()
         places = [folder / place for place in own_places(len(had.dense))] if own else dense_folders(folder)
         heads = read_heads(places, had.dense, dim)
-    return Layers(ngrams, heads)
+    if had.flow is not None:
+        flow = read_flow(folder, had.flow, dim if heads is None else heads.dim)
+    return Layers(ngrams, heads, flow)
+
+
+def store_layers(folder: Path, layers: Layers) -> None:
+    """Write the layers around the pooling into a model's folder."""
+    if layers.ngrams is not None:
+        write_ngrams(folder, layers.ngrams)
+    if layers.heads is not None:
+        write_heads(folder, layers.heads)
+    if layers.flow is not None:
+        write_flow(folder, layers.flow)
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:

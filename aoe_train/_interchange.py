@@ -71,6 +71,8 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
         return f"it reads long texts by {settings.long_text}"
     if settings.ngrams:
         return "it has n-gram filters before its pooling"
+    if settings.flow is not None:
+        return "it has a flow behind its pooling"
     if settings.pooling == "mask":
         return "its vectors are those of [MASK] in its prompt"
     merged = (folder / "config.json").exists()

@@ -113,6 +113,14 @@ def _layers(value: object) -> object:
     return [{"size": one} if isinstance(one, int | str) else one for one in given]
 
 
+class FlowSettings(Settings):
+    """The flow that `aoe export --flow` puts behind a model (BERT-flow); a model folder remembers it."""
+
+    levels: int = Field(default=2, ge=1, le=16)  # how often half of the numbers are done
+    depth: int = Field(default=3, ge=1, le=1000)  # steps of each level
+    width: int = Field(default=32, ge=1, le=1 << 20)  # of the networks that tell what is added
+
+
 class MixSettings(Settings):
     """How the batches of several datasets follow each other; all rows of a batch are of one dataset.
 
@@ -167,6 +175,7 @@ class EncoderSettings(Settings):
     # n-gram features, which begin at random unless the backbone's folder has them
     ngrams: Annotated[tuple[Width, ...], BeforeValidator(_numbers)] = ()
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
+    flow: FlowSettings | None = None  # an invertible map behind all layers, which `aoe export --flow` fits
     layers: int | None = Field(default=None, ge=1)  # of the backbone, the first ones; unset: all
     # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
     dim: int | None = Field(default=None, ge=1)

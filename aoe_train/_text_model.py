@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
+    from aoe_train._flow import Flow
     from aoe_train._heads import Heads
     from aoe_train._ngrams import NGrams
 
@@ -31,7 +32,8 @@ class TextModel(nn.Module):
         pooling: See `aoe_train._pooling.pool`; also `cells`, RAN's own document vector.
         packed: Whether to run without padding, which needs `packing.run.can_pack(backbone)`.
         heads: Dense layers behind the pooling.
-        ngrams: Filters before it.
+        flow: An invertible map behind these.
+        ngrams: Filters before the pooling.
         mask: The number of [MASK], for the pooling of its name, which takes the last one of each piece.
     """
 
@@ -42,6 +44,7 @@ class TextModel(nn.Module):
         *,
         packed: bool,
         heads: Heads | None = None,
+        flow: Flow | None = None,
         ngrams: NGrams | None = None,
         mask: int | None = None,
     ) -> None:
@@ -50,6 +53,7 @@ class TextModel(nn.Module):
         self.pooling = pooling
         self.packed = packed
         self.heads = heads
+        self.flow = flow
         self.ngrams = ngrams
         self.mask = mask
         self._after: tuple[nn.Module, ...] = ()
@@ -96,7 +100,7 @@ class TextModel(nn.Module):
         if self.pooling == "cells":
             found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
             vectors = mean(found.cells.float(), _upload(pieces, input_ids.device))
-            return vectors if self.heads is None else self.heads(vectors)
+            return self._behind(vectors)
         states = self.states(input_ids, lengths, every=bool(layers), positions=positions)
         if self.mask is not None:
             place = _last_of(input_ids.eq(self.mask), _upload(lengths, input_ids.device))
@@ -147,7 +151,12 @@ class TextModel(nn.Module):
             )
         else:
             found = pool(states, sizes, counts, self.pooling, skipped)
-        return found if self.heads is None else self.heads(found)
+        return self._behind(found)
+
+    def _behind(self, pooled: Tensor) -> Tensor:
+        for part in (self.heads, self.flow):
+            pooled = pooled if part is None else part(pooled)
+        return pooled
 
     @only_callees_compiled
     def _states(

@@ -59,6 +59,8 @@ def whiten(
         ConfigError: The model can't have so many numbers, or cuts its vectors already.
         DataError: Too few texts, or too like each other.
     """
+    if encoder.settings.flow is not None:
+        raise ConfigError("whitening: this model has a flow, which stands behind all layers; whiten it first")
     if encoder.settings.dim is not None:
         raise ConfigError(
             f"whitening: this model keeps {encoder.settings.dim} numbers of each vector, which is done after"

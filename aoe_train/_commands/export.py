@@ -45,6 +45,10 @@ def export(
     whiten_dim: Annotated[
         int | None, o.MODEL("--whiten-dim", "Directions that are kept, the largest. [default: all]", "N")
     ] = None,
+    flow: Annotated[
+        str | None,
+        o.MODEL("--flow", "Fit a flow to the vectors of these texts: a file, a folder or a Hub id.", "DATA"),
+    ] = None,
     data: Annotated[
         str | None,
         o.INPUT(
@@ -69,6 +73,7 @@ def export(
         backbone=backbone,
         whiten=whiten,
         whiten_dim=whiten_dim,
+        flow=flow,
         data=data,
         progress=not quiet,
     )
@@ -85,6 +90,12 @@ def export(
         say(
             f"whitened by {done.whitened.texts:,} texts: {done.whitened.dim} directions hold"
             f" {done.whitened.variance:.1%} of the variance",
+            quiet=quiet,
+        )
+    if done.flowed:
+        say(
+            f"a flow was fitted to the vectors of {done.flowed.texts:,} texts: {done.flowed.before:.3f} nats"
+            f" a number before, {done.flowed.after:.3f} after",
             quiet=quiet,
         )
     if done.loss:

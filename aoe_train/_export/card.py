@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._card import card_head, prompts_told
 
 if TYPE_CHECKING:
+    from aoe_train._baselines.flow import Flowed
     from aoe_train._baselines.whitening import Whitened
     from aoe_train._export.graphs import Graph
     from aoe_train._export.loss import Loss
@@ -105,6 +106,16 @@ def whitened_by(whitened: Whitened | None) -> str:
     return (
         f"Whitened by the vectors of {whitened.texts:,} texts (BERT-whitening, arXiv 2103.15316):"
         f" {whitened.dim} directions, which hold {whitened.variance:.1%} of their variance.\n"
+    )
+
+
+def flowed_by(flowed: Flowed | None) -> str:
+    """What a card says of a flow; nothing where none was fitted."""
+    if flowed is None:
+        return ""
+    return (
+        f"A flow behind it was fitted to the vectors of {flowed.texts:,} texts (BERT-flow, arXiv 2011.05864):"
+        f" {flowed.before:.3f} nats a number before, {flowed.after:.3f} after.\n"
     )
 
 

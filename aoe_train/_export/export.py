@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
+from aoe_train._baselines.flow import Flowed
 from aoe_train._baselines.whitening import Whitened
 from aoe_train._evaluate.overlap import DIGESTS_FILE
-from aoe_train._export.card import card_data, graph_tags, graph_usage, head, mixed_with, usage, whitened_by
+from aoe_train._export.card import (
+    card_data,
+    flowed_by,
+    graph_tags,
+    graph_usage,
+    head,
+    mixed_with,
+    usage,
+    whitened_by,
+)
 from aoe_train._export.graphs import GRAPHS, Graph, require
 from aoe_train._export.loss import Loss, measure
 from aoe_train._export.onnx import onnx_encoder, write_onnx
@@ -57,6 +67,7 @@ class Exported:
         loss: What int8 changed; None in other formats.
         whitened: What its vectors are whitened by; None if they are the model's own.
         soup: Share of the trained weights, where they are mixed with the backbone's; else None.
+        flowed: What a flow was fitted on; None where none was.
     """
 
     out: Path
@@ -70,6 +81,7 @@ class Exported:
     loss: Loss | None = None
     whitened: Whitened | None = None
     soup: float | None = None
+    flowed: Flowed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
@@ -87,6 +99,7 @@ def export(
     soup: float | None = None,
     merged: bool = False,
     whitened: Whitened | None = None,
+    flowed: Flowed | None = None,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
 
@@ -100,6 +113,7 @@ def export(
         soup: How much of the trained weights has been left in `encoder`.
         merged: Whether adapters have been merged in `encoder` for that.
         whitened: What `encoder` has been whitened by.
+        flowed: What its flow was fitted on.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
@@ -115,7 +129,9 @@ def export(
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
-    within = (_WITHIN if graph is None else _GRAPH_WITHIN) * (1 if whitened is None else whitened.gain)
+    within = _WITHIN if graph is None else _GRAPH_WITHIN
+    for fitted in (whitened, flowed):
+        within *= 1 if fitted is None else fitted.gain
     with whole_folder(out) as folder:
         found, reason = _write(encoder, folder, graph, DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=within)
@@ -124,7 +140,9 @@ def export(
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
         loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened, soup)
+        done = Exported(
+            out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened, soup, flowed
+        )
         _describe(done, encoder, source, folder)
     return done
 
@@ -214,7 +232,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    changed = mixed_with(done.soup) + whitened_by(done.whitened)
+    changed = mixed_with(done.soup) + whitened_by(done.whitened) + flowed_by(done.flowed)
     if graph is None and card.is_file() and not changed:
         shutil.copyfile(card, folder / "README.md")
     else:

@@ -33,6 +33,7 @@ def export(
     backbone: str | Path | None = None,
     whiten: Source | None = None,
     whiten_dim: int | None = None,
+    flow: Source | None = None,
     data: Source | None = None,
     progress: bool | Listener = True,
 ) -> Exported:
@@ -55,6 +56,8 @@ def export(
             unit covariance (BERT-whitening): a path, a Hub id, or rows in memory. The export has one dense
             layer more.
         whiten_dim: Keep so many directions of a whitened vector, those of the largest variance.
+        flow: Texts without labels to whose vectors an invertible flow is fitted, so that they are distributed
+            as a Gaussian (BERT-flow): a path, a Hub id, or rows in memory. Readers need this package then.
         data: Pairs with labels to measure on what int8 loses: a path, a Hub id, or rows in memory; of several
             splits the test. By default the cosines of built-in sentences are compared.
         progress: Shown on stderr, or not, or told to a function.
@@ -70,6 +73,7 @@ def export(
         'bf16'
     """
     from aoe_train._backbones.load import find_folder
+    from aoe_train._baselines.flow import fit_flow
     from aoe_train._baselines.whitening import whiten as white
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate import read_pair_task
@@ -82,9 +86,12 @@ def export(
     use_case.check(Path(out), format, dtype, measured=data is not None)
     if whiten_dim is not None and whiten is None:
         raise ConfigError(f"--whiten-dim {whiten_dim}: says what --whiten keeps; give it too")
+    if flow is not None and format != "sentence-transformers":
+        raise ConfigError(f"--flow with --format {format}: no graph can hold a flow; leave --format out")
     if backbone is not None and soup is None:
         raise ConfigError("--backbone: says what --soup mixes the model with; give it too")
     texts = None if whiten is None else read_examples(whiten).texts
+    fitted = None if flow is None else read_examples(flow).texts
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
@@ -96,6 +103,7 @@ def export(
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
                 merged = mix(encoder, start, soup)
         whitened = None if texts is None else white(encoder, texts, whiten_dim, progress=show)
+        flowed = None if fitted is None else fit_flow(encoder, fitted, progress=show)
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder,
@@ -107,6 +115,7 @@ def export(
             soup=soup,
             merged=merged,
             whitened=whitened,
+            flowed=flowed,
         )
 
 

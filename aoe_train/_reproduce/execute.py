@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from aoe_train import _train as training
 from aoe_train._backbones.load import find_folder
+from aoe_train._baselines.flow import fit_flow
 from aoe_train._baselines.whitening import whiten
 from aoe_train._conflicts import Say
 from aoe_train._encoder import Encoder
@@ -181,6 +182,9 @@ class Bench:
         if run.whiten is not None:
             texts = read_examples(self._material(run.whiten).train).texts
             whiten(encoder, texts, run.whiten.dim, progress=self.show)
+        if run.flow is not None:
+            texts = read_examples(self._material(run.flow).train).texts
+            fit_flow(encoder, texts, seed=run.seed, progress=self.show)
         return encoder, source
 
     def _say_once(self, words: str, row: str = "") -> None:
@@ -218,6 +222,7 @@ class Bench:
             "reads": run.settings.encoder.model_dump(mode="json"),
             "trained": trained,
             **self._whitened(run.whiten),
+            **self._flowed(run),
             "columns": [
                 {"column": scoring.column.model_dump(mode="json"), "files": dict(scoring.files)}
                 for scoring in self.scorings
@@ -230,6 +235,11 @@ class Bench:
         if whiten is None:
             return {}
         return {"whitened": {"texts": hash_files(self._material(whiten).train), "dim": whiten.dim}}
+
+    def _flowed(self, run: Run) -> dict[str, Any]:
+        if run.flow is None:
+            return {}
+        return {"flowed": {"texts": hash_files(self._material(run.flow).train), "seed": run.seed}}
 
     def _hashes(self, backbone: str) -> Mapping[str, str]:
         if backbone not in self._backbones:

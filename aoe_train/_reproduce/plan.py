@@ -27,6 +27,7 @@ class Run:
         train: Whether anything is trained; else the backbone is scored, read as the settings say.
         texts: Single texts to train on instead of the recipe's rows.
         whiten: Texts by whose vectors the model's are whitened before it is scored.
+        flow: Texts to whose vectors a flow is fitted before it is scored.
     """
 
     row: str
@@ -36,6 +37,7 @@ class Run:
     texts: Texts | None
     settings: TrainSettings
     whiten: Whiten | None = None
+    flow: Texts | None = None
 
 
 @dataclass(frozen=True)
@@ -135,4 +137,4 @@ def _run(
     except ConfigError as error:
         raise ConfigError(f"{row.name}: {error}") from error
     backbone = places.fill(own.backbone or row.backbone or at.backbone)
-    return Run(row.name, seed, backbone, row.train, row.texts, settings, row.whiten)
+    return Run(row.name, seed, backbone, row.train, row.texts, settings, row.whiten, row.flow)

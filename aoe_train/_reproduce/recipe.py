@@ -108,6 +108,7 @@ class Row(Settings):
     train: bool = True  # false: the backbone as it is
     texts: Texts | None = None  # train on single texts, without labels
     whiten: Whiten | None = None  # score whitened vectors, see `aoe export --whiten`
+    flow: Texts | None = None  # score vectors behind a flow fitted to those of these texts, see --flow there
     backbone: Line | None = None  # a backbone of its own
     settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)

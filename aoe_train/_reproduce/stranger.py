@@ -50,7 +50,7 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
         words += [
             row.backbone,
             row.at(scale).backbone,
-            *(texts.of for texts in (row.texts, row.whiten) if texts),
+            *(texts.of for texts in (row.texts, row.whiten, row.flow) if texts),
         ]
     for layer in _layers(recipe, scale):
         words += _models_in(layer)
