@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llm_labeler._providers.dialect import Form, check_extra, merged
+from llm_labeler._providers.dialect import Form, check_native, merged
 from llm_labeler._providers.replies import broken, list_of, models_of, name_of, replied, usage
 from llm_labeler._records import Ask, Reply
 from llm_labeler._settings import LlmSettings
@@ -46,7 +46,7 @@ class AnthropicDialect:
     headers: Mapping[str, str] = {"anthropic-version": VERSION}
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        check_extra(name, settings, _RESERVED)
+        check_native(name, settings, _RESERVED)
         if settings.seed is not None:
             raise ConfigError(f"llm {name}: Anthropic's API takes no seed; take it out of [llm.{name}]")
         self._name, self._settings = name, settings

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llm_labeler._providers.dialect import Form, check_extra, merged
+from llm_labeler._providers.dialect import Form, check_native, merged
 from llm_labeler._providers.replies import (
     broken,
     list_of,
@@ -43,7 +43,7 @@ class GeminiDialect:
     headers: Mapping[str, str] = {}
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        check_extra(name, settings, _RESERVED)
+        check_native(name, settings, _RESERVED)
         within = settings.extra.get("generationConfig", {})
         if isinstance(within, dict) and (found := sorted(_RESERVED_WITHIN & within.keys())):
             raise ConfigError(

@@ -14,10 +14,14 @@ from llm_labeler._finish import Ending, ending_of
         ),
         (
             "cut",
-            "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit",
+            "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit"
+            " CONTINUATION",
         ),
         ("refused", "refusal"),
-        ("filtered", "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened"),
+        (
+            "filtered",
+            "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened ESCALATION",
+        ),
         ("failed", "error ERROR abort network_error cancelled MALFORMED_FUNCTION_CALL"),
         ("unknown", "tool_calls function_call tool_use OTHER FINISH_REASON_UNSPECIFIED null pause_turn 停止"),
     ],

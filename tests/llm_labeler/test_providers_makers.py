@@ -283,6 +283,7 @@ def test_what_a_refusal_means(
     [
         ({"kind": "anthropic", "seed": 1}, "takes no seed"),
         ({"kind": "anthropic", "extra": {"system": "x"}}, "extra holds system"),
+        ({"kind": "anthropic", "limit_field": "max_tokens"}, "limit_field is for servers of OpenAI"),
         ({"kind": "gemini", "extra": {"contents": []}}, "extra holds contents"),
         ({"kind": "gemini", "extra": {"generationConfig": {"seed": 1}}}, "generationConfig holds seed"),
         ({"kind": "gemini", "model": "../files"}, "is no name of a Gemini model"),
