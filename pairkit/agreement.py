@@ -140,16 +140,29 @@ def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array]
     """The measure of all pairs' tables together, with a percentile bootstrap over the pairs.
 
     Pairs with the same table are drawn together, as a multinomial. Where all judges agree, so does every
-    resample: the interval then has no width, which a few pairs do not warrant.
+    resample; the lower bound is then what the measure would be if as many pairs as Wilson's bound allows were
+    a disagreement, of the values nearest to each other.
     """
     n = len(cells)
     if not n:
         return Figure(None, None, 0)
-    value = float(measure(cells.sum(0), distances))
+    whole = cells.sum(0)
+    value = float(measure(whole, distances))
     if math.isnan(value):
         return Figure(None, None, n)
+    if value == 1:
+        return Figure(value, (float(measure(_in_doubt(whole, distances, n), distances)), 1.0), n)
     kinds, counts = np.unique(cells.reshape(n, -1), axis=0, return_counts=True)
     drawn = np.random.default_rng(_SEED).multinomial(n, counts / n, size=_DRAWS)
     found = measure((drawn @ kinds).reshape(_DRAWS, *distances.shape), distances)
     low, high = np.percentile(found[~np.isnan(found)], _TAILS)
     return Figure(value, (float(low), float(high)), n)
+
+
+def _in_doubt(agreed: _Array, distances: _Array, n: int) -> _Array:
+    """A table of agreement, with as much disagreement as `n` pairs can't rule out."""
+    least, _ = wilson(n, n) or (0.0, 1.0)
+    one, other = np.argwhere(distances == distances[distances > 0].min())[0]
+    doubt = np.zeros_like(agreed)
+    doubt[[one, other], [other, one]] = agreed.sum() / 2
+    return least * agreed + (1 - least) * doubt

@@ -164,6 +164,8 @@ def review(
 
 def _report(found: pairkit.Review, dataset: str, *, card: bool, json: bool) -> None:
     told = found.report()
+    if card:
+        told.save_card(dataset)
     if json:
         print_json(told.to_dict())
     else:
@@ -171,8 +173,6 @@ def _report(found: pairkit.Review, dataset: str, *, card: bool, json: bool) -> N
             if place:
                 stdout.print()
             stdout.print(table)
-    if card:
-        told.save_card(dataset)
 
 
 @app.command(

@@ -14,7 +14,7 @@ from pairkit._review.sample import Wanted, digest_of, draw_sample, size_of
 from pairkit._review.server import Server
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import beside
-from pairkit.judgements import ADJUDICATOR, ENDING, REVIEWER, Judgement, ReviewSettings, Store
+from pairkit.judgements import ADJUDICATOR, ENDING, REVIEWER, Judgement, Store
 from pairkit.printable import one_line
 from pairkit.records import PairDataset
 
@@ -84,16 +84,12 @@ def begin(dataset: PairDataset, place: Path | None, wanted: Wanted) -> Review:
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
     with Store(path, create=True) as store:
-        if not (store.is_begun and store.judgements()):
+        other = _difference(store, dataset, wanted) if store.is_begun else None
+        if not store.is_begun or (other and not store.judgements()):
             sample = draw_sample(dataset, wanted)
             store.begin(sample.settings, sample.strata, sample.pairs)
-        elif store.settings.digest != digest_of(dataset):
-            raise DataError(
-                f"a review of other pairs than {one_line(dataset.source)} has;"
-                " give another file (--store, store=)",
-                path=path,
-            )
-        _check_same(path, store.settings, wanted, len(store.pairs))
+        elif other:
+            raise other
     return Review(path)
 
 
@@ -102,31 +98,30 @@ def review_beside(source: str) -> Path:
     return beside(source, ENDING.removeprefix("."))
 
 
-def _check_same(path: Path, begun: ReviewSettings, wanted: Wanted, pairs: int) -> None:
-    """Refuse settings that a review was not begun with; those that are not given are its own."""
-    if wanted.n is not None or wanted.share is not None:
-        asked = size_of(wanted, begun.pairs)
-        if min(asked, begun.pairs) != pairs and not begun.active:
-            raise ConfigError(
-                f"{path}: was begun with {pairs:,} pairs, not {asked:,}; leave their number out,"
-                " or give another file (--store, store=)"
-            )
-    have = {
-        "seed": begun.seed,
+def _difference(store: Store, dataset: PairDataset, wanted: Wanted) -> ConfigError | DataError | None:
+    """In what a review is not the one that is asked for; what is not asked for differs in nothing."""
+    begun, remedy = store.settings, "give another file (--store, store=)"
+    if begun.digest != digest_of(dataset):
+        about = f"a review of other pairs than {one_line(dataset.source)} has; {remedy}"
+        return DataError(about, path=store.path)
+    have: dict[str, object] = {
         "strata": begun.strata,
+        "seed": begun.seed,
         "active": begun.active,
         "again": begun.again,
         "each": begun.each,
         "grades": begun.asked == "grades",
         "question": begun.question,
     }
+    asked = {name: getattr(wanted, name) for name in have}
+    if (wanted.n or wanted.share) and not begun.active:
+        have["n"] = len(store.pairs)
+        asked["n"] = min(size_of(wanted, begun.pairs), begun.pairs)
     for name, value in have.items():
-        asked = getattr(wanted, name)
-        if asked is not None and asked != value:
-            raise ConfigError(
-                f"{path}: was begun with {name} = {one_line(str(value))}, not {one_line(str(asked))};"
-                f" leave {name} out, or give another file (--store, store=)"
-            )
+        if asked[name] is not None and asked[name] != value:
+            told = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
+            return ConfigError(f"{store.path}: was begun with {told}; leave {name} out, or {remedy}")
+    return None
 
 
 def _names(given: Sequence[str]) -> list[str]:

@@ -107,4 +107,14 @@ def test_what_is_undefined_is_none() -> None:
     assert cohen_kappa([], []) == (None, None, 0)
     assert krippendorff_alpha([[1], []]) == (None, None, 0)
     assert krippendorff_alpha([[1, 1], [1, 1]]) == (None, None, 2)
-    assert cohen_kappa([1, 0], [1, 0]).interval == (1, 1)
+
+
+def test_agreement_throughout_is_no_certainty() -> None:
+    # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
+    found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
+    assert found.value == 1
+    assert found.interval == pytest.approx((1 - (1 - 0.92865) / 0.5, 1), abs=1e-4)
+    low, high = krippendorff_alpha([[1, 1]] * 25 + [[0, 0]] * 25).interval or (0, 0)
+    assert (low, high) == pytest.approx((0.8587, 1), abs=1e-3)
+    few = cohen_kappa([5, 0, 4], [5, 0, 4], "interval").interval or (1, 1)
+    assert few[0] < 0.95
