@@ -73,6 +73,7 @@ class JudgedPairs:
             "contradictions": self.statistics["contradictions"],
             "contradictions_file": str(self.contradictions),
             "dropped": self.statistics["dropped"],
+            "judges": self.statistics["judges"],
             "calls": self.asked.spent.requests,
             "cached": self.asked.cached,
             "tokens": self.asked.spent.tokens,

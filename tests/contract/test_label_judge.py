@@ -38,6 +38,8 @@ def test_scored_pairs_train_a_model(tmp_path: Path) -> None:
         )
     assert judged.code == 0, judged.err
     assert judged.result["splits"]["train"]["pairs"] == 30
+    assert judged.result["judges"]["compared"] == 30
+    assert -1 <= judged.result["judges"]["alpha_ordinal"] <= 1
     labels = read_pairs(tmp_path / "scored")["train"]["label"]
     assert 0 <= labels.min() < labels.max() <= 1  # type: ignore[operator]
     assert any(0 < label < 1 for label in labels)
