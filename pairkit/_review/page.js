@@ -14,11 +14,20 @@ let marks = ""; // chosen by the person; else the pair's own
 
 function ownToken() {
   const given = location.hash.slice(1);
-  if (given) {
-    sessionStorage.setItem("token", given); // of this tab alone, so that two people may have two tabs
+  if (given && keep(sessionStorage, "token", given)) { // of this tab alone, so that two people may have two tabs
     history.replaceState(null, "", location.pathname);
   }
   return given || sessionStorage.getItem("token") || "";
+}
+
+// A browser may keep nothing for pages; then a judgement that is under way lives as long as its tab.
+function keep(where, key, value) {
+  try {
+    where.setItem(key, value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function make(tag, looks, ...inside) {
@@ -65,7 +74,11 @@ async function turn(path, body) {
   const answer = await ask(path, body);
   busy = false;
   if (answer.progress) draw(answer);
-  else trouble(answer.error || "This can't be answered; reload the page.");
+  else {
+    // Such as a pair that went to somebody else meanwhile: see what is asked now.
+    if (answer.status === 422) draw(await ask("/api/state"));
+    trouble(answer.error || "This can't be answered; reload the page.");
+  }
   return answer;
 }
 
@@ -87,7 +100,7 @@ async function judge(answer) {
     note: at("note").value.trim(), seconds: Math.round((seen + inView()) / 100) / 10,
   };
   const kept = PENDING + token.slice(0, 6) + " " + said.key;
-  localStorage.setItem(kept, JSON.stringify(said));
+  keep(localStorage, kept, JSON.stringify(said));
   const told = await turn("/api/judge", said);
   forget(kept, told);
   if (told.progress) at("status").textContent = (told.error ? told.error : "Saved: " + answer) + ". " + at("count").textContent;

@@ -86,6 +86,7 @@ def test_people_see_neither_labels_nor_who_made_them(work: Path, tmp_path: Path)
     assert {text for text, _ in data["pairs"]} <= {*SENTENCES}
     assert all(word not in page for word in ("wordnet", "negation", "polarity"))
     assert "default-src 'none'" in page
+    assert "--paper" in page  # the look that all our pages have
 
 
 def test_no_text_ends_the_script_that_it_stands_in() -> None:

@@ -20,7 +20,7 @@ import pairkit
 from pairkit._review import Review, Server
 from pairkit._review.door import MOST_BYTES, who_asks
 from pairkit.errors import ConfigError
-from pairkit.judgements import Person
+from pairkit.judgements import Person, Store
 from pairkit.printable import printable
 from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
 
@@ -151,6 +151,23 @@ def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
         numbers = [person.state()["progress"]["all"] for person in people(running)]
     assert sum(numbers) == 40
     assert min(numbers) > 8
+
+
+def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
+    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
+    with divided.serve(["ann"], port=0) as running:
+        ann = Reviewer(running.links["ann"])
+        assert ann.state()["progress"]["all"] == 40
+        divided.serve(["bob", "cid", "dora"], port=0).close()
+        assert ann.state()["progress"]["all"] < 25
+        codes = Counter[int]()
+        with Store(divided.path) as store:
+            pairs = [*store.pairs]
+        for pair in pairs:
+            said = ann.said({"pair": {"id": pair, "turn": 0}}, "no")
+            codes[ann.post("judge", said).status_code] += 1
+        assert codes == {200: ann.state()["progress"]["all"], 422: 40 - ann.state()["progress"]["all"]}
+        assert ann.state()["pair"] is None
 
 
 def test_grades(tmp_path: Path) -> None:
