@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pairkit._face import audit as audit
     from pairkit._face import export as export
     from pairkit._face import merge as merge
+    from pairkit._face import mine as mine
     from pairkit._face import push as push
     from pairkit._face import read as read
     from pairkit._face import report as report
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
 
 _PLACES = {
     **dict.fromkeys(
-        ("apply", "audit", "export", "merge", "push", "read", "report", "review", "show", "split", "write"),
+        (
+            *("apply", "audit", "export", "merge", "mine", "push", "read", "report"),
+            *("review", "show", "split", "write"),
+        ),
         "pairkit._face",
     ),
     "AuditReport": "pairkit._audit",

@@ -500,6 +500,83 @@ def split(
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
 
+def mine(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    strategies: Sequence[str] | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    min_chars: int = 3,
+    max_chars: int = 1000,
+    split: Sequence[float] = (0.8, 0.1, 0.1),
+    seed: int = 42,
+    threshold: float | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> MadeDataset:
+    """Take pairs of texts that belong together out of documents, by their structure.
+
+    No document stands in two splits. A text that stands for several others, such as the heading "Overview" or
+    the link "here", makes no pair.
+
+    Args:
+        source: A folder of Markdown, HTML and text files, or one of them; or a table as for `read`, whose
+            rows have a title and a body, a question and an answer, or a long text.
+        out: The dataset's folder; None writes nothing.
+        strategies: Some of `title-body`, `question-answer`, `section` (a heading and what stands below it,
+            two paragraphs of a section), `links` (a link's words and the document that it leads to) and
+            `adjacent` (neighbouring paragraphs or sentences); by default all but the last.
+        columns: Of a table: `title`, `body`, `question`, `answer`, and `document`, of which several rows may
+            be, to the source's names; by default those in use are recognised.
+        min_chars: Characters that a text must have.
+        max_chars: Characters that a text is cut to, after a whole sentence or word.
+        split: Shares of train, validation and test.
+        seed: Decides what goes where, and which paragraphs of a section are taken.
+        threshold: As for `merge`.
+        fresh: As for `merge`.
+        progress: Whether to show progress on stderr, or a function to be told of it.
+
+    Returns:
+        The dataset, with what was left out. Its folder has the columns anchor, positive, strategy, url1, url2
+        (the documents) and place.
+
+    Raises:
+        ConfigError: No such source; a bad setting; or `out` holds something else or can't be written.
+        DataError: Not readable; no documents; no pair is left; too much hangs together for such shares.
+        RemoteError: As `read`.
+
+    Example:
+        >>> import pairkit
+        >>> rows = [{"title": "Backups", "body": "They run at night."}, {"title": "Keys", "body": "Soon."}]
+        >>> made = pairkit.mine(rows, split=(1, 0, 0), progress=False)
+        >>> made.statistics["strategies"], made.pairs.rows["text1"].to_list()
+        ({'title-body': 2}, ['Backups', 'Keys'])
+    """
+    from pydantic import PositiveInt
+
+    from pairkit._mine import make_mined
+    from pairkit._mine.mine import DEFAULT
+    from pairkit.config import split_at_commas
+
+    place = argument("out", out, Path | None)
+    named = (
+        DEFAULT
+        if strategies is None
+        else argument("strategies", split_at_commas(strategies), tuple[str, ...])
+    )
+    least, most = argument("min_chars", min_chars, PositiveInt), argument("max_chars", max_chars, PositiveInt)
+    settings = {
+        "strategies": list(named),
+        "min_chars": least,
+        "max_chars": most,
+        "split": argument("split", split, list[float]),
+        "seed": argument("seed", seed, int),
+        "threshold": _threshold(threshold),
+    }
+    given = argument("columns", columns, dict[str, str] | None)
+    return make_mined(source, place, columns=given, settings=settings, fresh=fresh, progress=progress)
+
+
 def _settings(
     conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int, threshold: float | None
 ) -> dict[str, Any]:

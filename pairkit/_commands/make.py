@@ -58,6 +58,75 @@ def export(
 
 @app.command(
     epilog=examples(
+        "pairs mine handbook --out mined",
+        "pairs mine faq.csv --columns question=ask,answer=reply --out mined",
+        "pairs mine articles.jsonl --strategies title-body,adjacent --out mined",
+    )
+)
+def mine(
+    documents: Annotated[
+        str,
+        typer.Argument(
+            metavar="DOCUMENTS",
+            show_default=False,
+            help="A folder of Markdown, HTML and text files, or a table.",
+        ),
+    ],
+    *,
+    strategies: Annotated[
+        str | None,
+        typer.Option(
+            "--strategies",
+            metavar="NAME,…",
+            help="title-body, question-answer, section, links, adjacent. [default: all but adjacent]",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="A=B,…",
+            rich_help_panel="Input",
+            help="Of a table: which column is title, body, question, answer or document.",
+        ),
+    ] = None,
+    min_chars: Annotated[
+        int, typer.Option("--min-chars", metavar="N", help="Characters that a text must have.")
+    ] = 3,
+    max_chars: Annotated[
+        int, typer.Option("--max-chars", metavar="N", help="Characters that a text is cut to.")
+    ] = 1000,
+    split: o.Split = "0.8,0.1,0.1",
+    seed: o.Seed = 42,
+    out: o.Out,
+    dropped: o.Dropped = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Take pairs of texts that belong together out of documents, by their structure.
+
+    A title and its body, a question and its answer, a heading and what stands below it, the words of a link
+    and the document that it leads to. Such pairs help a weak model and may cost a good one: train with
+    --judged, which keeps the backbone unless the model is better.
+    """
+    made = pairkit.mine(
+        documents,
+        out,
+        strategies=strategies,
+        columns=columns_given(columns),
+        min_chars=min_chars,
+        max_chars=max_chars,
+        split=o.shares(split) or (),
+        seed=seed,
+        fresh=fresh,
+        progress=not quiet,
+    )
+    _show(made, dropped, json=json, quiet=quiet)
+
+
+@app.command(
+    epilog=examples(
         "pairs merge gis labelled.tsv --out both",
         "pairs merge mine.csv yours.csv --conflicts drop --split 0.8,0.1,0.1 --out ours",
     )

@@ -1,0 +1,175 @@
+"""Documents from wherever they are: rows of a table, or the files of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from pairkit._mine.documents import Document
+from pairkit._mine.html import html_blocks
+from pairkit._mine.markdown import markdown_blocks
+from pairkit._mine.plain import plain_blocks
+from pairkit.columns import as_text
+from pairkit.errors import ConfigError, DataError
+from pairkit.in_memory import Source, source_name
+from pairkit.lines import read_whole
+from pairkit.parts import parts_of
+from pairkit.printable import one_line
+from pairkit.progress import Listener, Progress
+from pairkit.tables import first_row, has_header, is_table, read_table
+
+MOST_BYTES = 4 << 20  # of a file: a book has one
+_MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
+_NAMES = {
+    "title": ("title", "headline", "subject"),
+    "body": ("body", "text", "content", "abstract", "description"),
+    "question": ("question", "query"),
+    "answer": ("answer", "response"),
+}
+_ROLES = (*_NAMES, "document")
+
+
+def read_documents(
+    source: Source, columns: Mapping[str, str] | None, show: Listener
+) -> tuple[list[Document], Counter[str]]:
+    """Read them.
+
+    Args:
+        source: A folder of Markdown, HTML and text files, or one of these; a table or rows in memory.
+        columns: Of a table: which column is title, body, question, answer, or the document that a row is of.
+        show: Told how far it is.
+
+    Returns:
+        The documents in order, and how many files or rows are none, by reason.
+
+    Raises:
+        ConfigError: No such source, or a bad mapping.
+        DataError: Not readable, without such columns, or nothing in it.
+        RemoteError: The Hub could not be asked.
+    """
+    dropped: Counter[str] = Counter()
+    files = _files(source, dropped)
+    found = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
+    documents = list(found)
+    if not documents:
+        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+        raise DataError(
+            f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML or text files",
+            path=source_name(source),
+        )
+    return documents, dropped
+
+
+def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
+    """The files of a folder of documents, or the one; None for a table."""
+    if not isinstance(source, str | Path):
+        return None
+    path = Path(source)
+    if path.is_file():
+        return [path] if path.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) else None
+    if not path.is_dir():
+        return None
+    found: list[Path] = []
+    others = 0
+    for home, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if Path(name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
+                found.append(Path(home, name))
+            else:
+                others += 1
+    if not found and any(is_table(file) for file in path.rglob("*")):
+        return None
+    dropped["another_kind_of_file"] += others
+    return found
+
+
+def _of_files(
+    files: list[Path],
+    source: Source,
+    columns: Mapping[str, str] | None,
+    dropped: Counter[str],
+    show: Listener,
+) -> Iterator[Document]:
+    if columns:
+        raise ConfigError(
+            f"{source_name(source)}: columns are for tables; leave them out (--columns, columns=)"
+        )
+    home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
+    for done, file in enumerate(files):
+        show(Progress("read documents", done, len(files)))
+        if file.is_symlink() or not file.is_file():
+            dropped["link"] += 1
+        elif file.stat().st_size > MOST_BYTES:
+            dropped["too_large"] += 1
+        else:
+            try:
+                text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                dropped["not_utf8"] += 1
+                continue
+            yield read_document(file.relative_to(home).as_posix(), text)
+    show(Progress("read documents", len(files), len(files), ended=True))
+
+
+def read_document(name: str, text: str) -> Document:
+    """A document, read as the end of its name says."""
+    suffix = Path(name).suffix.lower()
+    if suffix in _PLAIN:
+        return Document(name, tuple(plain_blocks(text)))
+    title, blocks = html_blocks(text) if suffix in _HTML else markdown_blocks(text)
+    return Document(name, tuple(blocks), title)
+
+
+def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    for where, table, _, _ in (part for parts in parts_of(source).values() for part in parts):
+        if isinstance(table, pl.DataFrame):
+            yield from _of_rows(table, where, 1, columns)
+        else:
+            header = has_header(table, columns)
+            frame = read_table(table, header=header)
+            yield from _of_rows(frame, table.name, first_row(table, header=header), columns)
+
+
+def _of_rows(
+    frame: pl.DataFrame, where: str, first: int, columns: Mapping[str, str] | None
+) -> Iterator[Document]:
+    roles = _roles(frame.columns, where, columns)
+    texts = {role: as_text(frame[name], where, first).fill_null("") for role, name in roles.items()}
+    for number in range(frame.height):
+        row = {role: column[number] for role, column in texts.items()}
+        asked = (row["question"], row["answer"]) if "question" in row else None
+        name = row.get("document") or f"{where}:{first + number}"
+        blocks = tuple(plain_blocks(row.get("body", "")))
+        yield Document(name, blocks, row.get("title"), asked, f"row {first + number}")
+
+
+def _roles(names: list[str], where: str, columns: Mapping[str, str] | None) -> dict[str, str]:
+    if columns:
+        if unknown := [role for role in columns if role not in _ROLES]:
+            raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_ROLES)}")
+        if missing := [name for name in columns.values() if name not in names]:
+            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
+        roles = dict(columns)
+    else:
+        known = {name.lower(): name for name in reversed(names)}
+        found = {
+            role: next((known[name] for name in own if name in known), None) for role, own in _NAMES.items()
+        }
+        roles = {role: name for role, name in found.items() if name is not None}
+    for one, other in (("question", "answer"), ("answer", "question")):
+        if one in roles and other not in roles:
+            if columns:
+                raise ConfigError(f"column mapping {one!r}: give {other} too")
+            del roles[one]
+    if not {"question", "body"} & roles.keys():
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
+            " or text; rename them or give a mapping such as title=headline,body=article",
+            path=where,
+        )
+    return roles

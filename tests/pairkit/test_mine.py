@@ -1,0 +1,373 @@
+"""Positives from the structure of documents: what each strategy finds, what is left out, and the dataset."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import pairkit
+from pairkit._cli import app
+from pairkit._mine.documents import Block, beginning, sentences
+from pairkit._mine.html import html_blocks
+from pairkit._mine.markdown import markdown_blocks
+from pairkit._mine.plain import plain_blocks
+from pairkit.errors import ConfigError, DataError
+
+HANDBOOK = """\
+---
+title: "The pump handbook"
+---
+# Pumps
+
+A pump moves water. See [how to repair a pump](sub/repair.md), [here](motors.html) and
+[a shop](https://example.org/a.md).
+
+## What is a valve?
+
+It lets water through in *one* direction.
+
+## Care
+
+Clean the pump each week.
+
+Replace the filter each month.
+
+```
+not a text
+```
+
+| no | text |
+|---|---|
+| at | all |
+
+**How do I stop it?**
+Press the red button.
+"""
+REPAIR = "# Repair\n\nOpen the case and look for leaks.\n\n- Back to [the book of pumps](../book.md#care)\n"
+MOTORS = """\
+<!doctype html><html><head><title>Motors &amp; more</title><script>var a = "<p>no text";</script></head>
+<body><nav><p>Menu</nav><!-- <p>hidden --><h1>Motors</h1>
+<p>A motor turns
+<a class="x" href='book.md'>the first pump</a> by a <b>belt</b>.<p>It is loud.
+<dl><dt>Can it burn?<dd>Yes, if it runs dry.</dl><table><tr><td>cells</table></body></html>
+"""
+ALL = "title-body,question-answer,section,links,adjacent"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "docs"
+    (home / "sub").mkdir(parents=True)
+    (home / "book.md").write_text(HANDBOOK)
+    (home / "sub" / "repair.md").write_text(REPAIR)
+    (home / "motors.html").write_text(MOTORS)
+    (home / "notes.txt").write_text("The first paragraph.\n\nThe second\nparagraph.\n")
+    return home
+
+
+def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
+    return pairkit.mine(source, **{"split": (1, 0, 0), "progress": False} | more)
+
+
+def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
+    rows = mined(source, strategies=strategies, **more).pairs.rows
+    return list(rows.select("text1", "text2").iter_rows())
+
+
+def test_a_title_and_how_the_text_begins(folder: Path) -> None:
+    assert found(folder, "title-body") == [
+        ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
+        ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
+        ("Repair", "Open the case and look for leaks. Back to the book of pumps"),
+    ]
+
+
+def test_questions_and_what_follows_them(folder: Path) -> None:
+    assert found(folder, "question-answer") == [
+        ("What is a valve?", "It lets water through in one direction."),
+        ("How do I stop it?", "Press the red button."),
+        ("Can it burn?", "Yes, if it runs dry."),
+    ]
+
+
+def test_a_heading_with_what_is_below_it_and_two_paragraphs_of_a_section(folder: Path) -> None:
+    pairs = found(folder, "section")
+    assert ("Care", "Clean the pump each week.") in pairs
+    assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
+    assert ("Motors", "A motor turns the first pump by a belt.") in pairs
+    assert not any("not a text" in text or "cells" in text for pair in pairs for text in pair)
+
+
+def test_links_between_the_documents_alone(folder: Path) -> None:
+    made = mined(folder, strategies="links")
+    rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
+    assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
+    repair = rows["how to repair a pump"]
+    assert repair["text2"] == "Open the case and look for leaks. Back to the book of pumps"
+    assert (repair["url1"], repair["url2"], repair["place"]) == ("book.md", "sub/repair.md", "line 6")
+    assert rows["the book of pumps"]["url2"] == "book.md"
+    assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
+
+
+def test_neighbours(folder: Path) -> None:
+    pairs = found(folder, "adjacent")
+    assert ("The first paragraph.", "The second paragraph.") in pairs
+    assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
+    assert ("It lets water through in one direction.", "Clean the pump each week.") not in pairs  # sections
+    long = [{"text": "It rains. The river is 3 m high. Nobody swims."}]
+    assert found(long, "adjacent") == [
+        ("It rains.", "The river is 3 m high."),
+        ("The river is 3 m high.", "Nobody swims."),
+    ]
+
+
+def test_columns_of_tables(tmp_path: Path) -> None:
+    path = tmp_path / "faq.csv"
+    path.write_text("ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n")
+    given = {"question": "ask", "answer": "reply", "document": "page"}
+    made = mined(path, columns=given)
+    rows = made.pairs.rows
+    assert rows.select("text1", "text2").rows() == [
+        ("Where is it?", "In the cellar."),
+        ("Who knows", "The porter."),
+    ]
+    assert rows["url1"].to_list() == ["a", "a"]
+    assert rows["place"].to_list() == ["row 2", "row 3"]
+    articles = [
+        {"Title": "Rain", "Abstract": "It falls.\n\nOften."},
+        {"Title": "Snow", "Abstract": "Seldom."},
+    ]
+    assert found(articles, "title-body") == [("Rain", "It falls. Often."), ("Snow", "Seldom.")]
+    assert mined(articles).pairs.rows["url1"].n_unique() == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"heading": "a"}, "'heading': expected one of title, body"),
+        ({"title": "b"}, "no column 'b'"),
+        ({"question": "a"}, "'question': give answer too"),
+        ({"title": "a"}, "expected title and body, question and answer, or text"),
+        (None, "expected title and body, question and answer, or text"),
+    ],
+)
+def test_a_mapping_that_says_nothing(columns: Any, message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        mined([{"a": "x"}], columns=columns)
+
+
+def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
+    rows = [
+        {"title": "Overview", "body": "Of pumps."},
+        {"title": "overview", "body": "Of motors."},  # names two texts
+        {"title": "Rain", "body": "Rain"},
+        {"title": "", "body": "Nobody named it."},
+        {"title": "No", "body": "Too short."},
+        {"title": "1234", "body": "Numbers alone."},
+        {"title": "A bell", "body": "It rings \x07."},
+        {"title": "Snow", "body": "It is white."},
+        {"title": "Snow", "body": "It is white."},
+    ]
+    made = mined(rows, strategies="title-body")
+    assert made.statistics["dropped_pairs"] == {
+        "ambiguous": 2,
+        "no_letters": 1,
+        "repeated": 1,
+        "same_texts": 1,
+        "too_short": 1,
+        "unusable_characters": 1,
+    }
+    assert [row["text1"] for row in made.pairs.rows.to_dicts()] == ["Snow"]
+    assert made.dropped.filter(left_out="same_texts")["text1"].to_list() == ["Rain"]
+    assert made.dropped["place"].to_list()
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.md").write_text("# Pump\n\nIt pumps.\n")
+    (tmp_path / "d" / "b.md").write_bytes(b"# P\xff\n")
+    (tmp_path / "d" / "c.md").write_bytes(b"# P\n" * (2 << 20))
+    (tmp_path / "d" / "d.pdf").write_bytes(b"")
+    (tmp_path / "d" / "e.md").symlink_to(tmp_path / "d" / "a.md")
+    statistics = mined(tmp_path / "d").statistics
+    assert statistics["documents"] == 1
+    assert statistics["documents_dropped"] == {
+        "another_kind_of_file": 1,
+        "link": 1,
+        "not_utf8": 1,
+        "too_large": 1,
+    }
+
+
+def collection(count: int) -> list[dict[str, str]]:
+    draw = random.Random(5)
+    words = [f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")]
+    return [
+        {
+            "title": " ".join(draw.sample(words, 3)),
+            "body": "\n\n".join(" ".join(draw.sample(words, 9)) for _ in range(4)),
+        }
+        for _ in range(count)
+    ]
+
+
+def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"strategies": ALL, "progress": False}
+    made = pairkit.mine(collection(60), tmp_path / "a", **how)
+    assert {"train", "validation", "test"} == made.pairs.splits.keys()
+    owner: dict[str, set[str]] = {}
+    for split, rows in made.pairs.splits.items():
+        for name in (*rows["url1"], *rows["url2"]):
+            owner.setdefault(name, set()).add(split)
+    assert all(len(splits) == 1 for splits in owner.values())
+    assert not pairkit.audit(tmp_path / "a").leaks
+    pairkit.mine(collection(60), tmp_path / "b", **how)
+    for path in (tmp_path / "a").rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+    pairkit.mine(collection(60), tmp_path / "a", **how)  # the same again is no conflict
+    with pytest.raises(ConfigError, match="give --fresh"):
+        pairkit.mine(collection(61), tmp_path / "a", **how)
+    other = pairkit.mine(collection(60), **how, seed=7)
+    assert (
+        other.pairs["train"]["url1"].unique().sort().to_list()
+        != made.pairs["train"]["url1"].unique().sort().to_list()
+    )
+
+
+def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
+    """A collection in which everything leads to everything is not of one piece."""
+    for number, row in enumerate(collection(40)):
+        to = f"[{row['title']} again]({(number + 1) % 40}.md)"
+        (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")
+    made = pairkit.mine(tmp_path, strategies="title-body,links", progress=False)
+    strategies = Counter(made.pairs.rows["strategy"])
+    assert strategies["title-body"] == 40
+    assert strategies["links"] + made.statistics["dropped_pairs"]["crosses_splits"] == 40
+    assert made.pairs.splits.keys() == {"train", "validation", "test"}
+
+
+def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mined"
+    made = mined(folder, out=out, strategies=ALL)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md",
+        "positive",
+        "run.json",
+        "statistics.json",
+    ]
+    (file,) = (out / "positive").iterdir()
+    assert pl.read_parquet(file).columns == ["anchor", "positive", "strategy", "url1", "url2", "place"]
+    read = pairkit.read(out)
+    assert len(read) == len(made.pairs)
+    assert read["train"]["label"].to_list() == [1] * len(read)
+    card = (out / "README.md").read_text()
+    assert "| links | 3 |" in card
+    assert "idle words" in card
+    assert json.loads((out / "run.json").read_text())["command"] == "mine"
+    with pytest.raises(ConfigError, match="would replace"):
+        mined(folder, out=folder)
+    told: list[str] = []
+    mined(folder, progress=lambda at: told.append(at.stage))
+    assert {"read documents", "mine", "divide into splits"} <= {*told}
+
+
+def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = ["mine", str(folder), "--out", "mined", "--split", "1,0,0", "--dropped", "out.parquet"]
+    done = CliRunner().invoke(app, [*flags, "--json", "-q"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["strategies"].keys() == {
+        "links",
+        "question-answer",
+        "section",
+        "title-body",
+    }
+    assert pl.read_parquet("out.parquet")["left_out"].to_list()
+    for strategies, message in (("sections", "strategies = sections"), ("", "strategies = ")):
+        with pytest.raises(ConfigError, match=message):
+            mined(folder, strategies=strategies)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "[a](b", "![", "*a_ ", "a**b", "`", "> ", "- ", "<!", "&#x", "<a b='", "[a]: b\n\n[a]\n", "|a"],
+)
+def test_hostile_markdown_takes_linear_time(unit: str) -> None:
+    assert seconds(markdown_blocks, unit, 16_000) < 12 * max(seconds(markdown_blocks, unit, 4_000), 0.05)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<",
+        "<!--",
+        "<!",
+        "<a ",
+        "<a b='",
+        "</",
+        "<p>",
+        "<script>",
+        "<title>",
+        "<nav>",
+        "&",
+        "<a href=a>x",
+        "<br>",
+        "\n<p",
+    ],
+)
+def test_hostile_html_takes_linear_time(unit: str) -> None:
+    assert seconds(html_blocks, unit, 200_000) < 12 * max(seconds(html_blocks, unit, 50_000), 0.05)
+
+
+def seconds(read: Any, unit: str, size: int) -> float:
+    text = unit * (size // len(unit))
+    begun = time.process_time()
+    read(text)
+    return time.process_time() - begun
+
+
+@given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))
+def test_any_text_is_read(text: str) -> None:
+    for _, blocks in (html_blocks(text), markdown_blocks(text)):
+        assert all(block.text.strip() for block in blocks)
+    assert all(block.text.strip() for block in plain_blocks(text))
+
+
+@given(st.text(alphabet="Ab .!?\n", max_size=60), st.integers(1, 40))
+def test_a_beginning_is_one(text: str, most: int) -> None:
+    cut = beginning(text, most)
+    assert len(cut) <= most
+    assert " ".join(text.split()).startswith(cut)
+
+
+def test_beginnings_and_sentences_by_hand() -> None:
+    assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
+        *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
+    ]
+    assert beginning("It rains. It pours. It stops.", 20) == "It rains. It pours."
+    assert beginning("It rains and pours", 10) == "It rains"
+    assert beginning("Donaudampfschiff", 5) == "Donau"
+
+
+def test_places_are_lines() -> None:
+    _, blocks = markdown_blocks(HANDBOOK)
+    lines = HANDBOOK.splitlines()
+    assert [lines[int(block.place.split()[1]) - 1][:3] for block in blocks[:4]] == [
+        "# P",
+        "A p",
+        "## ",
+        "It ",
+    ]
+    _, blocks = html_blocks("<p>\n\none</p>\n<!--\n-->\n<h2>two")
+    assert blocks == [Block("paragraph", "one", "line 3"), Block("heading", "two", "line 6")]
+    assert plain_blocks("\n\na\nb\n\nc") == [
+        *(Block("paragraph", "a\nb", "line 3"), Block("paragraph", "c", "line 6"))
+    ]
