@@ -122,7 +122,7 @@ def mine(
         fresh=fresh,
         progress=not quiet,
     )
-    _show(made, dropped, json=json, quiet=quiet)
+    show_made(made, dropped, json=json, quiet=quiet)
 
 
 @app.command(
