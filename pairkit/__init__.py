@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pairkit._report import Report as Report
     from pairkit._review import Review as Review
     from pairkit._review import ReviewReport as ReviewReport
+    from pairkit._review import ReviewServer as ReviewServer
     from pairkit._show import ShownPair as ShownPair
     from pairkit.errors import AuthError as AuthError
     from pairkit.errors import BadReply as BadReply
@@ -58,6 +59,7 @@ _PLACES = {
     "Report": "pairkit._report",
     "Review": "pairkit._review",
     "ReviewReport": "pairkit._review",
+    "ReviewServer": "pairkit._review",
     "ShownPair": "pairkit._show",
     "PairDataset": "pairkit.records",
     "Progress": "pairkit.progress",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from pairkit.strata import judges_agree
 
 FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
@@ -85,8 +83,3 @@ def doubt(row: Mapping[str, Any], column: str, top: float) -> float | None:
     if isinstance(value, int | float) and value == value:  # not NaN
         return abs(float(row["label"]) / top - value)
     return None
-
-
-def known_facts(rows: pl.DataFrame, top: float) -> list[dict[str, str]]:
-    """`facts_of` each row."""
-    return [facts_of(row, top=top) for row in rows.iter_rows(named=True)]

@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from pairkit._review.estimates import Estimate, Estimates
 from pairkit._review.facts import FACTS
-from pairkit.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
+from pairkit._review.people import Work, agreement, work_of
+from pairkit.agreement import Figure
 from pairkit.card import table as markdown_table
 from pairkit.card import with_section
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_text
-from pairkit.judgements import REVIEWER, Judgement, ReviewSettings, Store, decide, disputed
-from pairkit.judgements.records import SKIP, UNSURE
+from pairkit.judgements import ADJUDICATOR, ReviewSettings, Store, decide, disputed
 from pairkit.result_table import ResultTable
 
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
 _CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stands in the report alone
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one reviewer did.
-
-    Attributes:
-        judged: Pairs, those of second looks not counted.
-        unsure: Of which the person could not tell.
-        skipped: That the person passed over.
-        minutes: How long pairs were in view.
-        seconds_each: A pair, on average.
-        repeats: The share of second looks that led to the same answer.
-    """
-
-    judged: int
-    unsure: int
-    skipped: int
-    minutes: float
-    seconds_each: float | None
-    repeats: Figure
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +38,8 @@ class ReviewReport:
         kappa: Cohen's kappa of each two reviewers, of pairs that both could tell.
         alpha: Krippendorff's alpha of all of them.
         disputed: Pairs on which reviewers differ.
-        people: Who did what.
+        settled: Those that an adjudicator settled.
+        people: What each reviewer did.
     """
 
     settings: ReviewSettings
@@ -72,6 +50,7 @@ class ReviewReport:
     kappa: Mapping[tuple[str, str], Figure]
     alpha: Figure
     disputed: int
+    settled: int
     people: Mapping[str, Work]
 
     def words(self) -> str:
@@ -110,11 +89,11 @@ class ReviewReport:
                 shares.add_row(f"{fact}: {value}", *_cells(estimate))
         found = [shares]
         if self.kappa:
-            agreement = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
+            agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
             for pair, figure in self.kappa.items():
-                agreement.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
-            agreement.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
-            found.append(agreement)
+                agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
+            agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
+            found.append(agreed)
         people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each", "same again")
         for name, work in self.people.items():
             again = f"{_told(work.repeats)} of {work.repeats.n}" if work.repeats.n else None
@@ -137,7 +116,8 @@ class ReviewReport:
                 f" {next(iter(self.unseen))}"
             )
         if self.disputed:
-            told.append(f"reviewers differ on {self.disputed:,} pairs: --adjudicate (adjudicate=True)")
+            settled = f"{self.settled:,} are settled" if self.settled else "--adjudicate (adjudicate=True)"
+            told.append(f"reviewers differ on {self.disputed:,} pairs: {settled}")
         return told
 
     def section(self) -> str:
@@ -158,6 +138,10 @@ class ReviewReport:
             f"{words[0].upper()}{words[1:]}.",
             f"{judged} by {who}. They were {how}. In brackets: 95 % intervals.",
         ]
+        if self.settled:
+            lines.append(
+                f"Reviewers differed on {self.disputed:,} pairs; {self.settled:,} were then settled."
+            )
         rows = [
             (
                 f"{fact}: {value}",
@@ -214,8 +198,8 @@ def report_of(store: Store) -> ReviewReport:
     if not decisions:
         raise DataError("nothing is judged yet; judge some pairs first", path=store.path)
     estimates = Estimates(settings, store.strata, store.pairs, decisions)
+    kappa, alpha = agreement(judgements, settings)
     by = {fact: estimates.by(fact) for fact in FACTS} | {RELATION: estimates.by_relation()}
-    said = _by_reviewer(judgements, settings)
     return ReviewReport(
         settings=settings,
         sample=len(store.pairs),
@@ -224,74 +208,17 @@ def report_of(store: Store) -> ReviewReport:
             fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(decisions))
         },
         unseen=estimates.unseen,
-        kappa=_kappas(said, settings),
-        alpha=krippendorff_alpha(_units(said.values()), _scale(settings)),
+        kappa=kappa,
+        alpha=alpha,
         disputed=len(disputed(judgements)),
-        people=_people(judgements),
+        settled=len({judgement.pair_id for judgement in judgements if judgement.role == ADJUDICATOR}),
+        people=work_of(judgements),
     )
 
 
 def _divides(values: Mapping[str, Estimate], judged: int) -> bool:
     """Whether a fact tells pairs apart, rather than being the same of all."""
     return bool(values) and next(iter(values.values())).judged < judged
-
-
-def _scale(settings: ReviewSettings) -> Scale:
-    return "nominal" if settings.asked == "labels" else "interval"
-
-
-def _by_reviewer(judgements: Iterable[Judgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
-    """What each reviewer could tell of which pair, at first sight."""
-    said = defaultdict[str, dict[str, float]](dict)
-    for judgement in judgements:
-        if judgement.role == REVIEWER and judgement.turn == 0 and judgement.answer in settings.answers:
-            said[judgement.person][judgement.pair_id] = settings.answers[judgement.answer]
-    return dict(sorted(said.items()))
-
-
-def _kappas(
-    said: Mapping[str, Mapping[str, float]], settings: ReviewSettings
-) -> dict[tuple[str, str], Figure]:
-    found = {}
-    for one, other in combinations(said, 2):
-        if both := sorted(said[one].keys() & said[other].keys()):
-            first, second = ([said[name][pair_id] for pair_id in both] for name in (one, other))
-            found[one, other] = cohen_kappa(first, second, _scale(settings))
-    return found
-
-
-def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
-    units = defaultdict[str, list[float]](list)
-    for values in said:
-        for pair_id, value in values.items():
-            units[pair_id].append(value)
-    return [units[pair_id] for pair_id in sorted(units)]
-
-
-def _people(judgements: Iterable[Judgement]) -> dict[str, Work]:
-    mine = defaultdict[str, list[Judgement]](list)
-    for judgement in judgements:
-        mine[judgement.person].append(judgement)
-    return {name: _work(said) for name, said in sorted(mine.items())}
-
-
-def _work(said: Sequence[Judgement]) -> Work:
-    heard = [judgement for judgement in said if judgement.answer != SKIP]
-    first = {judgement.pair_id: judgement for judgement in heard if judgement.turn == 0}
-    again = [
-        judgement.answer == first[judgement.pair_id].answer
-        for judgement in heard
-        if judgement.turn and judgement.pair_id in first
-    ]
-    seconds = sum(judgement.seconds for judgement in said)
-    return Work(
-        judged=len(first),
-        unsure=sum(judgement.answer == UNSURE for judgement in first.values()),
-        skipped=len(said) - len(heard),
-        minutes=round(seconds / 60, 1),
-        seconds_each=round(seconds / len(said), 1) if said else None,
-        repeats=weighted_share(again),
-    )
 
 
 def _cells(estimate: Estimate) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from pairkit._review.report import ReviewReport, report_of
 from pairkit._review.sample import Wanted, digest_of, draw_sample, size_of
-from pairkit._review.server import Server
+from pairkit._review.server import ReviewServer
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import beside
 from pairkit.judgements import ADJUDICATOR, ENDING, REVIEWER, Judgement, Store
@@ -34,7 +34,7 @@ class Review:
 
     def serve(
         self, reviewers: Sequence[str] | None = None, *, adjudicate: bool = False, port: int | None = None
-    ) -> Server:
+    ) -> ReviewServer:
         """Start the page's server at 127.0.0.1, and return it running; use it as a context manager.
 
         Args:
@@ -53,8 +53,8 @@ class Review:
             people = store.invite(_names(reviewers) if reviewers else known or [_login()], role)
             if port is None:
                 with suppress(ConfigError):
-                    return Server(store, people, PORT)
-            return Server(store, people, port or 0)
+                    return ReviewServer(store, people, PORT)
+            return ReviewServer(store, people, port or 0)
         except BaseException:
             store.close()
             raise

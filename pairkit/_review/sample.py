@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from pairkit._review.facts import FACTS, doubt, known_facts, origin_of
+from pairkit._review.facts import FACTS, doubt, facts_of, origin_of
 from pairkit.config import Settings
 from pairkit.conflicts import PAIR, unordered
 from pairkit.errors import ConfigError, DataError
@@ -75,7 +75,7 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
     top = _top(dataset)
     size = size_of(wanted, rows.height)
     seed = 42 if wanted.seed is None else wanted.seed
-    facts = known_facts(rows, top)
+    facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     by = _by(wanted.strata, facts, size)
     strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
     keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 
 
-class Server:
+class ReviewServer:
     """A running server, in a thread of its own. Use it as a context manager, or `close` it.
 
     Attributes:

@@ -17,7 +17,7 @@ import pytest
 import requests
 
 import pairkit
-from pairkit._review import Review, Server
+from pairkit._review import Review, ReviewServer
 from pairkit._review.door import MOST_BYTES, who_asks
 from pairkit.errors import ConfigError
 from pairkit.judgements import Person, Store
@@ -31,24 +31,24 @@ def review(tmp_path: Path) -> Review:
 
 
 @pytest.fixture
-def server(review: Review) -> Iterator[Server]:
+def server(review: Review) -> Iterator[ReviewServer]:
     with review.serve(["ann", "bob"], port=0) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Review]]:
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReviewServer, Review]]:
     """A server of several tests, none of which changes anything."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12, again=0)
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
 
 
-def people(server: Server) -> tuple[Reviewer, Reviewer]:
+def people(server: ReviewServer) -> tuple[Reviewer, Reviewer]:
     return Reviewer(server.links["ann"]), Reviewer(server.links["bob"])
 
 
-def test_a_person_judges_all_pairs_blind(server: Server, review: Review) -> None:
+def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     state = ann.state()
     assert state["question"] == "Do both issues describe the same problem?"
@@ -69,7 +69,7 @@ def test_a_person_judges_all_pairs_blind(server: Server, review: Review) -> None
     assert set(kept["relation"]) == {"related"}
 
 
-def test_two_people_at_once_are_blind_to_each_other(server: Server, review: Review) -> None:
+def test_two_people_at_once_are_blind_to_each_other(server: ReviewServer, review: Review) -> None:
     def work(person: Reviewer, answer: str) -> None:
         while person.state()["pair"] is not None:
             person.say(answer)
@@ -87,7 +87,7 @@ def test_two_people_at_once_are_blind_to_each_other(server: Server, review: Revi
     assert review.report().kappa["ann", "bob"].value == 0
 
 
-def test_two_tabs_of_a_person_answer_a_pair_once(server: Server, review: Review) -> None:
+def test_two_tabs_of_a_person_answer_a_pair_once(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
     assert ann.post("judge", first := ann.said(one, "yes")).status_code == 200
@@ -99,7 +99,7 @@ def test_two_tabs_of_a_person_answer_a_pair_once(server: Server, review: Review)
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 
-def test_undo_and_skip(server: Server, review: Review) -> None:
+def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     state = ann.say("yes", note="first thought", relation="duplicate")
     before = state["last"]
@@ -117,7 +117,7 @@ def test_undo_and_skip(server: Server, review: Review) -> None:
 
 
 def test_an_adjudicator_settles_what_is_disputed_and_sees_what_was_said(
-    server: Server, review: Review
+    server: ReviewServer, review: Review
 ) -> None:
     for person, answers in zip(people(server), (["yes"] * 12, ["yes"] * 9 + ["unsure"] * 3), strict=True):
         for answer in answers:
@@ -142,7 +142,9 @@ def test_an_adjudicator_settles_what_is_disputed_and_sees_what_was_said(
     found = review.report()
     assert found.disputed == 2
     assert found.total.disputed == 0
-    assert {*found.people} == {"ann", "bob", "cid"}
+    assert found.settled == 2
+    assert {*found.people} == {"ann", "bob"}
+    assert "Reviewers differed on 2 pairs; 2 were then settled." in found.section()
 
 
 def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
 # -- who is turned away --------------------------------------------------------------------------------
 
 
-def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[Server, Review]) -> None:
+def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)
     policy = answer.headers["content-security-policy"]
@@ -237,7 +239,7 @@ def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[Server, Re
     ],
 )
 def test_requests_of_others_are_turned_away(
-    lasting: tuple[Server, Review], headers: dict[str, str], status: int
+    lasting: tuple[ReviewServer, Review], headers: dict[str, str], status: int
 ) -> None:
     server, review = lasting
     ann, _ = people(server)
@@ -272,7 +274,7 @@ def _bodies() -> list[tuple[bytes, int]]:
 
 @pytest.mark.parametrize(("body", "status"), _bodies())
 def test_odd_bodies_are_one_line_and_change_nothing(
-    lasting: tuple[Server, Review], body: bytes, status: int
+    lasting: tuple[ReviewServer, Review], body: bytes, status: int
 ) -> None:
     server, review = lasting
     ann, _ = people(server)
@@ -288,7 +290,7 @@ def test_odd_bodies_are_one_line_and_change_nothing(
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"]
 )
-def test_there_is_nothing_else_to_be_had(lasting: tuple[Server, Review], path: str) -> None:
+def test_there_is_nothing_else_to_be_had(lasting: tuple[ReviewServer, Review], path: str) -> None:
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
@@ -300,7 +302,7 @@ def test_there_is_nothing_else_to_be_had(lasting: tuple[Server, Review], path: s
     assert b"root:" not in answer
 
 
-def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[Server, Review]) -> None:
+def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     ann, _ = people(server)
     answer = ann.session.post(
@@ -319,12 +321,12 @@ def test_tokens_are_compared_whole() -> None:
         assert who_asks(wrong, [ann, bob]) is None
 
 
-def test_it_listens_on_this_machine_alone(lasting: tuple[Server, Review]) -> None:
+def test_it_listens_on_this_machine_alone(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     assert server.url.startswith("http://127.0.0.1:")
 
 
-def test_a_taken_port_is_told(server: Server, review: Review) -> None:
+def test_a_taken_port_is_told(server: ReviewServer, review: Review) -> None:
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
         review.serve(port=port)
