@@ -12,13 +12,17 @@ from pydantic import Field
 from pairkit._review.texts import Shown, shown_pair
 from pairkit._review.turns import Turn, turns_of
 from pairkit.config import Settings
-from pairkit.errors import DataError
+from pairkit.errors import PairkitError
 from pairkit.judgements import ADJUDICATOR, REVIEWER, Judgement, Person, Store, disputed
 from pairkit.judgements.records import SKIP, UNSURE
 
 _RECENT = 30  # judgements that the speed is taken from
 _LONGEST_S = 600.0  # a pair in view for longer was left alone
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+
+
+class NotAskedError(PairkitError):
+    """An answer to no question of this person's."""
 
 
 class Said(Settings):
@@ -76,14 +80,14 @@ class Desk:
 
         Raises:
             AnsweredError: The person judged the pair already.
-            DataError: It is no answer to a question of this person's.
+            NotAskedError: It is no answer to a question of this person's.
         """
         mine = self._store.judgements_of(self._person)
         turn = Turn(said.pair, said.turn)
         if turn not in self._turns(mine) or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
-            raise DataError("no answer to any of your questions")
+            raise NotAskedError("no answer to any of your questions")
         if said.relation not in {"", *self._settings.relations}:
-            raise DataError("no relation that was asked about")
+            raise NotAskedError("no relation that was asked about")
         self._store.add(
             Judgement(
                 said.key,

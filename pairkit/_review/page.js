@@ -44,6 +44,7 @@ const wait = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 async function ask(path, body) {
   // Until there is an answer: a judgement has a key of its own, so that sending it again doubles nothing.
   for (let tries = 0; ; tries += 1) {
+    let fault = "The server does not answer";
     try {
       const answer = await fetch(path, {
         method: body === undefined ? "GET" : "POST",
@@ -56,8 +57,9 @@ async function ask(path, body) {
         trouble("");
         return { status: answer.status, ...told };
       }
-    } catch { /* the server is gone, or restarts */ }
-    trouble("The server does not answer. What you said last is kept here and sent when it is back.");
+      fault = (await answer.json()).error || fault;
+    } catch { /* the server is gone, or restarts; or its fault is in no words */ }
+    trouble(fault + ". What you said last is kept here and sent again until it is saved.");
     await wait(Math.min(5, 0.5 * 2 ** tries));
   }
 }

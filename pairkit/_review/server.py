@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
-from pairkit._review.desk import Desk, Said, Undone
+from pairkit._review.desk import Desk, NotAskedError, Said, Undone
 from pairkit._review.door import Door, who_asks
 from pairkit._review.page import page
 from pairkit.errors import ConfigError, PairkitError
@@ -129,9 +129,11 @@ def application(store: Store) -> ASGIApp:
                     act(desk, await request.body())
             except AnsweredError as again:
                 status, error = 409, str(again)
-            except (PairkitError, ValidationError) as wrong:
+            except (NotAskedError, ValidationError) as wrong:
                 first = wrong.errors()[0]["msg"] if isinstance(wrong, ValidationError) else str(wrong)
                 return told({"error": first}, 422)
+            except PairkitError as fault:  # such as a full disk: the page keeps the answer and sends it again
+                return told({"error": str(fault)}, 503)
             return told({**desk.state(), "error": error}, status)
 
         return answer

@@ -147,6 +147,24 @@ def test_an_adjudicator_settles_what_is_disputed_and_sees_what_was_said(
     assert "Reviewers differed on 2 pairs; 2 were then settled." in found.section()
 
 
+def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServer, review: Review) -> None:
+    ann, _ = people(server)
+    connection = server._store._connection
+    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+    connection.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk
+    while ann.state()["pair"] is not None:
+        said = ann.said(ann.state(), "yes", note="x" * 2000)
+        answer = ann.post("judge", said)
+        if answer.status_code != 200:
+            break
+    assert answer.status_code == 503
+    assert "no space left on the device" in answer.json()["error"]
+    kept = len(review.judgements())
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert ann.post("judge", said).status_code == 200
+    assert len(review.judgements()) == kept + 1
+
+
 def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
     divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
     with divided.serve(["ann", "bob"], port=0) as running:
