@@ -147,6 +147,10 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         raise ConfigError(
             "include_prompt is false, but cells hold prompt and text together; use another pooling"
         )
+    if settings.ngrams and pooling == "cells":
+        raise ConfigError("encoder.ngrams: filters read tokens, which the pooling cells does not; take avg")
+    if len(settings.ngrams) > int(backbone.config.hidden_size):
+        raise ConfigError(f"encoder.ngrams: more than a token's {backbone.config.hidden_size} numbers")
     limit = _limit(backbone)
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")

@@ -417,6 +417,10 @@ def _learn_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, .
     """Numbers of the earlier layers that shall learn; the text model is told what comes after a layer."""
     if not settings.layers:
         return ()
+    if encoder.model.ngrams is not None:
+        raise ConfigError(
+            "objective.layers: encoder.ngrams reads the last layer alone; leave one of them out"
+        )
     backbone = encoder.model.backbone
     whole = count_layers(backbone)
     layers = tuple(range(1, whole)) if settings.layers == "all" else settings.layers

@@ -117,7 +117,7 @@ class FlowSettings(Settings):
     """The flow that `aoe export --flow` puts behind a model (BERT-flow); a model folder remembers it."""
 
     levels: int = Field(default=2, ge=1, le=16)  # how often half of the numbers are done
-    depth: int = Field(default=3, ge=1, le=1000)  # steps of each level
+    depth: int = Field(default=3, ge=1, le=64)  # steps of each level
     width: int = Field(default=32, ge=1, le=1 << 20)  # of the networks that tell what is added
 
 

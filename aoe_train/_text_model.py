@@ -118,9 +118,11 @@ class TextModel(nn.Module):
         positions: Int[Tensor, " token"] | None = None,
     ) -> tuple[Float[Tensor, "token dim"], ...]:
         """Hidden states that pooling reads: the last layer's, or all where it or `every` wants them."""
+        states: tuple[Tensor, ...]
         if hasattr(self.backbone, "forward_packed"):
-            return (cast("Any", self.backbone).forward_packed(input_ids, lengths).hidden,)
-        states = self._states(input_ids, lengths, positions, every=self._all_layers or every)
+            states = (cast("Any", self.backbone).forward_packed(input_ids, lengths).hidden,)
+        else:
+            states = self._states(input_ids, lengths, positions, every=self._all_layers or every)
         if self.ngrams is None:
             return states
         sizes = _upload(lengths, input_ids.device)

@@ -46,6 +46,11 @@ class BiLstmConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     hidden_size: int = 2 * _SIZE
     pad_token_id: int | None = 0
 
+    def validate_sizes(self) -> None:
+        """Refuse sizes that two directions can't share."""
+        if self.hidden_size % 2:
+            raise ValueError(f"hidden_size {self.hidden_size} is odd; each direction has half of it")
+
 
 class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     """Word vectors and an LSTM in both directions."""

@@ -83,6 +83,13 @@ def test_a_saved_model_gives_the_same_vectors_here_and_by_our_module(folder: Pat
     np.testing.assert_allclose(theirs.encode(texts), expected, atol=1e-6)
 
 
+def test_sizes_that_two_directions_can_not_share_are_refused(folder: Path):
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"hidden_size": 8', '"hidden_size": 7'))
+    with pytest.raises(DataError, match="hidden_size 7 is odd"):
+        Encoder.load(folder, device="cpu")
+
+
 def test_a_folder_is_made_once_of_a_file(words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     made = bilstm_folder(words)

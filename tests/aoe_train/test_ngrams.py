@@ -10,7 +10,9 @@ import torch
 
 from aoe_train import Encoder
 from aoe_train._ngrams import NGrams
-from aoe_train._settings import EncoderSettings
+from aoe_train._run_data import Sources
+from aoe_train._settings import EncoderSettings, TrainSettings
+from aoe_train._train import train
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 
@@ -66,6 +68,17 @@ def test_other_filters_and_damaged_ones_are_refused(bert: Path, tmp_path: Path):
     weights.write_bytes(weights.read_bytes()[:60])
     with pytest.raises(DataError, match="not readable"):
         Encoder.load(tmp_path, device="cpu")
+
+
+def test_what_filters_do_not_go_with(bert: Path, tmp_path: Path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS * 3) + "\n")
+    flags = {"encoder.ngrams": 3, "objective.layers": 1, "preset": "simcse"}
+    sources = Sources({"texts": str(texts)}, str(bert), tmp_path / "m")
+    with pytest.raises(ConfigError, match="reads the last layer alone"):
+        train(sources, load_settings(TrainSettings, flags=flags), say=lambda _: None, progress=False)
+    with pytest.raises(ConfigError, match="more than a token's 32 numbers"):
+        Encoder.load(bert, device="cpu", ngrams=(1,) * 33)
 
 
 @pytest.mark.parametrize(
