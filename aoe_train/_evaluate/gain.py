@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from aoe_train._evaluate.silver import Silver, reliability
 from pairkit.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
+_FEWEST = 30  # resamples of fewer pairs are too much alike
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}
 
 
@@ -39,7 +40,9 @@ class Gain:
 
     @property
     def word(self) -> Word:
-        """`ship` if the interval lies above 0, `worse` if below, else `not shown`."""
+        """`ship` if the interval lies above 0, `worse` if below, else `not shown`, as of very few pairs."""
+        if self.pairs < _FEWEST:
+            return "not shown"
         if self.ahead.interval.low > 0:
             return "ship"
         return "worse" if self.ahead.interval.high < 0 else "not shown"
@@ -93,7 +96,7 @@ def gain(one: Judged, other: Judged, *, draws: int, seed: int) -> Gain | None:
     if metric not in here:
         return None
     trust, ours, theirs = 1.0, one, other
-    if isinstance(one, Binary) and isinstance(other, Binary) and one.likely is not None:
+    if isinstance(one, Binary) and isinstance(other, Binary) and _doubted(one.likely):
         if one.n != other.n:
             raise DataError(f"{one.n} pairs against {other.n}; expected the same ones")
         trust = float(reliability(one.likely, np.ones((1, one.n)))[0])
@@ -102,6 +105,10 @@ def gain(one: Judged, other: Judged, *, draws: int, seed: int) -> Gain | None:
         ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
     ahead = compare(ours, theirs, draws=draws, seed=seed).get(metric, _EVEN)
     return Gain(metric, there[metric], here[metric], ahead, trust, one.n)
+
+
+def _doubted(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:
+    return likely is not None and not np.isin(likely, (0, 1)).all()
 
 
 _EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank all pairs alike in all resamples

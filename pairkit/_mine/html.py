@@ -14,23 +14,19 @@ from pairkit._mine.documents import Block, Link, tidy
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"}
-_OTHERS = {"p", "li", "dd", "blockquote", "div", "section", "article", "main", "body", "ul", "ol", "dl", "hr"}
-_OTHERS |= {"figure", "figcaption", "details", "header"}
-_LEFT_OUT = {
-    "script",
-    "style",
-    "noscript",
-    "template",
-    "svg",
-    "nav",
-    "footer",
-    "aside",
-    "form",
-    "table",
-    "pre",
-}
-_LEFT_OUT |= {"textarea", "select", "button"}
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
+_OTHERS = frozenset(
+    (
+        *("p", "li", "dd", "blockquote", "div", "section", "article", "main", "body", "header"),
+        *("ul", "ol", "dl", "hr", "figure", "figcaption", "details"),
+    )
+)
+_LEFT_OUT = frozenset(
+    (
+        *("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "table", "pre"),
+        *("form", "textarea", "select", "button"),
+    )
+)
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 """What looks like a tag in these is none."""
 
@@ -42,9 +38,11 @@ def html_blocks(text: str) -> tuple[str | None, list[Block]]:
     while (tag := _TAG.search(text, at)) is not None:
         reader.take(text[at : tag.start()])
         at = tag.end()
+        reader.line += tag[0].count("\n")
         if tag[0] == "<!--":
             end = text.find("-->", at)
             at = len(text) if end < 0 else end + 3
+            reader.line += text.count("\n", tag.end(), at)
         elif tag[2]:
             name = tag[2].lower()
             reader.tag(name, tag[3] or "", closes=bool(tag[1]))
@@ -53,7 +51,6 @@ def html_blocks(text: str) -> tuple[str | None, list[Block]]:
                 end = ending.start() if ending else len(text)
                 reader.take(text[at:end])
                 at = end
-        reader.line += text.count("\n", tag.start(), at)
     reader.take(text[at:])
     reader.end_block()
     first = next((block.text for block in reader.blocks if block.kind == "heading"), None)

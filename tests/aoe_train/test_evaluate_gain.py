@@ -72,6 +72,17 @@ def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_giv
     assert width(1.0) < width(0.9) < width(0.7)
     doubt = Binary(RIGHT, LABELS, likely=np.full(80, 0.5))
     assert gain(doubt, doubt, **HOW) is None
+    certain = gain(Binary(RIGHT, LABELS, likely=LABELS), Binary(HALF, LABELS, likely=LABELS), **HOW)
+    assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
+
+
+def test_a_handful_of_pairs_shows_nothing() -> None:
+    few = gain(Binary(RIGHT[:28], LABELS[:28]), Binary(HALF[:28], LABELS[:28]), **HOW)
+    enough = gain(Binary(RIGHT[:32], LABELS[:32]), Binary(HALF[:32], LABELS[:32]), **HOW)
+    assert few is not None
+    assert enough is not None
+    assert few.ahead.interval.low > 0
+    assert (few.word, enough.word) == ("not shown", "ship")
 
 
 TRUE_GAIN = NormalDist().cdf(1.6 / 2**0.5) - NormalDist().cdf(1.3 / 2**0.5)  # of the models below

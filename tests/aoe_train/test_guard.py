@@ -170,6 +170,14 @@ def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp
         aoe_train.tune(train_file, out=tmp_path / "t", judged=alike)
 
 
+def test_adapters_that_are_turned_down_change_no_vector(train_file: Path, bert: Path, tmp_path: Path) -> None:
+    found = run(shuffled(train_file), bert, tmp_path / "m", judged=judged_rows(1), lora=True, epochs=1)
+    assert found.kept == "backbone"
+    texts = [row["text1"] for row in judged_rows(1, 8)]
+    before = aoe_train.Encoder.load(bert).encode(texts)
+    assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
+
+
 def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> None:
     def copies(**more: Any) -> float:
         plan = aoe_train.plan(train_file, backbone=bert, progress=False, **more)

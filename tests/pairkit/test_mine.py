@@ -366,8 +366,8 @@ def test_places_are_lines() -> None:
         "## ",
         "It ",
     ]
-    _, blocks = html_blocks("<p>\n\none</p>\n<!--\n-->\n<h2>two")
-    assert blocks == [Block("paragraph", "one", "line 3"), Block("heading", "two", "line 6")]
+    _, blocks = html_blocks("<p>\n\none</p>\n<!--\n-->\n<script>\n</script><h2\n>two")
+    assert blocks == [Block("paragraph", "one", "line 3"), Block("heading", "two", "line 8")]
     assert plain_blocks("\n\na\nb\n\nc") == [
         *(Block("paragraph", "a\nb", "line 3"), Block("paragraph", "c", "line 6"))
     ]
