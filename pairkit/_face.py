@@ -249,10 +249,6 @@ def apply(
         DataError: As `read`; nothing is judged yet, or no pair of the dataset.
         LeakError: Two splits share something, as `audit` finds.
         RemoteError: As `read`.
-
-    Example:
-        >>> import pairkit
-        >>> pairkit.apply("pairs.tsv", "checked", store="people.review")  # doctest: +SKIP
     """
     from pairkit._review import apply_review, review_beside
 

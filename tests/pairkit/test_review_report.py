@@ -162,3 +162,35 @@ def test_active_samples_speak_for_themselves_alone(tmp_path: Path) -> None:
     assert found.total.right == (0.75, pytest.approx(wilson(3, 4)), 4)
     assert "shares are theirs, not the dataset's" in "\n".join(found.remarks())
     assert "chosen where `votes` leaves doubt" in found.section()
+
+
+def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Store) -> None:
+    judged(store, "yynnyy", "yynyyy")
+    store.invite(["dora"], REVIEWER)
+    for number, answer in enumerate(["yes", "no", "no", "no"]):
+        store.add(said(number, "dora", answer))
+    found = report_of(store)
+    assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
+    assert f"alpha {found.alpha.value:.2f} [" in found.words()
+    assert found.alpha.n == 6
+    assert "ann and dora" in repr(found)
+    assert "Krippendorff" in found._repr_html_()
+
+
+def test_a_second_look_stands_in_the_table(store: Store) -> None:
+    judged(store, "yy").add(said(0, "ann", "yes", turn=1))
+    assert "1.00 [0.21, 1.00] of 1" in repr(report_of(store))
+
+
+def test_grades_are_told_by_how_many_scores_are_right(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"asked": "grades", "label_kind": "graded", "top": 5.0})
+    with Store(tmp_path / "d.review", create=True) as store:
+        store.begin(settings, STRATA, PAIRS)
+        store.invite(["ann", "bob"], REVIEWER)
+        for number, (one, other) in enumerate(["12", "13", "51", "22"]):
+            store.add(said(number, "ann", one))
+            store.add(said(number, "bob", other))
+        found = report_of(store)
+    # scores of 1 against mean grades of 1.5, 2, 3 and 2
+    assert found.words().startswith("inspected by hand: 4.0 %, right 0.75 [")
+    assert found.disputed == 2

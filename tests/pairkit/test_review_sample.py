@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit._review.facts import doubt, facts_of
+from pairkit._review.facts import doubt, facts_of, origin_of
 from pairkit._review.sample import Wanted, digest_of, draw_sample, pair_id
 from pairkit.errors import ConfigError, DataError
 from tests.pairkit.review_material import rows
@@ -150,3 +150,23 @@ def test_settings_of_a_review_stay_once_somebody_judged(tmp_path: Path) -> None:
 def test_pairs_in_memory_need_a_file_for_the_review() -> None:
     with pytest.raises(ConfigError, match="store = None"):
         pairkit.review(rows())
+
+
+def test_where_a_row_is_from_is_told_in_texts() -> None:
+    row = {
+        "repo": "a/b",
+        "number1": "7",
+        "evidence": {"kind": "label", "who": None},
+        "text1": "x",
+        "label": 1,
+    }
+    assert origin_of(row) == {"evidence kind": "label", "repo": "a/b", "number1": "7"}
+    votes = [{"judge": "c", "vote": "same"}, {"judge": "d", "vote": "unsure"}]
+    assert origin_of({"llms": ["b", "a"], "votes": votes}) == {"llms": "a + b", "votes": "c: same, d: unsure"}
+
+
+def test_two_servers_find_two_ports(tmp_path: Path) -> None:
+    review = pairkit.review(rows(), tmp_path / "r.review")
+    with review.serve(["ann"]) as one, review.serve() as other:
+        assert one.url != other.url
+        assert [*one.links] == [*other.links] == ["ann"]  # who has a link needs not be named again
