@@ -27,11 +27,16 @@ if TYPE_CHECKING:
     from aoe_train._face.mining import Mined, mine
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
+    from aoe_train._face.searching import duplicates, index, open_index, search
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
     from aoe_train._face.tuning import Tuned, tune
     from aoe_train._hybrid import Hybrid
+    from aoe_train._search.alike import Alike
+    from aoe_train._search.ask import Hit, SearchIndex
+    from aoe_train._search.build import Indexed
 
 __all__ = [
+    "Alike",
     "Converted",
     "Distilled",
     "Encoded",
@@ -39,30 +44,37 @@ __all__ = [
     "Evaluation",
     "Exported",
     "Figures",
+    "Hit",
     "Hybrid",
+    "Indexed",
     "Mined",
     "Plan",
     "Pretrained",
     "Reproduced",
     "Runs",
+    "SearchIndex",
     "TrainOptions",
     "Trained",
     "Tuned",
     "convert",
     "distill",
+    "duplicates",
     "encode",
     "evaluate",
     "export",
     "figures",
+    "index",
     "losses",
     "merge_shards",
     "mine",
+    "open_index",
     "plan",
     "pretrain",
     "push",
     "recipes",
     "reproduce",
     "runs",
+    "search",
     "train",
     "tune",
 ]
@@ -80,9 +92,13 @@ _PLACES = {
     "aoe_train._face.mining": ("Mined", "mine"),
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
+    "aoe_train._face.searching": ("duplicates", "index", "open_index", "search"),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
     "aoe_train._face.tuning": ("Tuned", "tune"),
     "aoe_train._hybrid": ("Hybrid",),
+    "aoe_train._search.alike": ("Alike",),
+    "aoe_train._search.ask": ("Hit", "SearchIndex"),
+    "aoe_train._search.build": ("Indexed",),
     "aoe_train.losses": ("losses",),
 }
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pairkit.errors import DataError
+from pairkit.files import write_json
+from pairkit.folders import read_object
 from pairkit.words import words
 
 if TYPE_CHECKING:
     import bm25s
 
 Scores: TypeAlias = npt.NDArray[np.float32]
+_WORDS: Final = "words.json"
 
 
 class Bm25:
@@ -32,6 +37,37 @@ class Bm25:
         if documents:
             self._index.index((documents, self._vocabulary), show_progress=False)
 
+    def save(self, folder: Path) -> None:
+        """Write the index into a folder that is there; `load` reads it."""
+        names = [word for word, _ in sorted(self._vocabulary.items(), key=lambda entry: entry[1])]
+        write_json(folder / _WORDS, {"texts": self._size, "words": names})
+        if self._size:
+            self._index.save(folder, show_progress=False)
+
+    @classmethod
+    def load(cls, folder: Path) -> Bm25:
+        """An index that `save` wrote; its numbers stay on disk until they are asked for.
+
+        Raises:
+            DataError: The folder holds none, or a damaged one.
+        """
+        import bm25s
+
+        told = read_object(folder / _WORDS)
+        index, size, names = cls([]), told.get("texts"), told.get("words")
+        if not isinstance(size, int) or not isinstance(names, list):
+            raise DataError("expected texts and words; build the index again", path=folder / _WORDS)
+        index._size, index._vocabulary = size, {str(word): number for number, word in enumerate(names)}
+        if size:
+            try:
+                index._index = bm25s.BM25.load(folder, mmap=True, load_vocab=False, show_progress=False)
+                whole = _is_whole(index._index.scores, size, len(names))
+            except (OSError, ValueError, KeyError, TypeError) as error:  # what damaged files make of it
+                raise DataError("not readable; build the index again", path=folder) from error
+            if not whole:
+                raise DataError("its files are not of one index; build it again", path=folder)
+        return index
+
     def scores(self, text: str) -> Scores:
         """The score of each text of the index for the distinct words of `text`, be it one of them or not."""
         known = {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
@@ -39,6 +75,19 @@ class Bm25:
             return np.zeros(self._size, np.float32)
         found: Scores = self._index.get_scores_from_ids(sorted(known))
         return found
+
+
+def _is_whole(scores: dict[str, Any], texts: int, words: int) -> bool:
+    """Whether a sparse matrix (text, word) that was read has the shape that it should have."""
+    starts, places = scores["indptr"], scores["indices"]
+    return bool(
+        scores["num_docs"] == texts
+        and len(starts) == words + 1
+        and len(scores["data"]) == len(places) == starts[-1]
+        and starts[0] == 0
+        and (np.diff(starts) >= 0).all()
+        and (not len(places) or (places.min() >= 0 and places.max() < texts))
+    )
 
 
 def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:

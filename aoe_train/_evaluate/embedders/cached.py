@@ -13,7 +13,7 @@ from pairkit.progress import Display, Listener, Progress
 from pairkit.terminal import say
 
 _TEXTS, _CHARACTERS = 2048, 400_000  # encoded between two writings: seconds of work that a kill may cost
-_PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
+PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 _APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
 
 
@@ -102,14 +102,14 @@ class CachedEmbedder(Around):
 
     def _recognise(self, store: VectorStore) -> int:
         """How many numbers a vector has; what is kept of another model is forgotten."""
-        (now,) = self._embedder.encode([_PROBE])
-        kept = store.find([_PROBE]).get(_PROBE)
+        (now,) = self._embedder.encode([PROBE])
+        kept = store.find([PROBE]).get(PROBE)
         if kept is None:
             store.clear()  # nothing is there, or nobody knows of which model
-            store.keep([_PROBE], now[None])
-        elif not _alike(now, kept):
+            store.keep([PROBE], now[None])
+        elif not same_model(now, kept):
             self._forget(store, "gives other vectors than those kept of it")
-            store.keep([_PROBE], now[None])
+            store.keep([PROBE], now[None])
         return len(now)
 
     def _forget(self, store: VectorStore, why: str) -> None:
@@ -122,7 +122,8 @@ def _kept_as(texts: list[str], prompt: str | None) -> list[str]:
     return texts if prompt is None else [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+def same_model(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two vectors of `PROBE` are one model's, but for batches, precision and libraries' releases."""
     if one.shape != other.shape:
         return False
     return bool(np.linalg.norm(one - other) <= _APART * np.linalg.norm(other))

@@ -1,0 +1,95 @@
+"""What is indexed: rows of a table, and the text of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pairkit.errors import DataError
+from pairkit.in_memory import Source, source_name
+from pairkit.parts import Part, parts_of
+from pairkit.printable import one_line
+from pairkit.tables import read_table
+
+TITLES, BODIES = ("title", "summary"), ("body", "description")
+_TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with texts.
+
+    Attributes:
+        frame: All columns whose values are single ones.
+        columns: Those that make a row's text, with an empty line between them.
+        texts: They, put together; in each is more than blanks.
+        empty: Rows that were left out, as they have no text.
+    """
+
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    texts: list[str]
+    empty: int = 0
+
+
+def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
+    """The rows of all tables of a source, in order.
+
+    Args:
+        source: A file (one text per line, csv, tsv, jsonl, parquet), a folder or a Hub id, or rows in memory.
+        text_columns: What makes a text; by default `text`, else title and body (or summary and description),
+            else the only column.
+
+    Raises:
+        ConfigError: No such source.
+        DataError: No such column, or no row with a text.
+    """
+    tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
+    frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
+    columns = _columns(frame, tuple(text_columns), source_name(source))
+    frame = frame.select(
+        name for name, dtype in frame.schema.items() if name in columns or not dtype.is_nested()
+    )
+    texts = joined(frame, columns)
+    filled = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
+    kept = [text for text in texts if text.strip()]
+    if not kept:
+        raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
+    return Rows(frame.filter(filled), columns, kept, len(texts) - len(kept))
+
+
+def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The text of each row."""
+    parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
+    return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def _table(part: Part) -> pl.DataFrame:
+    return part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
+
+
+def _columns(frame: pl.DataFrame, wanted: tuple[str, ...], where: str) -> tuple[str, ...]:
+    names = frame.columns
+    if absent := [name for name in wanted if name not in names]:
+        raise DataError(f"no column {absent[0]!r}; there are {one_line(', '.join(names))}", path=where)
+    title, body = (next((name for name in known if name in names), None) for known in (TITLES, BODIES))
+    found = wanted or (
+        (_TEXT,)
+        if _TEXT in names
+        else tuple(name for name in (title, body) if name)
+        if title
+        else tuple(names)
+        if len(names) == 1
+        else ()
+    )
+    if not found:
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected text, or title and body; choose with"
+            " --text-column",
+            path=where,
+        )
+    if nested := [name for name in found if frame.schema[name].is_nested()]:
+        raise DataError(f"the column {nested[0]!r} holds lists; expected texts", path=where)
+    return found

@@ -1,0 +1,237 @@
+"""Indexes of texts: made, added to, searched, and compared with themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import aoe_train
+from aoe_train import Encoder
+from aoe_train._cli import app
+from aoe_train._search.texts import read_rows
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.tiny import WORDS, save_bert
+
+TEXTS = ["the dog is running", "a red boat on the river", "the compiler panics", "an old house in the city"]
+
+
+def sentences(count: int, seed: int = 5) -> list[str]:
+    random = np.random.default_rng(seed)
+    drawn = (" ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count))
+    return list(dict.fromkeys(drawn))[:count]
+
+
+def issues(count: int = 60) -> pl.DataFrame:
+    texts = sentences(count)
+    return pl.DataFrame(
+        {
+            "number": range(1, count + 1),
+            "title": [text.partition(" ")[0] for text in texts],
+            "body": [text.partition(" ")[2] for text in texts],
+            "state": ["open" if number % 3 else "closed" for number in range(count)],
+            "labels": [["a"]] * count,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search") / "index"
+    aoe_train.index(issues(), model=bert, out=folder, cache=False, progress=False)
+    return folder
+
+
+def test_texts_of_a_table_by_the_names_of_its_columns(tmp_path: Path):
+    rows = read_rows(issues(3))
+    assert rows.columns == ("title", "body")
+    first = issues(3).row(0, named=True)
+    assert rows.texts[0] == f"{first['title']}\n\n{first['body']}"
+    assert rows.frame.columns == ["number", "title", "body", "state"]  # lists are no values to filter by
+    assert read_rows(issues(3), ["body"]).columns == ("body",)
+    lines = tmp_path / "texts.txt"
+    lines.write_text("one\ntwo\n")
+    assert read_rows(lines).texts == ["one", "two"]
+    empty = read_rows([{"text": "one"}, {"text": " "}, {"text": None}])
+    assert (empty.texts, empty.empty, empty.frame.height) == (["one"], 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ([{"a": "x", "b": "y"}], [], "found the columns a, b, expected text, or title and body"),
+        ([{"a": "x"}], ["b"], "no column 'b'; there are a"),
+        ([{"text": ["x"]}], [], "holds lists"),
+        ([{"text": " "}], [], "no row has a text in text"),
+    ],
+)
+def test_tables_without_texts_are_refused(rows: Any, columns: list[str], words: str):
+    with pytest.raises(DataError, match=words):
+        read_rows(rows, columns)
+
+
+def test_both_rankings_together_are_the_hybrid_s(bert: Path, made: Path):
+    index = aoe_train.open_index(made, model=bert)
+    encoder = Encoder.load(bert)
+    texts = index.texts(range(len(index)))
+    hybrid = aoe_train.Hybrid(texts, encoder.encode(texts))
+    for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
+        wanted = hybrid.best(asked, encoder.encode(asked), count=10)
+        found = index.search(asked)
+        # A random model's cosines lie within a thousandth, which float32 tells apart less well than float64
+        assert [hit.score for hit in found] == pytest.approx([score for _, score in wanted], abs=5e-3)
+        assert found[0].place == wanted[0][0]
+    assert found[0].text == texts[found[0].place]
+    assert found[0].row["number"] == found[0].place + 1
+
+
+def test_by_one_ranking_alone_and_within_some_rows(made: Path, bert: Path):
+    index = aoe_train.open_index(made, model=bert)
+    asked = index.texts([9])[0]
+    by_model = index.search(asked, by="model", top=3)
+    assert (by_model[0].place, len(by_model)) == (9, 3)
+    assert by_model[0].score == by_model[0].cosine == pytest.approx(1, abs=1e-5)
+    by_words = aoe_train.search(made, asked, by="words", top=3)
+    assert by_words[0].place == 9
+    assert by_words[0].cosine is None
+    closed = index.search(asked, where={"state": "closed", "number": 10})
+    assert [hit.place for hit in closed] == [9]
+    assert {hit.row["state"] for hit in index.search(asked, where={"state": "open"})} == {"open"}
+    assert index.search(asked, where={"state": "lost"}) == []
+
+
+def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, tmp_path: Path):
+    index = aoe_train.open_index(made, model=bert)
+    for wrong, words in (
+        ({"by": "luck"}, "expected both, model, words"),
+        ({"top": 0}, "top 0: expected at least 1"),
+        ({"weight": 2}, "expected 0 to 1"),
+        ({"where": {"sha256": "x"}}, "where sha256: no such column; there are number, title"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            index.search("a dog", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="the text is empty"):
+        index.search(" ")
+    with pytest.raises(ConfigError, match="opened without its model"):
+        aoe_train.open_index(made, words_only=True).search("a dog")
+    with pytest.raises(ConfigError, match="expected the folder that `aoe index` made"):
+        aoe_train.search(tmp_path, "a dog")
+
+
+def test_another_model_s_vectors_are_not_compared(made: Path, tmp_path: Path):
+    other = save_bert(tmp_path / "other", seed=9)
+    with pytest.raises(ConfigError, match="and not of other as it is here"):
+        aoe_train.open_index(made, model=other)
+
+
+def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path):
+    out, whole = tmp_path / "index", tmp_path / "whole"
+    first = aoe_train.index(sentences(40), model=bert, out=out, cache=False, progress=False)
+    assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
+    texts = [*sentences(50)[5:], "the dog the dog"]
+    again = aoe_train.index(texts, model=bert, out=out, cache=False, progress=False)
+    assert (again.rows, again.encoded) == (46, 11)
+    aoe_train.index(texts, model=bert, out=whole, cache=False, progress=False)
+    assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
+    assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
+    same = aoe_train.index(texts, model=bert, out=out, cache=False, progress=False)
+    assert same.encoded == 0
+
+
+def test_int8_takes_a_quarter_and_finds_the_same_first_text(bert: Path, tmp_path: Path):
+    out = tmp_path / "index"
+    aoe_train.index(sentences(80), model=bert, out=out, quantize="int8", cache=False, progress=False)
+    assert np.load(out / "vectors.npy").dtype == np.int8
+    asked = sentences(80)[11]
+    assert aoe_train.search(out, asked, model=bert)[0].text == asked
+
+
+def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="no index of ours"):
+        aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    with pytest.raises(ConfigError, match="expected flat, hnsw, ivf-pq"):
+        aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", kind="tree", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("index.json", b'{"format": 1, "rows": "many"}', "index.json"),
+        ("vectors.npy", b"no array", "vectors.npy.*build the index again"),
+        ("probe.npy", b"", "probe.npy.*build the index again"),
+        ("words/words.json", b'{"texts": 3, "words": []}', "not of one index|build"),
+        ("words/indices.csc.index.npy", b"x", "build the index again"),
+    ],
+)
+def test_a_damaged_index_is_one_line(
+    bert: Path, made: Path, tmp_path: Path, file: str, content: bytes, words: str
+):
+    for path in made.rglob("*"):
+        if path.is_file():
+            target = tmp_path / "index" / path.relative_to(made)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    (tmp_path / "index" / file).write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        aoe_train.search(tmp_path / "index", "a dog", model=bert)
+
+
+def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, tmp_path: Path):
+    vectors = np.load(made / "vectors.npy")
+    cosines = vectors @ vectors.T
+    least = float(np.quantile(cosines, 0.9))
+    wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
+    found = aoe_train.duplicates(made, least=least, neighbours=60, progress=False)
+    assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
+    assert found.pairs["cosine"].is_sorted(descending=True)
+    assert found.pairs["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
+    assert {place for group in found.groups for place in group} == {
+        place for pair in wanted for place in pair
+    }
+    assert found.full == 0
+    assert aoe_train.duplicates(made, least=least, neighbours=1, progress=False).full > 0
+    found.write(tmp_path / "pairs.parquet")
+    assert pl.read_parquet(tmp_path / "pairs.parquet").height == len(wanted)
+    with pytest.raises(ConfigError, match="already exists"):
+        found.write(tmp_path / "pairs.parquet")
+
+
+def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, tmp_path: Path):
+    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", cache=False, progress=False)
+    found = aoe_train.duplicates(made, least=0.999, against=tmp_path / "new", progress=False)
+    assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
+    same = found.pairs.filter(pl.col("place1") == pl.col("place2"))
+    assert same["title_1"].to_list() == same["title_2"].to_list()
+    assert found.groups == []
+    other = save_bert(tmp_path / "other", seed=9)
+    aoe_train.index(TEXTS, model=other, out=tmp_path / "theirs", cache=False, progress=False)
+    with pytest.raises(ConfigError, match="another model's"):
+        aoe_train.duplicates(made, against=tmp_path / "theirs", progress=False)
+    with pytest.raises(ConfigError, match="a cosine is from -1 to 1"):
+        aoe_train.duplicates(made, least=3, progress=False)
+
+
+def test_the_three_commands(bert: Path, tmp_path: Path):
+    data, out = tmp_path / "issues.parquet", str(tmp_path / "index")
+    issues().drop("labels").write_parquet(data)
+    run = CliRunner().invoke(app, ["index", str(data), "-m", str(bert), "-o", out, "--json", "-q"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["rows"] == 60
+    asked = ["search", out, "the compiler panics", "--where", "state=open", "-n", "2"]
+    table = CliRunner().invoke(app, asked)
+    assert "number" in table.stdout
+    hits = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["hits"]
+    assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
+    wrong = CliRunner().invoke(app, ["search", out, "x", "--where", "state"])
+    assert "expected COLUMN=VALUE" in str(wrong.exception or wrong.output)
+    pairs = CliRunner().invoke(
+        app, ["duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60"]
+    )
+    assert len(json.loads(pairs.stdout)["pairs"]) == 60 * 59 / 2
