@@ -13,7 +13,7 @@ from pairkit._mine.documents import Block, Link
 # Tables are found so that they can be left out: a row of cells is no text.
 _PARSER = MarkdownIt("commonmark").enable("table")
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*\r?$", re.MULTILINE)
+_TITLE = "title:"
 
 
 def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
@@ -38,8 +38,8 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
                     "heading" if opened[-1] == "heading_open" else "paragraph"
                 )
                 blocks.append(Block(kind, words, place, links))
-    named = None if front is None else _TITLE.search(front[1])
-    title = named[1].strip("\"'") if named else None
+    lines = [] if front is None else front[1].splitlines()
+    title = next((line[len(_TITLE) :].strip(" \t\"'") for line in lines if line.startswith(_TITLE)), None)
     return title or next((block.text for block in blocks if block.kind == "heading"), None), blocks
 
 

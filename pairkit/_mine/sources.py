@@ -103,7 +103,7 @@ def _of_files(
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
         if file.is_symlink() or not file.is_file():
-            dropped["link"] += 1
+            dropped["no_plain_file"] += 1
         elif file.stat().st_size > MOST_BYTES:
             dropped["too_large"] += 1
         else:

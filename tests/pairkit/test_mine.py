@@ -200,7 +200,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     assert statistics["documents"] == 1
     assert statistics["documents_dropped"] == {
         "another_kind_of_file": 1,
-        "link": 1,
+        "no_plain_file": 1,
         "not_utf8": 1,
         "too_large": 1,
     }
@@ -325,6 +325,13 @@ def test_hostile_markdown_takes_linear_time(unit: str) -> None:
 )
 def test_hostile_html_takes_linear_time(unit: str) -> None:
     assert seconds(html_blocks, unit, 200_000) < 12 * max(seconds(html_blocks, unit, 50_000), 0.05)
+
+
+def test_hostile_front_matter_takes_linear_time() -> None:
+    def read(size: int) -> float:
+        return seconds(lambda text: markdown_blocks(f"---\ntitle:{text}\n---\n# A\n"), " ", size)
+
+    assert read(400_000) < 12 * max(read(100_000), 0.05)
 
 
 def seconds(read: Any, unit: str, size: int) -> float:
