@@ -21,7 +21,7 @@ from pairkit.terminal import print_json, say
     )
 )
 def duplicates(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
+    index: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
     *,
     least: Annotated[float, o.RUN("--least", "The lowest cosine of a pair.", "X")] = 0.9,
     against: Annotated[
@@ -40,7 +40,7 @@ def duplicates(
     import aoe_train
 
     found = aoe_train.duplicates(
-        folder, least=least, against=against, neighbours=neighbours, progress=not quiet
+        index, least=least, against=against, neighbours=neighbours, progress=not quiet
     )
     if out is not None:
         found.write(out)

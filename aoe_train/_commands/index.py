@@ -33,8 +33,8 @@ def index(
         str | None,
         o.INPUT(
             "--text-column",
-            "The texts' column, or several. [default: text, else title and body, else the only one]",
-            "NAME,…",
+            "A table's column, or a,b for several. [default: text, or title and body, or the only one]",
+            "NAME",
         ),
     ] = None,
     kind: Annotated[

@@ -27,7 +27,7 @@ _NAMES = ("id", "number", "key", "url")  # columns that tell rows apart, the fir
     )
 )
 def search(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
+    index: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to search for.")],
     *,
     top: Annotated[int, o.OUTPUT("--top -n", "How many to show.", "N", min=1)] = 10,
@@ -48,7 +48,7 @@ def search(
     import aoe_train
 
     hits = aoe_train.search(
-        folder, text, top=top, where=_conditions(where or []), by=by, weight=weight, model=model
+        index, text, top=top, where=_conditions(where or []), by=by, weight=weight, model=model
     )
     if json:
         print_json({"hits": [hit.to_dict() for hit in hits]})

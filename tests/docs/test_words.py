@@ -54,6 +54,7 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
                 seen.setdefault(max(param.opts, key=len), {})[f"{script} {name}"] = param.metavar
     of_several_kinds = {
         "--out",
+        "--against",
         "--split",
         "--faults",
         "--revision",
