@@ -45,7 +45,7 @@ def turns_of(
         pair_id for pair_id in pair_ids if each is None or person in _nearest(pair_id, people, each, seed)
     ]
     mine.sort(key=lambda pair_id: keyed_hash(seed, "turn", person, pair_id))
-    number = math.ceil(again * len(mine))
+    number = math.floor(again * len(mine))
     twice = {*sorted(mine, key=lambda pair_id: keyed_hash(seed, "again", person, pair_id))[:number]}
     places = [(place, Turn(pair_id, 0)) for place, pair_id in enumerate(mine)]
     for place, pair_id in enumerate(mine):

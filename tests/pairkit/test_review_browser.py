@@ -208,3 +208,25 @@ def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
         page.context.close()
     for directive in ("connect-src", "img-src", "TrustedHTML", "TrustedScriptURL"):
         assert any(directive in message for message in told), directive
+
+
+def test_two_people_in_two_tabs_of_one_browser_stay_themselves(browser: Any, tmp_path: Path) -> None:
+    with pairkit.review(rows(20), tmp_path / "r.review", n=9, again=0).serve(
+        ["ann", "bob"], port=0
+    ) as server:
+        context = browser.new_context()
+        tabs = {name: context.new_page() for name in server.links}
+        for name, tab in tabs.items():
+            tab.goto(server.links[name])
+            playwright.expect(tab.locator("#person")).to_have_text(name)
+        press(tabs["ann"], "y")
+        for name, tab in tabs.items():
+            tab.reload()
+            playwright.expect(tab.locator("#person")).to_have_text(name)
+            playwright.expect(tab.locator("#progress")).to_contain_text(f"{int(name == 'ann')} of 9")
+        tabs["bob"].goto(server.links["ann"])  # one more tab of hers
+        playwright.expect(tabs["bob"].locator("#person")).to_have_text("ann")
+        stranger = context.new_page()
+        stranger.goto(server.url)
+        playwright.expect(stranger.locator("#trouble")).to_contain_text("not valid")
+        context.close()
