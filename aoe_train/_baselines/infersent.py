@@ -4,7 +4,7 @@ The vectors u and v of premise and hypothesis (`aoe_train._backbones.bilstm`, th
 number) become (u, v, |u - v|, u * v), of which layers of 512, 512 and as many numbers as there are classes
 tell the class: the mean cross-entropy (Figure 1 there). As in the authors' code, the layers are linear.
 Word vectors don't learn. The paper has three classes; here neutral rows are left out, as for all that learns
-from NLI, and AdamW takes the place of SGD.
+from NLI, a triplet is two pairs, and AdamW takes the place of SGD.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from aoe_train._baselines.way import TEXTS, Rows, Texts, TrainedOn, TrainingWay
+from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from aoe_train._text_model import TextModel
 
 _INNER, _CLASSES = 512, 2
+_IGNORED = -100
 
 
 class InferSent(TrainingWay):
@@ -49,13 +51,28 @@ class InferSent(TrainingWay):
     ) -> dict[str, Tensor]:
         """See `TrainingWay`."""
         del numbers
-        if more.labels is None:
-            raise ConfigError("preset infersent: rows without labels")
-        premise, hypothesis = texts.vectors(model)[more.places].unbind(1)
-        classes = self.classifier(features(premise, hypothesis))
-        return {"loss": cross_entropy(classes.float(), more.labels.long())}
+        vectors, places = texts.vectors(model), more.places
+        others = places[:, 1:]
+        premises = vectors[places[:, :1].expand_as(others)]
+        found: Tensor = self.classifier(features(premises, vectors[others.clamp_min(0)]))
+        wanted = classes(others, more.labels)
+        return {"loss": cross_entropy(found.float().flatten(0, 1), wanted.flatten(), ignore_index=_IGNORED)}
 
 
-def features(one: Float[Tensor, "row dim"], other: Float[Tensor, "row dim"]) -> Float[Tensor, "row four"]:
+def classes(
+    others: Int[Tensor, "row other"], labels: Float[Tensor, " row"] | None
+) -> Int[Tensor, "row other"]:
+    """Whether each of a row's further texts follows from its first: as labelled, or of a triplet the first.
+
+    `ABSENT` texts have no class.
+    """
+    if labels is not None:
+        return labels.long()[:, None]
+    found = torch.zeros_like(others)
+    found[:, 0] = 1
+    return found.masked_fill(others == ABSENT, _IGNORED)
+
+
+def features(one: Float[Tensor, "*row dim"], other: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row four"]:
     """The vectors, their distance in each number, and their product."""
-    return torch.cat([one, other, (one - other).abs(), one * other], dim=1)
+    return torch.cat([one, other, (one - other).abs(), one * other], dim=-1)

@@ -44,7 +44,7 @@ WAYS: Mapping[str, Way] = {
         "infersent.InferSent",
         "InferSent (Conneau et al., 2017, arXiv 1705.02364)",
         1e-3,
-        kinds=("binary",),
+        kinds=("binary", "triplet"),
         encoder={"pooling": "max"},
     ),
     "isbert": Way(
@@ -81,7 +81,7 @@ def check_way(name: str, kind: Kind) -> None:
         learns = (
             "texts alone, such as a text file of one a line, or one column (--columns text=NAME)"
             if "single" in way.kinds
-            else "pairs of text1 and text2 with labels, such as NLI's entailment and contradiction"
+            else "pairs with labels, such as NLI's entailment and contradiction, or triplets"
         )
         raise ConfigError(
             f"preset {name}: found {kind} data, expected {' or '.join(way.kinds)} rows: {way.about} learns"

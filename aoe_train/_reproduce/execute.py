@@ -30,6 +30,7 @@ from aoe_train._reproduce.material import Material, material
 from aoe_train._reproduce.recipe import slug
 from aoe_train._reproduce.scoring import Scoring, score
 from aoe_train._run_data import Sources
+from aoe_train._word_vectors import is_word_vectors
 from pairkit.files import sha256, write_json
 from pairkit.named_sources import named_sources
 from pairkit.progress import Listener
@@ -243,8 +244,11 @@ class Bench:
 
     def _hashes(self, backbone: str) -> Mapping[str, str]:
         if backbone not in self._backbones:
-            folder = find_folder(backbone)
-            files = [path for path in sorted(folder.iterdir()) if path.suffix in _DECIDES]
+            if is_word_vectors(backbone):
+                files = [Path(backbone)]
+            else:
+                folder = find_folder(backbone)
+                files = [path for path in sorted(folder.iterdir()) if path.suffix in _DECIDES]
             self._backbones[backbone] = {path.name: sha256(path) for path in files}
         return self._backbones[backbone]
 

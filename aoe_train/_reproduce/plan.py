@@ -96,11 +96,11 @@ def plan(
     wanted = [row for row in recipe.runs if not only or row.name in only]
     skipped = {row.name: reason for row in wanted if (reason := row.at(scale).skip)}
     runs = [
-        # Nothing is drawn where nothing is trained: one run, whichever seeds are asked for.
-        _run(recipe, row, scale, at, places, seed if row.train else at.seeds[0], assignments)
+        # Nothing is drawn where nothing learns: one run, whichever seeds are asked for.
+        _run(recipe, row, scale, at, places, seed if row.learns else at.seeds[0], assignments)
         for place, seed in enumerate(seeds or at.seeds)
         for row in wanted
-        if row.name not in skipped and (row.train or place == 0)
+        if row.name not in skipped and (row.learns or place == 0)
     ]
     return runs, skipped
 

@@ -114,6 +114,11 @@ class Row(Settings):
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     paper: dict[str, float] = Field(default_factory=dict)  # the published figure of each column, times 100
 
+    @property
+    def learns(self) -> bool:
+        """Whether anything is trained or fitted that begins at random."""
+        return self.train or self.flow is not None
+
     def at(self, scale: Scale) -> RowAtScale:
         """Where it differs at a scale; at `smoke` as at `small`, unless it is given."""
         likely = self.scales.get("small") if scale == "smoke" else None

@@ -14,6 +14,7 @@ from aoe_train import Encoder
 from aoe_train._backbones.bilstm import write_bilstm
 from aoe_train._baselines.infersent import InferSent, features
 from aoe_train._baselines.way import Rows, Texts, TrainedOn
+from aoe_train._records import ABSENT
 from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._train import train
@@ -56,6 +57,17 @@ def test_the_loss_is_that_of_the_classes_and_words_do_not_learn(folder: Path):
     backbone = encoder.model.backbone
     assert backbone.embeddings.weight.grad is None
     assert all(weight.grad is not None for weight in backbone.lstm.parameters())
+
+
+def test_a_triplet_is_two_pairs(folder: Path):
+    encoder = Encoder.load(folder, device="cpu", pooling="max")
+    way = InferSent(encoder, TrainedOn("triplet"))
+    batch = encoder.tokens(WORDS[:4]).batch(np.arange(4))
+    texts, numbers = Texts(batch["input_ids"], batch["lengths"]), torch.arange(4)
+    triplets = Rows(torch.tensor([[0, 1, 2], [3, 2, ABSENT]]), None)
+    pairs = Rows(torch.tensor([[0, 1], [0, 2], [3, 2]]), torch.tensor([1.0, 0.0, 1.0]))
+    found, expected = (way(encoder.model, texts, numbers, rows)["loss"] for rows in (triplets, pairs))
+    torch.testing.assert_close(found, expected)
 
 
 def test_from_a_file_of_word_vectors_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

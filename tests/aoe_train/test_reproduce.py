@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from aoe_train._backbones.bilstm import write_bilstm
 from aoe_train._reproduce import execute
 from aoe_train._reproduce.execute import Bench, Record
 from aoe_train._reproduce.material import Material, material, prepare
@@ -20,8 +21,10 @@ from aoe_train._reproduce.scoring import read_scorings
 from aoe_train._reproduce.table import markdown, summary
 from aoe_train._settings import merged
 from pairkit.errors import ConfigError, DataError
+from pairkit.files import sha256
 from pairkit.reader import read_rows
 from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.tiny import save_words
 
 RECIPE = """
 title = "Tiny"
@@ -491,3 +494,29 @@ def test_a_row_may_be_scored_with_whitened_vectors(place: Path) -> None:
     assert none != white
     (record,) = [json.loads(path.read_text()) for path in (place / "out/runs").glob("white-*.json")]
     assert record["made_from"]["whitened"]["dim"] == 4
+
+
+def test_a_row_may_be_scored_behind_a_flow_which_each_seed_draws(place: Path) -> None:
+    rows = 'name = "none"\ntrain = false\n\n[[runs]]\nname = "flow"\ntrain = false\nflow = {}'
+    (place / "flow.toml").write_text(RECIPE.replace('name = "none"\ntrain = false', rows, 1))
+    some = wanted(place, only=("none", "flow"), seeds=(0, 1))
+    found = reproduce(read_recipe(str(place / "flow.toml")), some, say=lambda _: None, progress=False)
+    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [("none", 1), ("flow", 2)]
+    records = [json.loads(path.read_text()) for path in (place / "out/runs").glob("flow-*.json")]
+    assert sorted(record["made_from"]["flowed"]["seed"] for record in records) == [0, 1]
+    scores = {record["scores"]["held"] for record in records}
+    assert len(scores) == 2
+    assert found["rows"][0]["figures"]["held"]["mean"] not in scores
+
+
+def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(place / "cache"))
+    monkeypatch.setattr(write_bilstm, "__defaults__", (6,))
+    words = save_words(place / "words.txt")
+    row = f'name = "none"\ntrain = false\n\n[[runs]]\nname = "words"\nbackbone = "{words}"\n'
+    row += 'settings = { preset = "cosent-paper" }'
+    (place / "words.toml").write_text(RECIPE.replace('name = "none"\ntrain = false', row, 1))
+    some = wanted(place, only=("words",), seeds=(0,))
+    reproduce(read_recipe(str(place / "words.toml")), some, say=lambda _: None, progress=False)
+    (record,) = [json.loads(path.read_text()) for path in (place / "out/runs").glob("words-*.json")]
+    assert record["made_from"]["backbone"] == {"words.txt": sha256(words)}
