@@ -20,7 +20,7 @@ class Way(NamedTuple):
     Attributes:
         made_by: Module and class in `aoe_train._baselines`.
         about: Name, authors and arXiv number.
-        lr: Learning rate where none is given: the paper's, for a BERT of base size.
+        lr: Learning rate where none is given: the paper's, for a BERT of base size; InferSent's is ours.
         dropout: Whether dropout makes its two views of a text.
         kinds: Rows that it can train on.
         encoder: Settings of the encoder that are part of it, which its preset gives.
