@@ -113,7 +113,7 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
     kept = CachedEmbedder(again, store(tmp_path), progress=False).encode([*TEXTS, "new"])
     assert kept[:-1].tobytes() == made.tobytes()
     # one fixed text is asked about first, to see that the model is the same
-    assert again.calls == [[cached._PROBE], ["new"]]
+    assert again.calls == [[cached.PROBE], ["new"]]
     assert first.calls[0] == again.calls[0]
 
 
@@ -122,7 +122,7 @@ def test_a_model_is_known_again_once_for_each_time_it_is_opened(tmp_path: Path) 
     wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
     for text in ("one", "two", "one"):
         wrapped.encode([text])
-    assert embedder.calls == [[cached._PROBE], ["one"], ["two"]]
+    assert embedder.calls == [[cached.PROBE], ["one"], ["two"]]
 
 
 def test_without_a_store_nothing_is_kept(tmp_path: Path) -> None:
