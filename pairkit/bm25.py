@@ -37,6 +37,14 @@ class Bm25:
         if documents:
             self._index.index((documents, self._vocabulary), show_progress=False)
 
+    def most(self, text: str) -> float:
+        """What no text of the index can score above for the distinct words of `text`: each word's most."""
+        known = {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
+        if not self._size:
+            return 0.0
+        starts, scores = self._index.scores["indptr"], self._index.scores["data"]
+        return float(sum(scores[starts[word] : starts[word + 1]].max(initial=0) for word in known))
+
     def save(self, folder: Path) -> None:
         """Write the index into a folder that is there; `load` reads it."""
         names = [word for word, _ in sorted(self._vocabulary.items(), key=lambda entry: entry[1])]

@@ -54,11 +54,13 @@ def search(
         print_json({"hits": [hit.to_dict() for hit in hits]})
         return
     name = next((name for name in _NAMES if hits and name in hits[0].row), "row")
-    table = ResultTable("score", "cosine", name, "text")
+    likely = any(hit.probability is not None for hit in hits)
+    table = ResultTable("score", "cosine", *(["probability"] if likely else []), name, "text")
     for hit in hits:
         cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
         known = one_line(str(hit.row.get(name, hit.place)), _SHOWN)
-        table.add_row(f"{hit.score:.3f}", cosine, known, one_line(hit.text, _SHOWN))
+        chance = [f"{hit.probability:.2f}"] if hit.probability is not None else []
+        table.add_row(f"{hit.score:.3f}", cosine, *chance, known, one_line(hit.text, _SHOWN))
     stdout.print(table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ def index(
     kind: str | None = None,
     quantize: str = "float32",
     cache: bool = True,
+    calibrate: Source | None = None,
     progress: bool | Listener = True,
 ) -> Indexed:
     """Make texts searchable: a folder with their rows, vectors and words.
@@ -43,6 +45,8 @@ def index(
             from 200,000 texts on.
         quantize: float32, or int8: a quarter of the bytes.
         cache: Keep vectors below `$AOE_CACHE/vectors`, and take those that are there.
+        calibrate: Labelled pairs of these texts, such as a dataset of `gis`; then hits have a probability.
+            See `SearchIndex.calibrate`.
         progress: Shown on stderr, or not, or told to a function.
 
     Returns:
@@ -53,6 +57,7 @@ def index(
         DataError: No such column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
+    from aoe_train._search.ask import SearchIndex
     from aoe_train._search.build import check_place, make
     from aoe_train._search.nearest import KINDS
     from aoe_train._search.texts import read_rows
@@ -72,7 +77,10 @@ def index(
     rows = read_rows(texts, columns)
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
-        return make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
+        done = make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
+    if calibrate is None:
+        return done
+    return replace(done, calibration=SearchIndex(folder, None).calibrate(calibrate))
 
 
 def open_index(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,23 @@ from aoe_train._evaluate.embedders.cached import PROBE as TEXT
 from aoe_train._evaluate.embedders.cached import same_model
 from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._hybrid import fused
+from aoe_train._search.calibrate import (
+    CALIBRATION_FILE,
+    FEWEST,
+    Calibration,
+    fit,
+    partners,
+    queries,
+    read_calibration,
+    reliability,
+)
 from aoe_train._search.folder import DIGEST, WORDS, read_about, read_probe, read_rows_of, read_vectors
 from aoe_train._search.nearest import Searcher, Vectors, read
-from aoe_train._search.texts import joined
+from aoe_train._search.texts import joined, text_digest
 from pairkit.bm25 import Bm25, best
 from pairkit.errors import ConfigError, DataError
+from pairkit.files import write_json
+from pairkit.in_memory import Source, source_name
 from pairkit.printable import one_line
 
 By = Literal["both", "model", "words"]
@@ -34,6 +46,8 @@ class Hit:
         place: Its row in the index, from 0.
         score: By which it was ranked, the higher the better: with both in [0, 1], over the candidates.
         cosine: Of its vector and that of the text that was searched for; None by words alone.
+        probability: That both say the same, as far as labelled pairs tell; None where the index was given
+            none, or was searched by one ranking alone.
         text: The text.
         row: All its columns.
     """
@@ -41,12 +55,14 @@ class Hit:
     place: int
     score: float
     cosine: float | None
+    probability: float | None
     text: str
     row: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""
-        return {"place": self.place, "score": self.score, "cosine": self.cosine, "row": dict(self.row)}
+        told = {"place": self.place, "score": self.score, "cosine": self.cosine}
+        return {**told, "probability": self.probability, "row": dict(self.row)}
 
 
 class SearchIndex:
@@ -55,6 +71,7 @@ class SearchIndex:
     Attributes:
         folder: Where it lies.
         about: What it is of.
+        calibration: What turns scores into probabilities; None before `calibrate`.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
@@ -79,6 +96,7 @@ class SearchIndex:
         self._embedder = embedder
         self._rows = read_rows_of(folder, self.about)
         self.vectors: Vectors = read_vectors(folder, self.about)
+        self.calibration = read_calibration(folder)
         self._words: Bm25 | None = None
         self._searcher: Searcher | None = None
 
@@ -135,28 +153,92 @@ class SearchIndex:
         allowed = self._allowed(where or {})
         if allowed is not None and not len(allowed):
             return []
-        places, scores, cosines = self._ranked(text, top, allowed, by, share)
-        frame = self._rows[places.tolist()]
+        found = self._ranked(text, top, allowed, by, share)
+        frame = self._rows[found.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
-        return [
-            Hit(int(place), float(score), None if cosines is None else float(cosines[rank]), texts[rank], row)
-            for rank, (place, score, row) in enumerate(
-                zip(places, scores, frame.drop(DIGEST).iter_rows(named=True), strict=True)
+        count = len(found.places)
+        cosines = [None] * count if found.cosines is None else found.cosines.tolist()
+        likely: Sequence[float | None] = [None] * count
+        if self.calibration is not None and found.cosines is not None and found.shares is not None:
+            likely = self.calibration.probability(np.column_stack([found.cosines, found.shares])).tolist()
+        rows = frame.drop(DIGEST).iter_rows(named=True)
+        return list(map(Hit, found.places.tolist(), found.scores.tolist(), cosines, likely, texts, rows))
+
+    def calibrate(self, pairs: Source, top: int = 10) -> Calibration:
+        """Learn from labelled pairs of its texts how probable it is that a hit says the same.
+
+        The folder keeps what was learnt. Texts of the pairs that are in the index, letter by letter, are
+        searched for; what people call the same and is not found tells nothing. The probability is that in a
+        stream of texts as many of which have a partner as of the pairs' texts.
+
+        Args:
+            pairs: With labels 0 and 1. Those of validation teach, those of test tell how well; where there is
+                one split only, it does both.
+            top: Hits of each text that are looked at.
+
+        Raises:
+            ConfigError: No such pairs, or the folder can't be written.
+            DataError: Too few texts with a partner are in the index, or labels are scores.
+        """
+        from pairkit.reader import read_pairs
+
+        splits = read_pairs(pairs).splits
+        taught = next((name for name in ("validation", "train") if name in splits), next(iter(splits)))
+        judged = "test" if "test" in splits else taught
+        scores, same, texts, partnered = self._hits_of(splits[taught], top, source_name(pairs))
+        weights = fit(scores, same)
+        if judged != taught:
+            scores, same, _, _ = self._hits_of(splits[judged], top, source_name(pairs))
+        found = Calibration(
+            weights=weights.tolist(),
+            texts=texts,
+            with_partner=partnered,
+            hits=len(same),
+            split=taught,
+            judged=judged,
+            brier=0.0,
+            reliability=[],
+        )
+        brier, bins = reliability(found.probability(scores), same)
+        self.calibration = found.model_copy(update={"brier": brier, "reliability": bins})
+        write_json(self.folder / CALIBRATION_FILE, self.calibration.model_dump(mode="json"))
+        return self.calibration
+
+    def _hits_of(self, frame: pl.DataFrame, top: int, where: str) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """Scores (hit, 2) and truth of what the texts of pairs find; how many texts, and with a partner."""
+        if frame["label"].dtype != pl.Int64:
+            raise DataError("labels are scores; expected 0 and 1", path=where)
+        known = partners(list(frame.select("text1", "text2", "label").iter_rows()))
+        digests = {digest: place for place, digest in enumerate(self._rows[DIGEST].to_list())}
+        place_of = {text: digests[key] for text in known if (key := text_digest(text)) in digests}
+        asked = list(queries(known, place_of))
+        partnered = sum(bool(partner) for _, partner in asked)
+        if partnered < FEWEST:
+            raise DataError(
+                f"{partnered:,} of the pairs' texts are in the index with a partner; expected at least"
+                f" {FEWEST}: index the texts that the pairs are of",
+                path=where,
             )
-        ]
+        scores, same = [], []
+        for place, partner in asked:
+            (text,) = self.texts([place])
+            found = self._ranked(text, top + 1, None, "both", self.about.weight, place)
+            other = found.places != place
+            scores.append(np.column_stack([found.cosines, found.shares])[other])  # type: ignore[list-item]
+            same.append(np.isin(found.places[other], list(partner)))
+        return np.concatenate(scores), np.concatenate(same).astype(np.float64), len(asked), partnered
 
     def _ranked(
-        self, text: str, top: int, allowed: np.ndarray | None, by: str, share: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Places, scores and cosines, best first."""
+        self, text: str, top: int, allowed: np.ndarray | None, by: str, share: float, own: int | None = None
+    ) -> _Ranking:
+        """What is found, best first; `own` is the place of the text itself, whose vector is there."""
         if by == "words":
             scores = self._by_words(text, allowed)
             places = best(scores, top)
-            return places, scores[places], None
-        query = self._vector(text)
+            return _Ranking(places, scores[places])
+        query = self._vector(text) if own is None else self.vectors.rows(np.array([own]))[0]
         if by == "model":
-            found = self._nearest(query, top, allowed)
-            return found.places, found.scores, found.scores
+            return self._nearest(query, top, allowed)
         # What neither ranking has among its first few hundred can't come first in both together.
         wide = max(_CANDIDATES, 4 * top)
         scores = self._by_words(text, allowed)
@@ -164,7 +246,9 @@ class SearchIndex:
         cosines = self.vectors.rows(candidates) @ query
         both = fused(cosines, scores[candidates], share)
         order = np.argsort(-both, kind="stable")[:top]
-        return candidates[order], both[order], cosines[order]
+        most = self._word_index().most(text)
+        shares = scores[candidates[order]] / most if most else np.zeros(len(order), np.float32)
+        return _Ranking(candidates[order], both[order], cosines[order], shares)
 
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors.
@@ -175,22 +259,26 @@ class SearchIndex:
         """
         return Searcher(self.vectors, read(self.folder, self.about.kind, self.vectors.shape))
 
-    def _nearest(self, query: np.ndarray, count: int, allowed: np.ndarray | None) -> _Ranked:
+    def _nearest(self, query: np.ndarray, count: int, allowed: np.ndarray | None) -> _Ranking:
         if self._searcher is None:
             self._searcher = self.searcher()
         found = self._searcher.nearest(query[None], min(count, len(self)), allowed)
         there = found.places[0] >= 0
-        return _Ranked(found.places[0][there], found.scores[0][there])
+        cosines = found.scores[0][there]
+        return _Ranking(found.places[0][there], cosines, cosines)
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
-        if self._words is None:
-            self._words = Bm25.load(self.folder / WORDS)
-        scores = np.array(self._words.scores(text))
+        scores = np.array(self._word_index().scores(text))
         if len(scores) != len(self):
             raise DataError(f"is of {len(scores):,} texts; build the index again", path=self.folder / WORDS)
         if allowed is not None:
             scores[np.isin(np.arange(len(self)), allowed, invert=True)] = 0
         return scores
+
+    def _word_index(self) -> Bm25:
+        if self._words is None:
+            self._words = Bm25.load(self.folder / WORDS)
+        return self._words
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:
@@ -217,10 +305,13 @@ class SearchIndex:
         )
 
 
-@dataclass(frozen=True)
-class _Ranked:
+class _Ranking(NamedTuple):
+    """What is found, best first: places, and the scores, cosines and shares of words of each."""
+
     places: np.ndarray
     scores: np.ndarray
+    cosines: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
 
 def _written(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from aoe_train._evaluate.embedders.cached import PROBE as TEXT
 from aoe_train._evaluate.embedders.cached import same_model
 from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._hybrid import WEIGHTS
+from aoe_train._search.calibrate import Calibration
 from aoe_train._search.folder import (
     ABOUT,
     DIGEST,
@@ -31,7 +31,7 @@ from aoe_train._search.folder import (
     read_vectors,
 )
 from aoe_train._search.nearest import Kind, Searcher, Vectors, build, nearest
-from aoe_train._search.texts import Rows
+from aoe_train._search.texts import Rows, text_digest
 from aoe_train._small import Quantize, quantized, value_ranges
 from pairkit.bm25 import Bm25
 from pairkit.errors import ConfigError, DataError
@@ -57,6 +57,7 @@ class Indexed:
         kind: How vectors are searched: flat, hnsw or ivf-pq.
         recall: The share of the ten nearest that the kind finds, over 200 of the rows; 1 if flat.
         bytes: Of the folder.
+        calibration: What turns scores into probabilities; None without labelled pairs.
     """
 
     out: Path
@@ -67,10 +68,12 @@ class Indexed:
     kind: Kind
     recall: float
     bytes: int
+    calibration: Calibration | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe index --json`."""
-        return {**asdict(self), "out": str(self.out)}
+        told = None if self.calibration is None else self.calibration.model_dump(mode="json")
+        return {**asdict(self), "out": str(self.out), "calibration": told}
 
 
 def check_place(out: Path) -> None:
@@ -108,7 +111,7 @@ def make(
         ConfigError: It can't be written, or faiss is missing.
         DataError: Vectors that are no numbers.
     """
-    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in rows.texts]
+    digests = [text_digest(text) for text in rows.texts]
     probe = embedder.encode([TEXT], embedder.prompts.document)
     matrix, encoded = _vectors(rows.texts, digests, embedder, probe, out)
     chosen: Kind = kind or ("hnsw" if len(matrix) >= MANY else "flat")

@@ -9,6 +9,7 @@
 | `ranges.npy` | of int8: the lowest and the highest value of each dimension |
 | `words/` | BM25 |
 | `index.faiss` | of the kinds `hnsw` and `ivf-pq` |
+| `calibration.json` | where it was given labelled pairs: what turns scores into probabilities |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import polars as pl
 from pydantic import Field
 
 from aoe_train._model_folder.files import Foreign, decode, read_object
+from aoe_train._search.calibrate import CALIBRATION_FILE
 from aoe_train._search.nearest import INDEX_FILE, Kind, Vectors
 from pairkit.errors import ConfigError, DataError
 from pairkit.parquet import read_parquet
@@ -117,5 +119,5 @@ def _array(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarr
 
 def is_index(folder: Path) -> bool:
     """Whether a folder may be replaced by an index: it holds one, and nothing else."""
-    ours = {ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
+    ours = {CALIBRATION_FILE, ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import polars as pl
 
@@ -64,6 +65,11 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def text_digest(text: str) -> str:
+    """By which a text is known again."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _table(part: Part) -> pl.DataFrame:

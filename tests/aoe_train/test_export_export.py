@@ -10,7 +10,6 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
-import aoe_train._commands.export
 from aoe_train._backbones.decoder import add_lora
 from aoe_train._cli import app
 from aoe_train._encoder import Encoder
@@ -134,7 +133,6 @@ def test_never_writes_over_a_folder(bert: Path, tmp_path: Path) -> None:
 
 
 def test_command(llama: Path, tmp_path: Path) -> None:
-    assert aoe_train._commands.export.export.__doc__
     adapted(llama, tmp_path / "m")
     said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
     assert said["out"] == str(tmp_path / "x")

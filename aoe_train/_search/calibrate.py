@@ -1,0 +1,143 @@
+"""From scores to probabilities: how often a text that was found says the same as the one it was found for.
+
+Texts of labelled pairs that are in the index are searched for, each with what it finds a row: the cosine,
+the share of the words' score that a text has with itself, and whether people call the two the same. Logistic
+regression over these (Platt, 1999, with two scores instead of one) gives the probability; texts that have no
+partner are searched for as well, as they are asked for in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from aoe_train._model_folder.files import Foreign, decode, read_object
+from pairkit.errors import DataError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+CALIBRATION_FILE = "calibration.json"
+FEWEST = 50  # texts with a partner
+_RIDGE = 1e-3  # so that scores which part the two kinds wholly have an answer, too
+_STEPS, _ENOUGH = 100, 1e-9
+_BINS = 10
+
+
+class Bin(Foreign):
+    """Hits of like probability.
+
+    Attributes:
+        low: The lowest probability; the bins are a tenth wide.
+        hits: How many.
+        told: Their mean probability.
+        seen: The share that says the same.
+    """
+
+    low: float
+    hits: int
+    told: float
+    seen: float
+
+
+class Calibration(Foreign):
+    """What turns a hit's scores into a probability, and how well it does.
+
+    Attributes:
+        weights: Of 1, the cosine and the share of words.
+        texts: How many were searched for.
+        with_partner: How many of them have a partner in the index.
+        hits: Rows that the weights were fitted to.
+        split: Of the pairs that they were fitted to.
+        judged: Of the pairs by which the rest is told; the same where there is one split only.
+        brier: The mean square of the difference between probability and truth.
+        reliability: Told and seen, by tenths.
+    """
+
+    format: Literal[1] = 1
+    weights: Annotated[list[float], Field(min_length=3, max_length=3)]
+    texts: int
+    with_partner: int
+    hits: int
+    split: str
+    judged: str
+    brier: float
+    reliability: list[Bin]
+
+    def probability(self, scores: Float[np.ndarray, "hit 2"]) -> Float[np.ndarray, " hit"]:
+        """Of hits, from their cosines and shares of words."""
+        return _logistic(_with_one(scores) @ np.array(self.weights))
+
+
+def partners(pairs: Sequence[tuple[str, str, int]]) -> dict[str, set[str]]:
+    """Texts and those that labels call the same, both ways; empty for texts without any."""
+    found: dict[str, set[str]] = {}
+    for one, other, label in pairs:
+        for text, partner in ((one, other), (other, one)):
+            known = found.setdefault(text, set())
+            if label == 1:
+                known.add(partner)
+    return found
+
+
+def fit(scores: Float[np.ndarray, "hit 2"], same: Float[np.ndarray, " hit"]) -> Float[np.ndarray, " 3"]:
+    """Weights of 1, cosine and words: logistic regression by Newton's method, with a little ridge.
+
+    Raises:
+        DataError: All hits are of one kind.
+    """
+    if same.all() or not same.any():
+        raise DataError("calibration: all that is found is of one kind; give pairs with labels 0 and 1")
+    rows, weights = _with_one(scores), np.zeros(3)
+    for _ in range(_STEPS):
+        told = _logistic(rows @ weights)
+        slope = rows.T @ (told - same) + _RIDGE * weights
+        bend = (rows * (told * (1 - told))[:, None]).T @ rows + _RIDGE * np.eye(3)
+        step = np.linalg.solve(bend, slope)
+        weights = weights - step
+        if np.abs(step).max() < _ENOUGH:
+            break
+    return weights
+
+
+def reliability(told: Float[np.ndarray, " hit"], same: Float[np.ndarray, " hit"]) -> tuple[float, list[Bin]]:
+    """Brier's score, and told and seen by tenths that have hits."""
+    tenths = np.minimum((told * _BINS).astype(int), _BINS - 1)
+    bins = [
+        Bin(
+            low=tenth / _BINS, hits=int(own.sum()), told=float(told[own].mean()), seen=float(same[own].mean())
+        )
+        for tenth in range(_BINS)
+        if (own := tenths == tenth).any()
+    ]
+    return float(((told - same) ** 2).mean()), bins
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """What an index knows of probabilities; None where it knows nothing.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    path = folder / CALIBRATION_FILE
+    return decode(Calibration, read_object(path), path, "delete the file") if path.is_file() else None
+
+
+def _with_one(scores: Float[np.ndarray, "hit 2"]) -> Float[np.ndarray, "hit 3"]:
+    return np.column_stack([np.ones(len(scores)), scores.astype(np.float64)])
+
+
+def _logistic(values: Float[np.ndarray, " hit"]) -> Float[np.ndarray, " hit"]:
+    found: np.ndarray = 1 / (1 + np.exp(-np.clip(values, -60, 60)))
+    return found
+
+
+def queries(known: Mapping[str, set[str]], place_of: Mapping[str, int]) -> Iterator[tuple[int, set[int]]]:
+    """Places of texts that are in the index, each with the places of its partners there."""
+    for text, same in known.items():
+        if text in place_of:
+            yield place_of[text], {place_of[partner] for partner in same if partner in place_of}

@@ -1,0 +1,99 @@
+"""Probabilities of hits: logistic regression by hand and beside scikit-learn, and what an index learns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import aoe_train
+from aoe_train._search.calibrate import fit, partners, reliability
+from pairkit.errors import DataError
+from tests.aoe_train.tiny import WORDS
+
+
+def test_partners_go_both_ways_and_a_text_may_have_none():
+    found = partners([("a", "b", 1), ("b", "c", 1), ("a", "d", 0)])
+    assert found == {"a": {"b"}, "b": {"a", "c"}, "c": {"b"}, "d": set()}
+
+
+def test_a_fit_is_scikit_learn_s():
+    linear = pytest.importorskip("sklearn.linear_model")
+    random = np.random.default_rng(1)
+    scores = random.uniform(size=(400, 2))
+    same = (random.uniform(size=400) < 1 / (1 + np.exp(4 - 5 * scores[:, 0] - 3 * scores[:, 1]))).astype(
+        float
+    )
+    weights = fit(scores, same)
+    theirs = linear.LogisticRegression(C=1e3, fit_intercept=False, tol=1e-10, max_iter=1000)
+    theirs.fit(np.column_stack([np.ones(400), scores]), same)
+    assert weights == pytest.approx(theirs.coef_[0], abs=1e-3)
+
+
+def test_scores_that_part_all_have_weights_and_one_kind_alone_has_none():
+    scores = np.array([[0.1, 0.0], [0.2, 0.0], [0.8, 0.0], [0.9, 0.0]])
+    assert np.isfinite(fit(scores, np.array([0.0, 0, 1, 1]))).all()
+    for same in (np.zeros(4), np.ones(4)):
+        with pytest.raises(DataError, match="of one kind"):
+            fit(scores, same)
+
+
+def test_reliability_by_hand():
+    brier, bins = reliability(np.array([0.05, 0.15, 0.15, 1.0]), np.array([0.0, 1, 0, 1]))
+    assert brier == pytest.approx((0.05**2 + 0.85**2 + 0.15**2) / 4)
+    assert [(one.low, one.hits, one.told, one.seen) for one in bins] == [
+        (0.0, 1, 0.05, 0.0),
+        (0.1, 2, pytest.approx(0.15), 0.5),
+        (0.9, 1, 1.0, 1.0),
+    ]
+
+
+def reports(count: int) -> list[tuple[str, str]]:
+    """Pairs that share most of their words."""
+    random = np.random.default_rng(4)
+    found = []
+    for number in range(count):
+        words = [*random.choice(WORDS, 5), f"e{number}"]
+        found.append((" ".join(words), " ".join([*random.permutation(words), str(random.choice(WORDS))])))
+    return found
+
+
+def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
+    same = reports(90)
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    for name, part in (("validation", same[:60]), ("test", same[60:])):
+        rows = [(one, other, 1) for one, other in part]
+        rows += [(one[0], other[1], 0) for one, other in zip(part, [*part[1:], part[0]], strict=True)]
+        pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row").write_csv(pairs / f"{name}.csv")
+    texts = [text for pair in same for text in pair]
+    out = tmp_path / "index"
+    made = aoe_train.index(texts, model=bert, out=out, calibrate=pairs, cache=False, progress=False)
+    learnt = made.calibration
+    assert learnt is not None
+    assert (learnt.split, learnt.judged, learnt.with_partner) == ("validation", "test", 120)
+    hits = aoe_train.search(out, same[70][0], model=bert)
+    assert hits[0].text == same[70][0]
+    assert {hit.text for hit in hits[:2]} == set(same[70])
+    assert hits[1].probability is not None
+    assert hits[1].probability > 0.5 > max(hit.probability or 0 for hit in hits[2:])
+    assert learnt.brier < 0.1 * 0.9  # of who always tells how many of ten hits are partners
+    assert all(hit.probability is None for hit in aoe_train.search(out, same[70][0], model=bert, by="model"))
+    again = json.loads((out / "calibration.json").read_text())
+    assert again["weights"] == learnt.weights
+
+
+def test_pairs_of_other_texts_teach_nothing(bert: Path, tmp_path: Path):
+    aoe_train.index(WORDS[:20], model=bert, out=tmp_path / "index", cache=False, progress=False)
+    opened = aoe_train.open_index(tmp_path / "index", words_only=True)
+    rows = [{"text1": "one", "text2": "two", "label": 1}, {"text1": "one", "text2": "six", "label": 0}]
+    with pytest.raises(DataError, match="texts are in the index with a partner"):
+        opened.calibrate(rows)
+    with pytest.raises(DataError, match="labels are scores"):
+        opened.calibrate([{**row, "label": 0.3} for row in rows])
+    (tmp_path / "index" / "calibration.json").write_text('{"format": 9}')
+    with pytest.raises(DataError, match="calibration"):
+        aoe_train.open_index(tmp_path / "index", words_only=True)
