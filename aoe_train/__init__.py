@@ -28,17 +28,20 @@ if TYPE_CHECKING:
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.searching import duplicates, index, open_index, search
+    from aoe_train._face.serving import serve
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
     from aoe_train._face.tuning import Tuned, tune
     from aoe_train._hybrid import Hybrid
     from aoe_train._search.alike import Alike
     from aoe_train._search.ask import Hit, SearchIndex
     from aoe_train._search.build import Indexed
+    from aoe_train._serve.run import EmbeddingServer
 
 __all__ = [
     "Alike",
     "Converted",
     "Distilled",
+    "EmbeddingServer",
     "Encoded",
     "Encoder",
     "Evaluation",
@@ -75,6 +78,7 @@ __all__ = [
     "reproduce",
     "runs",
     "search",
+    "serve",
     "train",
     "tune",
 ]
@@ -93,12 +97,14 @@ _PLACES = {
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.searching": ("duplicates", "index", "open_index", "search"),
+    "aoe_train._face.serving": ("serve",),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
     "aoe_train._face.tuning": ("Tuned", "tune"),
     "aoe_train._hybrid": ("Hybrid",),
     "aoe_train._search.alike": ("Alike",),
     "aoe_train._search.ask": ("Hit", "SearchIndex"),
     "aoe_train._search.build": ("Indexed",),
+    "aoe_train._serve.run": ("EmbeddingServer",),
     "aoe_train.losses": ("losses",),
 }
 

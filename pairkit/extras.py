@@ -30,6 +30,7 @@ _MODULES = {
     "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
     "review": ("starlette", "uvicorn"),
+    "serve": ("prometheus_client",),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

@@ -1,9 +1,7 @@
 """The door of the server: nothing reaches the application but requests of its own page, and of moderate size.
 
-A page of another origin could have a browser send requests here. So the host must be the address that was
-bound (else a name could be pointed at it: DNS rebinding), the origin our own, and whoever asks for data must
-send a person's token in a header, which another page neither knows nor may send: no cookie is ever set, and
-no CORS header.
+Besides what `pairkit.http_door` refuses: whoever asks for data must send a person's token in a header, which
+another page neither knows nor may send. No cookie is ever set, and no CORS header.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import hmac
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pairkit.http_door import RefusedError, body_of, check_json, check_length, check_own_page, headers_of
 from pairkit.judgements import Person
 
 if TYPE_CHECKING:
@@ -27,16 +26,7 @@ HEADERS = [
 ]
 """Of every answer."""
 MOST_BYTES = 16 << 10  # of a request's body
-_JSON = b"application/json"
 _SCHEME = "Bearer "
-
-
-class RefusedError(Exception):
-    """A request that does not pass, with its status."""
-
-    def __init__(self, status: int, words: str) -> None:
-        self.status = status
-        super().__init__(words)
 
 
 class Door:
@@ -45,7 +35,6 @@ class Door:
     def __init__(self, inner: ASGIApp, port: int) -> None:
         self._inner = inner
         self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
-        self._origins = {b"http://" + host for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with why not."""
@@ -79,34 +68,12 @@ class Door:
         Raises:
             RefusedError: It may not.
         """
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value)
-        if len(hosts := headers.get(b"host", [])) != 1 or hosts[0].lower() not in self._hosts:
-            raise RefusedError(421, "this server has another address")
-        if any(origin not in self._origins for origin in headers.get(b"origin", [])):
-            raise RefusedError(403, "another page may not ask here")
-        if any(site not in (b"same-origin", b"none") for site in headers.get(b"sec-fetch-site", [])):
-            raise RefusedError(403, "another page may not ask here")
-        if scope["method"] == "POST" and headers.get(b"content-type") != [_JSON]:
-            raise RefusedError(415, "expected application/json")
-        length = headers.get(b"content-length", [b"0"])[0]
-        if not length.isdigit() or len(length) > 9 or int(length) > MOST_BYTES:
-            raise RefusedError(413, f"more than {MOST_BYTES:,} bytes")
-        return await _body(receive)
-
-
-async def _body(receive: Receive) -> bytes:
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RefusedError(400, "gone")
-        body += message.get("body", b"")
-        if len(body) > MOST_BYTES:
-            raise RefusedError(413, f"more than {MOST_BYTES:,} bytes")
-        if not message.get("more_body"):
-            return bytes(body)
+        headers = headers_of(scope["headers"])
+        check_own_page(headers, self._hosts)
+        if scope["method"] == "POST":
+            check_json(headers)
+        check_length(headers, MOST_BYTES)
+        return await body_of(receive, MOST_BYTES)
 
 
 async def _answer(send: Send, status: int, words: str) -> None:

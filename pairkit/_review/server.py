@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -13,16 +12,15 @@ from pydantic import ValidationError
 from pairkit._review.desk import Desk, NotAskedError, Said, Undone
 from pairkit._review.door import Door, who_asks
 from pairkit._review.page import page
-from pairkit.errors import ConfigError, PairkitError
+from pairkit.errors import PairkitError
 from pairkit.extras import needed_for
+from pairkit.http_door import LOOPBACK, bound
 from pairkit.judgements import AnsweredError, Person, Store
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
-
-_HOST = "127.0.0.1"
 
 
 class ReviewServer:
@@ -42,9 +40,9 @@ class ReviewServer:
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
             import uvicorn
-        self._socket = _bound(port)
+        self._socket = bound(LOOPBACK, port)
         port = self._socket.getsockname()[1]
-        self.url = f"http://{_HOST}:{port}"
+        self.url = f"http://{LOOPBACK}:{port}"
         # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         config = uvicorn.Config(
@@ -84,21 +82,6 @@ class ReviewServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _bound(port: int) -> socket.socket:
-    # Named as TCP, as asyncio sends at once (TCP_NODELAY) only then: else each answer takes 40 ms.
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((_HOST, port))
-        bound.listen(128)
-    except (OSError, OverflowError) as error:
-        bound.close()
-        raise ConfigError(
-            f"port {port} of {_HOST} can't be used ({error}); give another (--port, port=)"
-        ) from error
-    return bound
 
 
 def application(store: Store) -> ASGIApp:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aoe_train._evaluate.embedders.reading import Read
 from aoe_train._origin import versions
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ class LocalEmbedder:
             DataError: See `Encoder.encode`.
         """
         return self._encoder.encode(texts, prompt=prompt)
+
+    def read(self, texts: list[str], prompt: str | None = None) -> Read:
+        """See `Reading`; it may be asked in another thread than `encode`.
+
+        Raises:
+            DataError, ConfigError: See `Encoder.tokens`.
+        """
+        store = self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None))
+        return Read(store.lengths, store.truncated)
 
 
 def shown_name(source: str) -> str:

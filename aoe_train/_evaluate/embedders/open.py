@@ -53,6 +53,23 @@ def open_embedder(
         DataError: A damaged model.
         RemoteError: The Hub could not be reached.
     """
+    embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
+    return CachedEmbedder(embedder, store, progress=progress, say=say)
+
+
+def open_model(
+    model: str | Encoder,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: EncodingPrecision = "auto",
+    layers: int | None = None,
+    say: Callable[[str], None] = say,
+) -> Embedder:
+    """The same, which encodes whatever it is given, and tells `Read` of it where it has a tokenizer.
+
+    See `open_embedder`.
+    """
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             raise ConfigError(
@@ -60,17 +77,15 @@ def open_embedder(
             )
         if layers is not None:
             raise ConfigError("layers: this Encoder is loaded already; give its folder")
-        embedder: Embedder = LocalEmbedder(model, "encoder")
-    elif endpoint is not None:
-        embedder = _open_endpoint(model, endpoint, precision, layers)
-    elif is_other(model):
-        embedder = _open_other(model, precision, layers, say)
-    else:
-        embedder = local = _open_local(model, precision, layers)
-        if slow := slow_precision(precision, local.device):
-            say(slow)
-    store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
-    return CachedEmbedder(embedder, store, progress=progress, say=say)
+        return LocalEmbedder(model, "encoder")
+    if endpoint is not None:
+        return _open_endpoint(model, endpoint, precision, layers)
+    if is_other(model):
+        return _open_other(model, precision, layers, say)
+    local = _open_local(model, precision, layers)
+    if slow := slow_precision(precision, local.device):
+        say(slow)
+    return local
 
 
 def _open_endpoint(

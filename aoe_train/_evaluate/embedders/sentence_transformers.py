@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ import numpy as np
 
 from aoe_train._backbones.load import check_size
 from aoe_train._evaluate.embedders.local import find_separator, shown_name
+from aoe_train._evaluate.embedders.reading import Read, read_by
 from aoe_train._model_folder import ADAPTERS_FILE, check_settings
 from aoe_train._model_folder.files import read_object
 from aoe_train._model_folder.modules import check_modules
@@ -63,6 +66,16 @@ class SentenceTransformersEmbedder:
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim), with the folder's default prompt if it names one."""
         return np.asarray(self._model.encode(texts, prompt=prompt, show_progress_bar=False), np.float32)
+
+    def read(self, texts: list[str], prompt: str | None = None) -> Read:
+        """See `Reading`; it may be asked in another thread than `encode`."""
+        words = self.prompts.chosen(prompt=prompt, name=None)
+        return read_by(self._own_tokenizer, self._model.max_seq_length, [words + text for text in texts])
+
+    @cached_property
+    def _own_tokenizer(self) -> Any:
+        # A copy, as the library sets truncation and padding in its own with each call.
+        return copy.deepcopy(getattr(self._model, "tokenizer", None))
 
 
 def _load(folder: Path, dtype: str, refusal: ConfigError) -> SentenceTransformer:

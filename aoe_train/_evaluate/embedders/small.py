@@ -86,7 +86,7 @@ class Small(Around):
         """
         whole = self._embedder.encode(texts, prompt)
         self._dim = checked_dim(self._dim, whole.shape[1])
-        vectors = _cut(whole, self._dim)
+        vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
         return restored(quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges)
 
@@ -129,7 +129,8 @@ def check_sizes(
             raise ConfigError(f"{flag}: one is given twice among {', '.join(map(str, given))}")
 
 
-def _cut(whole: np.ndarray, dim: int) -> np.ndarray:
+def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
+    """The first numbers of vectors (text, dim), of length 1 where these had it."""
     if dim == whole.shape[1]:
         return whole
     vectors = np.ascontiguousarray(whole[:, :dim])

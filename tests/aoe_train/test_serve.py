@@ -1,0 +1,397 @@
+"""The server over HTTP: OpenAI's client gets the model's own vectors, hostile requests a clear status."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+import requests
+
+import aoe_train
+from aoe_train import EmbeddingServer, Encoder
+from aoe_train._evaluate.embedders.embedder import Around, Embedder
+from aoe_train._evaluate.embedders.local import LocalEmbedder
+from aoe_train._serve.limits import Limits
+from pairkit.errors import ConfigError
+from tests.aoe_train.test_search import issues, sentences
+
+KEY = "a-key-of-nobody"
+LONG = " ".join(["dog"] * 500)
+
+
+@pytest.fixture(scope="module")
+def encoder(bert: Path) -> Encoder:
+    return Encoder.load(bert, prompts={"query": "find: "})
+
+
+def serving(embedder: Embedder, key: str | None = None, **limits: Any) -> EmbeddingServer:
+    """A server of a model at hand."""
+    return EmbeddingServer(
+        embedder, name="m", search=None, host="127.0.0.1", port=0, key=key, limits=Limits(**limits)
+    )
+
+
+@pytest.fixture(scope="module")
+def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
+    """A server of several tests."""
+    with serving(LocalEmbedder(encoder, "m"), body_mib=1, texts=64) as running:
+        yield running
+
+
+def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
+
+
+def post(server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str) -> Any:
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    told = {"content-type": "application/json", **headers}
+    return requests.post(server.url + path, data=sent, headers=told, timeout=60)
+
+
+def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
+    """What a server answers until it ends the connection, and how many parts it took."""
+    taken, answer = 0, b""
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60) as connection:
+        with suppress(ConnectionError):
+            for part in (*parts[:-1], *repeat(parts[-1], times)):
+                connection.sendall(part)
+                taken += 1
+        with suppress(ConnectionError):
+            while piece := connection.recv(65536):
+                answer += piece
+    return answer, taken
+
+
+def head(server: EmbeddingServer, *lines: str) -> bytes:
+    host = server.url.removeprefix("http://")
+    told = ["POST /v1/embeddings HTTP/1.1", f"Host: {host}", "Content-Type: application/json", *lines]
+    return "\r\n".join([*told, "", ""]).encode()
+
+
+def alive(server: EmbeddingServer) -> bool:
+    return post(server, {"input": "a dog"}).status_code == 200
+
+
+def figure(server: EmbeddingServer, name: str) -> float:
+    """One line of /metrics."""
+    lines = requests.get(f"{server.url}/metrics", timeout=60).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+@pytest.mark.parametrize("encoding", ["float", "base64", None])
+@pytest.mark.parametrize("dimensions", [None, 8])
+def test_openai_s_client_gets_the_vectors_of_encode(
+    server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
+) -> None:
+    texts = [*sentences(20), LONG]
+    more: dict[str, Any] = {} if encoding is None else {"encoding_format": encoding}
+    if dimensions is not None:
+        more["dimensions"] = dimensions
+    reply = client(server).embeddings.create(input=texts, model="m", **more)
+    found = np.array([_numbers(entry.embedding) for entry in reply.data], np.float32)
+    np.testing.assert_allclose(found, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    assert [entry.index for entry in reply.data] == list(range(21))
+    tokens = int(encoder.tokens(texts).lengths.sum())
+    assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (tokens, tokens, "m")
+
+
+def _numbers(embedding: Any) -> Any:
+    """The client reads base64 itself where nobody asked for it."""
+    return np.frombuffer(base64.b64decode(embedding), "<f4") if isinstance(embedding, str) else embedding
+
+
+def test_one_text_its_prompt_and_the_models(server: EmbeddingServer, encoder: Encoder) -> None:
+    asked = client(server)
+    reply = asked.embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
+    np.testing.assert_allclose(reply.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert [model.id for model in asked.models.list()] == ["m"]
+    assert asked.models.retrieve("m").id == "m"
+    with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
+        asked.embeddings.create(input="a dog", model="text-embedding-3-small")
+
+
+def test_evaluate_asks_it_as_any_endpoint(bert: Path, server: EmbeddingServer, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    texts = sentences(40)
+    rows = [f"{one}\t{other}\t{n % 6}" for n, (one, other) in enumerate(zip(texts, texts[::-1], strict=True))]
+    pairs.write_text("\n".join(["text1\ttext2\tlabel", *rows]) + "\n")
+    options: dict[str, Any] = {"data": str(pairs), "cache": False, "draws": 0, "progress": False}
+    there = aoe_train.evaluate("m", endpoint=f"{server.url}/v1", **options).to_dict()
+    here = aoe_train.evaluate(str(bert), **options).to_dict()
+    assert there["pairs.tsv"]["n"] == 40
+    assert there["pairs.tsv"]["pearson"] == pytest.approx(here["pairs.tsv"]["pearson"], abs=1e-4)
+
+
+def test_texts_tokens_and_cut_texts_are_counted(server: EmbeddingServer, encoder: Encoder) -> None:
+    before = [figure(server, name) for name in ("aoe_texts_total", "aoe_tokens_total", "aoe_texts_cut_total")]
+    post(server, {"input": ["a dog", LONG]})
+    after = [figure(server, name) for name in ("aoe_texts_total", "aoe_tokens_total", "aoe_texts_cut_total")]
+    tokens = int(encoder.tokens(["a dog", LONG]).lengths.sum())
+    assert [new - old for new, old in zip(after, before, strict=True)] == [2, tokens, 1]
+    assert figure(server, 'aoe_request_seconds_count{route="/v1/embeddings"}') >= 1
+    assert figure(server, "aoe_queue_texts") == 0
+    told = requests.get(f"{server.url}/openapi.json", timeout=60).json()
+    assert "/search" not in told["paths"]
+    assert requests.get(f"{server.url}/health", timeout=60).json()["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b'{"input": NaN}', 400, "JSON is malformed"),
+        (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),
+        (b'{"input": ' + b"[" * 200_000, 400, "Expected"),
+        (b'{"input": "\xff"}', 400, "utf-8"),
+        (b'{"input": "\\ud800"}', 400, "JSON is malformed|truncated|surrogate"),
+        (b"[]", 400, "Expected `object`"),
+        (b"", 400, "truncated"),
+        ({"input": [1, 2, 3]}, 400, "token numbers"),
+        ({"input": [[1, 2], [3]]}, 400, "token numbers"),
+        ({"input": []}, 400, "input is empty"),
+        ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
+        ({"input": ["a"] * 65}, 400, "65 texts; at most 64 a request"),
+        ({"input": [0] * 340_000}, 400, "at most 64"),
+        ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
+        ({"input": [True]}, 400, "got `bool`"),
+        ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
+        ({"input": "a", "dimensions": 0}, 400, "dimensions"),
+        ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format"),
+        ({"input": "a", "prompt_name": "lost"}, 400, "lost"),
+        ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
+    ],
+)
+def test_what_can_not_be_encoded_is_told(
+    server: EmbeddingServer, body: object, status: int, words: str
+) -> None:
+    answer = post(server, body)
+    assert answer.status_code == status
+    assert re.search(words, answer.json()["error"]["message"])
+    assert alive(server)
+
+
+def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> None:
+    refused = 'aoe_requests_total{route="/v1/embeddings",status="413"}'
+    before = figure(server, refused)
+    answer, _ = raw(server, head(server, "Content-Length: 1073741824"))
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    _, taken = raw(server, head(server, "Transfer-Encoding: chunked"), chunk, times=16_384)  # 1 GiB
+    assert taken < 1000  # what was on its way
+    assert figure(server, refused) == before + 2
+    assert alive(server)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))],  # the beginning of TLS
+        [b"GET / HTTP/9.9\r\n\r\n"],
+        [b"A" * 200_000],
+        [b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
+        [b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
+        [b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"],
+    ],
+)
+def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]) -> None:
+    answer, _ = raw(server, *parts)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
+    assert alive(server)
+
+
+def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer) -> None:
+    body = {"input": "a dog"}
+    assert post(server, body, Host="evil.example").status_code == 421
+    assert post(server, body, Origin="http://evil.example").status_code == 403
+    assert post(server, body, **{"content-type": "text/plain"}).status_code == 415
+    localhost = server.url.replace("127.0.0.1", "localhost").removeprefix("http://")
+    assert post(server, body, Host=localhost).status_code == 200
+    assert requests.get(f"{server.url}/nowhere", timeout=60).status_code == 404
+    assert requests.get(f"{server.url}/v1/embeddings", timeout=60).status_code == 405
+    assert post(server, {"text": "a"}, "/search").status_code == 404
+
+
+def test_a_key_is_asked_of_all_but_health(encoder: Encoder) -> None:
+    with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
+        assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
+        with pytest.raises(openai.AuthenticationError, match="a key is needed"):
+            client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
+        for given in (
+            {},
+            {"Authorization": KEY},
+            {"Authorization": "Bearer "},
+            {"Authorization": "Bearer \xff"},
+        ):
+            answer = post(server, {"input": "a dog"}, **given)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
+        assert requests.get(f"{server.url}/metrics", timeout=60).status_code == 401
+
+
+def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for options, words in (
+        ({"host": "0.0.0.0"}, "others could ask this server"),
+        ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
+        ({"max_texts": 0}, "texts"),
+        ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
+        ({"host": "no such host", "no_key": True}, "no address of this machine"),
+        ({"index": "nowhere"}, "nowhere"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe_train.serve(bert, port=0, progress=False, **options)  # type: ignore[arg-type]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="can't be used"):
+            aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
+
+
+def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
+    aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
+    with aoe_train.serve(bert, index=tmp_path / "index", port=0, progress=False) as server:
+        asked = {"text": sentences(60)[7], "top": 3, "where": {"state": "open"}}
+        hits = post(server, asked, "/search").json()["hits"]
+        wanted = aoe_train.search(tmp_path / "index", asked["text"], top=3, where={"state": "open"})  # type: ignore[arg-type]
+        assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
+        assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
+        assert hits[0]["row"]["state"] == "open"
+        for wrong, words in (
+            ({"text": ""}, "text"),
+            ({"text": " "}, "the text is empty"),
+            ({"text": "a", "top": 0}, "top"),
+            ({"text": "a", "where": {"lost": 1}}, "no such column"),
+            ({"text": "a", "wieght": 1}, "wieght"),
+        ):
+            answer = post(server, wrong, "/search")
+            assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True)
+        described = requests.get(f"{server.url}/openapi.json", timeout=60).json()
+        assert "/search" in described["paths"]
+
+
+class Held(Around):
+    """A model that works when it is let."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(embedder)
+        self.begun, self.let = threading.Event(), threading.Event()
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        self.begun.set()
+        self.let.wait(60)
+        if "crash" in texts:
+            raise RuntimeError("the model failed")
+        return self._embedder.encode(texts, prompt)
+
+
+def test_a_full_queue_says_when_to_come_again(encoder: Encoder) -> None:
+    held = Held(LocalEmbedder(encoder, "m"))
+    with serving(held, queue=4) as server, ThreadPoolExecutor(4) as pool:
+        first = pool.submit(post, server, {"input": ["a dog"] * 6})  # more than the queue, but nothing waits
+        held.begun.wait(60)
+        answer = post(server, {"input": "a cat"})
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        assert answer.json()["error"]["code"] == "queue_full"
+        with pytest.raises(openai.RateLimitError):
+            client(server).embeddings.create(input="a cat", model="m")
+        held.let.set()
+        assert first.result().status_code == 200
+        assert alive(server)
+
+
+def test_bodies_together_are_bounded(encoder: Encoder) -> None:
+    held = Held(LocalEmbedder(encoder, "m"))
+    with serving(held, body_mib=1, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, {"input": "a dog"})
+        held.begun.wait(60)
+        assert post(server, {"input": "a cat"}).status_code == 429
+        held.let.set()
+        assert first.result().status_code == 200
+        assert alive(server)
+
+
+def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder) -> None:
+    held = Held(LocalEmbedder(encoder, "m"))
+    with serving(held) as server, ThreadPoolExecutor(9) as pool:
+        first = pool.submit(post, server, {"input": "a dog"})
+        held.begun.wait(60)
+        others = [pool.submit(post, server, {"input": [text, "a red boat"]}) for text in sentences(8)]
+        body = json.dumps({"input": ["a bird"] * 50}).encode()
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60) as leaving:
+            leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
+            until(lambda: figure(server, "aoe_queue_texts") == 67)
+        until(lambda: figure(server, "aoe_queue_texts") == 17)
+        held.let.set()
+        assert {one.result().status_code for one in (first, *others)} == {200}
+        assert figure(server, "aoe_batch_texts_count") == 2
+        assert figure(server, "aoe_batch_texts_sum") == 17
+        assert figure(server, 'aoe_requests_total{route="/v1/embeddings",status="499"}') == 1
+        for text, one in zip(sentences(8), others, strict=True):
+            found = one.result().json()["data"][0]["embedding"]
+            np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
+
+
+def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(
+    encoder: Encoder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    held = Held(LocalEmbedder(encoder, "m"))
+    with serving(held) as server, ThreadPoolExecutor(3) as pool:
+        first = pool.submit(post, server, {"input": "a dog"})
+        held.begun.wait(60)
+        bad, good = (pool.submit(post, server, {"input": text}) for text in ("crash", "a cat"))
+        until(lambda: figure(server, "aoe_queue_texts") == 3)
+        held.let.set()
+        assert [one.result().status_code for one in (first, bad, good)] == [200, 500, 200]
+        assert bad.result().json()["error"]["type"] == "server_error"
+        assert "the model failed" not in bad.result().text
+        assert alive(server)
+    assert "the model failed" in capfd.readouterr().err
+
+
+def test_who_is_slow_is_not_waited_for(encoder: Encoder) -> None:
+    with serving(LocalEmbedder(encoder, "m"), receive_s=0.3) as server:
+        assert raw(server, b"POST /v1/embeddings HT")[0].startswith(b"HTTP/1.1 408 ")
+        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
+        assert raw(server, head(server, "Content-Length: 100")[:-2], b"X: y\r\n")[0].startswith(
+            b"HTTP/1.1 408 "
+        )
+        assert alive(server)
+
+
+def test_who_takes_no_answer_is_left(encoder: Encoder) -> None:
+    with serving(LocalEmbedder(encoder, "m"), send_s=0.3) as server:
+        body = json.dumps({"input": [f"dog {number}" for number in range(250)]}).encode()
+        server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # or the kernel takes it all
+        whole = len(post(server, body).content)  # though it takes long
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+            connection.sendall(head(server, f"Content-Length: {len(body)}") + body)
+            until(lambda: len(server._server.server_state.connections) == 1)
+            until(lambda: len(server._server.server_state.connections) == 0)
+            taken = 0
+            with suppress(ConnectionError):
+                while piece := connection.recv(1 << 20):
+                    taken += len(piece)
+        assert taken < whole
+        assert alive(server)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that comes to be soon."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
