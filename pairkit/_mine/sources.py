@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -74,18 +76,42 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     if not path.is_dir():
         return None
     found: list[Path] = []
-    others = 0
-    for home, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
-                found.append(Path(home, name))
-            else:
-                others += 1
-    if not found and any(is_table(file) for file in path.rglob("*")):
+    others = Counter[str]()
+    has_tables = False
+    for entry in entries_of(path):
+        if Path(entry.name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
+            found.append(Path(entry.path))
+        else:
+            others["no_plain_file" if entry.is_symlink() else "another_kind_of_file"] += 1
+            has_tables = has_tables or is_table(Path(entry.name))
+    if not found and has_tables:
         return None
-    dropped["another_kind_of_file"] += others
+    dropped.update(others)
     return found
+
+
+def entries_of(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder and all folders below it, by name, a folder's own before theirs.
+
+    Hidden folders are passed over, and links are not followed. Unlike `os.walk` it takes any depth.
+    """
+    folders = [str(folder)]
+    while folders:
+        with _readable(place := folders.pop()), os.scandir(place) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+        inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield from (entry for entry in entries if not entry.is_dir(follow_symlinks=False))
+        folders += [entry.path for entry in reversed(inner) if not entry.name.startswith(".")]
+
+
+@contextmanager
+def _readable(place: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"not readable ({error.strerror}); fix its permissions, or move it away", path=place
+        ) from error
 
 
 def _of_files(
@@ -102,9 +128,11 @@ def _of_files(
     home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
-        if file.is_symlink() or not file.is_file():
+        with _readable(file):
+            status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):
             dropped["no_plain_file"] += 1
-        elif file.stat().st_size > MOST_BYTES:
+        elif status.st_size > MOST_BYTES:
             dropped["too_large"] += 1
         else:
             try:
@@ -112,7 +140,9 @@ def _of_files(
             except UnicodeDecodeError:
                 dropped["not_utf8"] += 1
                 continue
-            yield read_document(file.relative_to(home).as_posix(), text)
+            # A name need not be Unicode; what is written has to be.
+            name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
+            yield read_document(name, text)
     show(Progress("read documents", len(files), len(files), ended=True))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 import random
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,6 +24,7 @@ from pairkit._mine.documents import Block, beginning, sentences
 from pairkit._mine.html import html_blocks
 from pairkit._mine.markdown import markdown_blocks
 from pairkit._mine.plain import plain_blocks
+from pairkit._mine.sources import entries_of
 from pairkit.errors import ConfigError, DataError
 
 HANDBOOK = """\
@@ -204,6 +208,57 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
         "not_utf8": 1,
         "too_large": 1,
     }
+
+
+def test_folders_that_lead_elsewhere_are_counted_and_not_followed(tmp_path: Path) -> None:
+    home = tmp_path / "d"
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.md").write_text("# Secret\n\nNobody gave it.\n")
+    (home / ".git").mkdir(parents=True)
+    (home / ".git" / "config.json").write_text("{}")
+    (home / "a.md").write_text("# Pump\n\nIt pumps [a secret](outside/secret.md).\n")
+    (home / "outside").symlink_to(tmp_path / "outside")
+    (home / "round").symlink_to(home)
+    made = mined(home)
+    assert made.statistics["documents"] == 1
+    assert made.statistics["documents_dropped"] == {"no_plain_file": 2}
+    (home / "a.md").unlink()
+    with pytest.raises(DataError, match=r"no documents .*no_plain_file 2"):
+        mined(home)
+
+
+def test_a_folder_whose_path_is_too_long_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Pump\n\nIt pumps.\n")
+    inner = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        outer, name = inner, "x" * 250
+        os.mkdir(name, dir_fd=outer)
+        inner = os.open(name, os.O_RDONLY, dir_fd=outer)
+        os.close(outer)
+    os.close(inner)
+    with pytest.raises(DataError, match=r"not readable \(File name too long\)"):
+        mined(tmp_path)
+
+
+def test_folders_are_read_without_recursion(tmp_path: Path) -> None:
+    """A path may lead through two thousand folders, which is more than Python's calls may be nested."""
+    place = tmp_path.joinpath(*["x"] * 100)
+    place.mkdir(parents=True)
+    (place / "a.md").write_text("# Pump\n\nIt pumps.\n")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
+    try:
+        names = [entry.name for entry in entries_of(tmp_path)]
+    finally:
+        sys.setrecursionlimit(before)
+    assert names == ["a.md"]
+
+
+def test_a_file_whose_name_is_not_unicode_is_a_document(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "d") + b"/a\xff.md")).write_text("# Pump\n\nIt pumps.\n")
+    made = mined(tmp_path / "d", out=tmp_path / "out")
+    assert made.pairs.rows["url1"].to_list() == ["a\\udcff.md"]
 
 
 def collection(count: int) -> list[dict[str, str]]:
