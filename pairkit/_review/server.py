@@ -112,14 +112,17 @@ def application(store: Store) -> ASGIApp:
                     act(desk, await request.body())
             except AnsweredError as again:
                 status, error = 409, str(again)
-            except (NotAskedError, ValidationError) as wrong:
-                first = wrong.errors()[0]["msg"] if isinstance(wrong, ValidationError) else str(wrong)
-                return told({"error": first}, 422)
-            except PairkitError as fault:  # such as a full disk: the page keeps the answer and sends it again
-                return told({"error": str(fault)}, 503)
             return told({**desk.state(), "error": error}, status)
 
         return answer
+
+    async def wrong(_: Request, error: Exception) -> Response:
+        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        return told({"error": first}, 422)
+
+    async def fault(_: Request, error: Exception) -> Response:
+        """Such as a full disk: the page keeps the answer and sends it again."""
+        return told({"error": str(error)}, 503)
 
     return Starlette(
         routes=[
@@ -132,7 +135,8 @@ def application(store: Store) -> ASGIApp:
             ),
             Route("/api/undo", answering(_undo), methods=["POST"]),
             Route("/api/skipped", answering(lambda desk, _: desk.take_up_skipped()), methods=["POST"]),
-        ]
+        ],
+        exception_handlers={NotAskedError: wrong, ValidationError: wrong, PairkitError: fault},
     )
 
 

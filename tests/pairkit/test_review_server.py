@@ -165,6 +165,14 @@ def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServe
     assert len(review.judgements()) == kept + 1
 
 
+def test_what_can_not_be_read_is_told_too(server: ReviewServer) -> None:
+    ann, _ = people(server)
+    server._store._connection.close()  # as a disk that is gone
+    answer = ann.session.get(f"{server.url}/api/state", timeout=30)
+    assert answer.status_code == 503
+    assert "r.review: unusable" in answer.json()["error"]
+
+
 def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
     divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
     with divided.serve(["ann", "bob"], port=0) as running:
