@@ -37,6 +37,12 @@ def beside(source: str, ending: str) -> Path:
     return Path(f"{source.rpartition('/')[2].replace(':', '-')}.{ending}")
 
 
+def own_name(source: str) -> str:
+    """What a source is called: the name of the file or folder that is there, else as it was given."""
+    path = Path(source)
+    return path.resolve().name if path.exists() else source
+
+
 def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
     """Refuse a place where no folder of ours can stand.
 

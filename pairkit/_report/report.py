@@ -22,7 +22,7 @@ from pairkit._report.rows import Rows, collect_rows
 from pairkit._report.samples import choose_samples
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
-from pairkit.folders import beside, check_only, check_place, read_own
+from pairkit.folders import beside, check_only, check_place, own_name, read_own
 from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
@@ -101,8 +101,7 @@ def make_report(
     counts = _counts(rows, dataset, rule, seed)
     plots = _plots(rows, counts)
     texts = pl.concat([frame["text1"], frame["text2"].alias("text1")]).unique()
-    source = Path(dataset.source)
-    name = source.resolve().name if source.exists() else dataset.source
+    name = own_name(dataset.source)
     page = render_page(name, counts, rows, plots, choose_samples(rows, seed), common_words(texts), rule)
     with whole_folder(home) as folder:
         for plot in plots.values():

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
@@ -17,6 +16,7 @@ from pairkit._review.facts import FACTS, doubt, facts_of, origin_of
 from pairkit.config import Settings
 from pairkit.conflicts import PAIR, unordered
 from pairkit.errors import ConfigError, DataError
+from pairkit.folders import own_name
 from pairkit.judgements import JudgedPair, ReviewSettings
 from pairkit.keyed import keyed_hash
 from pairkit.provenance import with_provenance
@@ -100,7 +100,11 @@ def size_of(wanted: Wanted, pairs: int) -> int:
 
 def digest_of(dataset: PairDataset) -> str:
     """A digest of a dataset's different pairs with their labels, wherever they stand."""
-    told = _once(dataset).select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
+    return _digest(_once(dataset))
+
+
+def _digest(rows: pl.DataFrame) -> str:
+    told = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -173,8 +177,8 @@ def _settings(
     graded = dataset.label_kind == "graded" if wanted.grades is None else wanted.grades
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
     return ReviewSettings(
-        dataset=Path(dataset.source).resolve().name if Path(dataset.source).exists() else dataset.source,
-        digest=digest_of(dataset),
+        dataset=own_name(dataset.source),
+        digest=_digest(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
