@@ -63,10 +63,9 @@ Strategy = Callable[[Document, Corpus], Iterator[Mined]]
 
 def title_body(document: Document, _: Corpus) -> Iterator[Mined]:
     """The title, and how the text begins."""
-    if document.title and document.opening:
-        place, name = document.opening[0].place, document.name
-        body = " ".join(block.text for block in document.opening)
-        yield Mined("title-body", document.title, body, name, name, place)
+    if document.title and (opening := document.opening):
+        body, name = " ".join(block.text for block in opening), document.name
+        yield Mined("title-body", document.title, body, name, name, opening[0].place)
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[Mined]:
