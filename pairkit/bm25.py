@@ -39,7 +39,7 @@ class Bm25:
 
     def most(self, text: str) -> float:
         """What no text of the index can score above for the distinct words of `text`: each word's most."""
-        known = {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
+        known = self._known(text)
         if not self._size:
             return 0.0
         starts, scores = self._index.scores["indptr"], self._index.scores["data"]
@@ -78,11 +78,15 @@ class Bm25:
 
     def scores(self, text: str) -> Scores:
         """The score of each text of the index for the distinct words of `text`, be it one of them or not."""
-        known = {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
+        known = self._known(text)
         if not known or not self._size:
             return np.zeros(self._size, np.float32)
         found: Scores = self._index.get_scores_from_ids(sorted(known))
         return found
+
+    def _known(self, text: str) -> set[int]:
+        """The numbers of the distinct words of `text` that the index has."""
+        return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
 
 
 def _is_whole(scores: dict[str, Any], texts: int, words: int) -> bool:
