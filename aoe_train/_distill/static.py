@@ -83,7 +83,7 @@ def distil(
 
     Raises:
         ConfigError: The model's tokenizer can't be one of a static model.
-        DataError: Too few texts.
+        DataError: Too few texts, or vectors that are no numbers.
     """
     kept, fitted = held_out(texts)
     if len(fitted) < _FEWEST:
@@ -95,7 +95,10 @@ def distil(
     alone = written_tokens(encoder.tokenizer, plain)
     written = [place for place, token in enumerate(alone) if token]
     every = [*fitted, *kept, *(alone[place] for place in written)]
-    vectors = unit(embed(every))
+    vectors = embed(every)
+    if not np.isfinite(vectors).all():
+        raise DataError("distillation: some of the model's vectors are no numbers; check the model")
+    vectors = unit(vectors)
     wanted, judged, lone = np.split(vectors, [len(fitted), len(fitted) + len(kept)])
     axes = principal_axes(wanted, dim)
     prior = np.zeros((len(alone), vectors.shape[1]), np.float32)
