@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aoe_train._model_folder.files import mapped_array
 from pairkit.errors import DataError
 from pairkit.files import write_errors
-from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from aoe_train._evaluate.tasks import Task
@@ -75,13 +75,7 @@ def read_digests(folder: Path) -> np.ndarray | None:
     path = folder / DIGESTS_FILE
     if not path.is_file():
         return None
-    try:
-        # Mapped, as a header may promise more numbers than the file has, or the memory.
-        found = np.lib.format.open_memmap(path, mode="r")
-    except Exception as error:  # numpy reads a header as Python's own words
-        raise DataError(
-            f"not readable ({one_line(str(error))}); copy the model again, or delete this file", path=path
-        ) from error
+    found = mapped_array(path, "copy the model again, or delete this file")
     if found.dtype != np.uint64 or found.ndim != 1:
         raise DataError("no digests of texts; copy the model again, or delete this file", path=path)
     return np.asarray(found)

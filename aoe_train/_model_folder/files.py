@@ -1,4 +1,4 @@
-"""Which files of a model's folder are read at all, and JSON that may come from a stranger."""
+"""Which files of a model's folder are read at all, and JSON and arrays that may come from a stranger."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _MIB = 1 << 20
 _JSON_LIMIT = 16 * _MIB
@@ -79,6 +83,23 @@ def read_object(path: Path) -> dict[str, Any]:
     found = read_json(path)
     if not isinstance(found, dict):
         raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
+    return found
+
+
+def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:
+    """The array that a .npy file holds, mapped from the disk.
+
+    Mapped, as a header may promise more numbers than the file has, or the memory.
+
+    Raises:
+        DataError: It is absent, or holds none.
+    """
+    from numpy.lib.format import open_memmap
+
+    try:
+        found: np.ndarray = open_memmap(path, mode="r")
+    except Exception as error:  # numpy reads a header as Python's own words
+        raise DataError(f"not readable ({one_line(str(error))}); {remedy}", path=path) from error
     return found
 
 

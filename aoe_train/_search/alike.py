@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.nearest import Searcher, Vectors
+from aoe_train._search.texts import told
 from pairkit.errors import ConfigError
 from pairkit.groups import Groups
 from pairkit.parquet import write_parquet
@@ -57,7 +58,7 @@ class Alike:
             "texts": self.texts,
             "full": self.full,
             "groups": self.groups,
-            "pairs": self.pairs.to_dicts(),
+            "pairs": [told(pair) for pair in self.pairs.iter_rows(named=True)],
         }
 
     def write(self, out: str | Path) -> None:
@@ -133,7 +134,7 @@ def _sorted(one: np.ndarray, other: np.ndarray, cosine: np.ndarray, within: bool
     """Each pair once, the nearest first; ties in order of places."""
     if within:
         one, other = np.minimum(one, other), np.maximum(one, other)
-        _, first = np.unique(np.stack([one, other]), axis=1, return_index=True)
+        _, first = np.unique(one * (other.max(initial=0) + 1) + other, return_index=True)
         one, other, cosine = one[first], other[first], cosine[first]
     order = np.lexsort((other, one, -cosine))
     return {"place1": one[order], "place2": other[order], "cosine": cosine[order]}

@@ -26,7 +26,7 @@ from aoe_train._search.calibrate import (
 )
 from aoe_train._search.folder import DIGEST, WORDS, read_about, read_probe, read_rows_of, read_vectors
 from aoe_train._search.nearest import Searcher, Vectors, read
-from aoe_train._search.texts import joined, text_digest
+from aoe_train._search.texts import joined, text_digest, told
 from pairkit.bm25 import Bm25, best
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
@@ -61,8 +61,8 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""
-        told = {"place": self.place, "score": self.score, "cosine": self.cosine}
-        return {**told, "probability": self.probability, "row": dict(self.row)}
+        scores = {"place": self.place, "score": self.score, "cosine": self.cosine}
+        return {**scores, "probability": self.probability, "row": told(self.row)}
 
 
 class SearchIndex:
@@ -139,7 +139,7 @@ class SearchIndex:
 
         Raises:
             ConfigError: No such column or way, or a number out of its range.
-            DataError: A text of blanks.
+            DataError: A text of blanks, or damaged vectors.
         """
         if by not in get_args(By):
             raise ConfigError(f"by {by!r}: expected {', '.join(get_args(By))}")
@@ -154,6 +154,8 @@ class SearchIndex:
         if allowed is not None and not len(allowed):
             return []
         found = self._ranked(text, top, allowed, by, share)
+        if found.cosines is not None and not np.isfinite(found.cosines).all():
+            raise DataError("holds vectors that are no numbers; build the index again", path=self.folder)
         frame = self._rows[found.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
         count = len(found.places)
@@ -209,8 +211,10 @@ class SearchIndex:
         if frame["label"].dtype != pl.Int64:
             raise DataError("labels are scores; expected 0 and 1", path=where)
         known = partners(list(frame.select("text1", "text2", "label").iter_rows()))
-        digests = {digest: place for place, digest in enumerate(self._rows[DIGEST].to_list())}
-        place_of = {text: digests[key] for text in known if (key := text_digest(text)) in digests}
+        digests = self._rows[DIGEST].to_list()
+        first: dict[str, int] = {}  # where a text stands first; rows with the same text are one
+        standing = np.array([first.setdefault(digest, place) for place, digest in enumerate(digests)])
+        place_of = {text: first[key] for text in known if (key := text_digest(text)) in first}
         asked = list(queries(known, place_of))
         partnered = sum(bool(partner) for _, partner in asked)
         if partnered < FEWEST:
@@ -223,9 +227,10 @@ class SearchIndex:
         for place, partner in asked:
             (text,) = self.texts([place])
             found = self._ranked(text, top + 1, None, "both", self.about.weight, place)
-            other = found.places != place
+            places = standing[found.places]
+            other = places != place
             scores.append(np.column_stack([found.cosines, found.shares])[other])  # type: ignore[list-item]
-            same.append(np.isin(found.places[other], list(partner)))
+            same.append(np.isin(places[other], list(partner)))
         return np.concatenate(scores), np.concatenate(same).astype(np.float64), len(asked), partnered
 
     def _ranked(

@@ -30,7 +30,7 @@ from aoe_train._search.folder import (
     read_rows_of,
     read_vectors,
 )
-from aoe_train._search.nearest import Kind, Searcher, Vectors, build, nearest
+from aoe_train._search.nearest import Kind, Searcher, Vectors, build, check_kind, nearest
 from aoe_train._search.texts import Rows, text_digest
 from aoe_train._small import Quantize, quantized, value_ranges
 from pairkit.bm25 import Bm25
@@ -108,13 +108,17 @@ def make(
         show: Told of progress.
 
     Raises:
-        ConfigError: It can't be written, or faiss is missing.
-        DataError: Vectors that are no numbers.
+        ConfigError: It can't be written, faiss is missing, or there are too few texts for the kind.
+        DataError: Vectors that are no numbers, or a column whose name is taken.
     """
+    chosen: Kind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
+    check_kind(chosen, len(rows.texts))
     digests = [text_digest(text) for text in rows.texts]
+    # The rows of an index may be indexed anew.
+    if DIGEST in rows.frame.columns and rows.frame[DIGEST].to_list() != digests:
+        raise DataError(f"the column {DIGEST} would be lost, as an index has its own; rename it")
     probe = embedder.encode([TEXT], embedder.prompts.document)
     matrix, encoded = _vectors(rows.texts, digests, embedder, probe, out)
-    chosen: Kind = kind or ("hnsw" if len(matrix) >= MANY else "flat")
     about = About(
         model=model,
         text=list(rows.columns),
@@ -146,7 +150,7 @@ def measure(vectors: Vectors, searcher: Searcher) -> float:
     queries = vectors.rows(np.sort(asked))
     exact = nearest(vectors, queries, _RANK + 1).places[:, 1:]
     found = searcher.nearest(queries, _RANK + 1).places
-    hits = sum(len(np.intersect1d(one, other)) for one, other in zip(exact, found, strict=True))
+    hits = sum(np.isin(one[one >= 0], other).sum() for one, other in zip(exact, found, strict=True))
     return float(hits / max((exact >= 0).sum(), 1))
 
 
@@ -178,12 +182,22 @@ def _unit(vectors: np.ndarray, embedder: Embedder) -> np.ndarray:
 
 
 def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
-    """Places by the digests of texts, and the float32 vectors, of an index of this model that is there."""
-    about = read_about(out) if out.exists() and is_index(out) else None
-    if about is None or about.vectors != "float32" or not same_model(probe, read_probe(out, about)):
-        return {}, np.empty((0, 0), np.float32)
-    places = {digest: row for row, digest in enumerate(read_rows_of(out, about)[DIGEST].to_list())}
-    return places, read_vectors(out, about).rows(slice(None))
+    """Places by the digests of texts, and the float32 vectors, of an index of this model that is there.
+
+    A damaged one has none: to build the index again is what its messages ask for.
+    """
+    nothing: dict[str, int] = {}
+    if not (out.exists() and is_index(out)):
+        return nothing, np.empty((0, 0), np.float32)
+    try:
+        about = read_about(out)
+        if about.vectors == "float32" and same_model(probe, read_probe(out, about)):
+            digests = read_rows_of(out, about)[DIGEST].to_list()
+            places = {digest: row for row, digest in enumerate(digests)}
+            return places, read_vectors(out, about).rows(slice(None))
+    except DataError:
+        pass
+    return nothing, np.empty((0, 0), np.float32)
 
 
 def _stored(matrix: np.ndarray, quantize: Quantize, folder: Path) -> Vectors:

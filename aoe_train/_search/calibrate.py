@@ -140,4 +140,4 @@ def queries(known: Mapping[str, set[str]], place_of: Mapping[str, int]) -> Itera
     """Places of texts that are in the index, each with the places of its partners there."""
     for text, same in known.items():
         if text in place_of:
-            yield place_of[text], {place_of[partner] for partner in same if partner in place_of}
+            yield place_of[text], {place_of[other] for other in same - {text} if other in place_of}

@@ -21,9 +21,10 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train._model_folder.files import Foreign, decode, read_object
+from aoe_train._model_folder.files import Foreign, decode, mapped_array, read_object
 from aoe_train._search.calibrate import CALIBRATION_FILE
 from aoe_train._search.nearest import INDEX_FILE, Kind, Vectors
+from aoe_train._search.texts import is_written
 from pairkit.errors import ConfigError, DataError
 from pairkit.parquet import read_parquet
 
@@ -80,7 +81,12 @@ def read_rows_of(folder: Path, about: About) -> pl.DataFrame:
         DataError: Damaged, or of another index.
     """
     path = folder / ROWS
-    frame = read_parquet(path)
+    try:
+        frame = read_parquet(path)
+    except FileNotFoundError as error:
+        raise DataError(f"is gone; {_REMEDY}", path=path) from error
+    if odd := [name for name, dtype in frame.schema.items() if not is_written(dtype)]:
+        raise DataError(f"the column {odd[0]!r} holds no single values; {_REMEDY}", path=path)
     if frame.height != about.rows or not {*about.text, DIGEST} <= {*frame.columns}:
         raise DataError(f"is not of {about.rows:,} rows with their texts; {_REMEDY}", path=path)
     return frame
@@ -108,10 +114,7 @@ def read_probe(folder: Path, about: About) -> np.ndarray:
 
 
 def _array(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
-    try:
-        found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"not readable; {_REMEDY}", path=path) from error
+    found = mapped_array(path, _REMEDY)
     if found.shape != shape or found.dtype != dtype:
         raise DataError(f"is {found.dtype} {found.shape}, not {dtype} {shape}; {_REMEDY}", path=path)
     return found

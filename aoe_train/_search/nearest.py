@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from aoe_train._small import restored
-from pairkit.errors import DataError
+from pairkit.errors import ConfigError, DataError
 from pairkit.extras import needed_for
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _PROPOSED = 5  # times as many as are asked for, and at least
 _LEAST_PROPOSED = 100
 _FEW = 20_000  # rows that a filter leaves: all of them are compared
 _LINKS, _BREADTH_BUILT, _BREADTH = 32, 200, 128  # of HNSW's graph
+_CODE_BITS = 8  # of a part of a vector, in ivf-pq
 _SEED = 1234
 
 
@@ -161,6 +162,22 @@ def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     return index
 
 
+def check_kind(kind: Kind, count: int) -> None:
+    """Refuse, before texts are encoded, a kind that can't be built.
+
+    Raises:
+        ConfigError: faiss is not installed, or there are too few texts.
+    """
+    if kind == "flat":
+        return
+    _faiss(f"--kind {kind}")
+    if kind == "ivf-pq" and count < 1 << _CODE_BITS:
+        raise ConfigError(
+            f"--kind ivf-pq: {count:,} texts; it needs at least {1 << _CODE_BITS} to learn codes from; choose"
+            " flat"
+        )
+
+
 def _empty(kind: Kind, dim: int, count: int) -> Any:
     faiss = _faiss(f"--kind {kind}")
     if kind == "hnsw":
@@ -169,7 +186,7 @@ def _empty(kind: Kind, dim: int, count: int) -> Any:
         return graph
     lists = max(1, min(int(4 * count**0.5), count // 40))
     codes = next(parts for parts in (dim // 8, dim // 4, dim // 2, dim, 1) if parts and dim % parts == 0)
-    return faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
+    return faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, lists, codes, _CODE_BITS, faiss.METRIC_INNER_PRODUCT)
 
 
 def _sample(count: int) -> slice | np.ndarray:
@@ -189,10 +206,13 @@ def read(folder: Path, kind: Kind, shape: tuple[int, int]) -> Any:
     """
     if kind == "flat":
         return None
+    faiss = _faiss(f"an index of the kind {kind}")
     try:
-        found = _faiss(f"an index of the kind {kind}").read_index(str(folder / INDEX_FILE))
+        found = faiss.read_index(str(folder / INDEX_FILE))
     except RuntimeError as error:  # which faiss raises for any file that it can't read
         raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
+    if not isinstance(found, faiss.IndexHNSW if kind == "hnsw" else faiss.IndexIVF):
+        raise DataError(f"is not of the kind {kind}; build the index again", path=folder / INDEX_FILE)
     if (found.ntotal, found.d) != shape:
         raise DataError(
             f"is of {found.ntotal:,} vectors of {found.d} numbers, not of {shape[0]:,} of {shape[1]}; build"

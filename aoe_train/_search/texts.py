@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from math import isfinite
+from typing import Any
 
 import polars as pl
 
@@ -23,7 +25,7 @@ class Rows:
     """Rows with texts.
 
     Attributes:
-        frame: All columns whose values are single ones.
+        frame: All columns whose values are single ones that can be written as text.
         columns: Those that make a row's text, with an empty line between them.
         texts: They, put together; in each is more than blanks.
         empty: Rows that were left out, as they have no text.
@@ -50,9 +52,7 @@ def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
     tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     columns = _columns(frame, tuple(text_columns), source_name(source))
-    frame = frame.select(
-        name for name, dtype in frame.schema.items() if name in columns or not dtype.is_nested()
-    )
+    frame = frame.select(name for name, dtype in frame.schema.items() if is_written(dtype))
     texts = joined(frame, columns)
     filled = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
     kept = [text for text in texts if text.strip()]
@@ -65,6 +65,22 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def is_written(dtype: pl.DataType) -> bool:
+    """Whether values of a type are single ones that can be written as text."""
+    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
+
+
+def told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it: dates and the like as text, and numbers that are none as None."""
+    return {name: _told(value) for name, value in row.items()}
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def text_digest(text: str) -> str:
@@ -96,6 +112,8 @@ def _columns(frame: pl.DataFrame, wanted: tuple[str, ...], where: str) -> tuple[
             " --text-column",
             path=where,
         )
-    if nested := [name for name in found if frame.schema[name].is_nested()]:
-        raise DataError(f"the column {nested[0]!r} holds lists; expected texts", path=where)
+    if odd := [name for name in found if not is_written(frame.schema[name])]:
+        dtype = frame.schema[odd[0]]
+        held = "lists" if dtype.is_nested() else f"{dtype}"
+        raise DataError(f"the column {odd[0]!r} holds {held}; expected texts", path=where)
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,61 @@ def test_texts_of_a_table_by_the_names_of_its_columns(tmp_path: Path):
 def test_tables_without_texts_are_refused(rows: Any, columns: list[str], words: str):
     with pytest.raises(DataError, match=words):
         read_rows(rows, columns)
+
+
+def test_columns_that_can_not_be_written_as_text_are_no_values_and_no_texts():
+    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "day": date(2024, 1, 2)}
+    assert read_rows([{"text": "one", **odd}]).frame.columns == ["text", "day"]
+    for name, held in (("bytes", "Binary"), ("span", "Duration"), ("thing", "Object")):
+        with pytest.raises(DataError, match=f"the column '{name}' holds {held}.*; expected texts"):
+            read_rows([odd], [name])
+
+
+def test_rows_of_any_kind_become_json_and_can_be_filtered_by(bert: Path, tmp_path: Path):
+    rows = pl.DataFrame(
+        {
+            "text": TEXTS[:2],
+            "day": [date(2024, 1, 2), None],
+            "at": [datetime(2024, 1, 2, tzinfo=UTC), None],
+            "price": [Decimal("1.50"), None],
+            "score": [float("nan"), 2.5],
+            "kind": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
+            "none": [None, None],
+        }
+    )
+    out = tmp_path / "index"
+    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    opened = aoe_train.open_index(out, words_only=True)
+    for where in ({"day": "2024-01-02"}, {"price": "1.50"}, {"kind": "a"}, {"none": "x"}, {"kind": "other"}):
+        found = [hit.place for hit in opened.search(TEXTS[0], by="words", where=where)]
+        assert found == ([0] if next(iter(where.values())) not in ("x", "other") else [])
+    hit = opened.search(TEXTS[0], by="words")[0].to_dict()
+    assert json.loads(json.dumps(hit, allow_nan=False))["row"]["day"] == "2024-01-02"
+    assert (hit["row"]["score"], hit["row"]["price"]) == (None, "1.50")
+    told = aoe_train.duplicates(out, least=-1, progress=False).to_dict()
+    assert json.loads(json.dumps(told, allow_nan=False))["pairs"][0]["score_1"] is None
+
+
+def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
+    aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", cache=False, progress=False)
+    assert aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)[0].text == TEXTS[0]
+    alone = aoe_train.duplicates(tmp_path / "one", progress=False)
+    assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
+    rows = [TEXTS[0]] * 5 + [TEXTS[1]]
+    made = aoe_train.index(rows, model=bert, out=tmp_path / "five", cache=False, progress=False)
+    assert (made.rows, made.encoded) == (6, 2)
+    found = aoe_train.duplicates(tmp_path / "five", least=0.999999, neighbours=10**6, progress=False)
+    places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
+    assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
+    assert found.full == 0
+
+
+def test_a_kind_that_can_not_be_built_is_refused_before_texts_are_encoded(bert: Path, tmp_path: Path):
+    pytest.importorskip("faiss")
+    few = {"out": tmp_path / "index", "cache": False, "progress": False}
+    with pytest.raises(ConfigError, match="--kind ivf-pq: 4 texts; it needs at least 256"):
+        aoe_train.index(TEXTS, model=bert, kind="ivf-pq", **few)
+    assert aoe_train.index(TEXTS, model=bert, kind="hnsw", **few).recall == 1
 
 
 def test_both_rankings_together_are_the_hybrid_s(bert: Path, made: Path):
@@ -166,21 +223,52 @@ def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
         ("index.json", b'{"format": 1, "rows": "many"}', "index.json"),
         ("vectors.npy", b"no array", "vectors.npy.*build the index again"),
         ("probe.npy", b"", "probe.npy.*build the index again"),
+        ("vectors.npy", b"PK\x03\x04 is how another kind begins", "vectors.npy.*build the index again"),
+        ("rows.parquet", None, "rows.parquet.*is gone; build the index again"),
         ("words/words.json", b'{"texts": 3, "words": []}', "not of one index|build"),
         ("words/indices.csc.index.npy", b"x", "build the index again"),
     ],
 )
 def test_a_damaged_index_is_one_line(
-    bert: Path, made: Path, tmp_path: Path, file: str, content: bytes, words: str
+    bert: Path, made: Path, tmp_path: Path, file: str, content: bytes | None, words: str
 ):
     for path in made.rglob("*"):
         if path.is_file():
             target = tmp_path / "index" / path.relative_to(made)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
-    (tmp_path / "index" / file).write_bytes(content)
+    damaged = tmp_path / "index" / file
+    damaged.write_bytes(content) if content is not None else damaged.unlink()
     with pytest.raises(DataError, match=words):
         aoe_train.search(tmp_path / "index", "a dog", model=bert)
+    again = aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
+    assert again.rows == 60
+    assert aoe_train.search(tmp_path / "index", "a dog", by="words")
+
+
+def test_vectors_and_columns_of_a_stranger_end_in_one_line(bert: Path, tmp_path: Path):
+    out = tmp_path / "index"
+    aoe_train.index(TEXTS, model=bert, out=out, cache=False, progress=False)
+    rows = pl.read_parquet(out / "rows.parquet")
+    rows.with_columns(a=pl.Series([[1]] * 4)).write_parquet(out / "rows.parquet")
+    with pytest.raises(DataError, match="the column 'a' holds no single values"):
+        aoe_train.search(out, "a dog", by="words")
+    rows.write_parquet(out / "rows.parquet")
+    np.save(out / "vectors.npy", np.full((4, 32), np.nan, np.float32))
+    for by in ("both", "model"):
+        with pytest.raises(DataError, match="vectors that are no numbers"):
+            aoe_train.search(out, "a dog", model=bert, by=by)
+
+
+def test_a_column_of_the_name_that_an_index_uses_is_not_lost(bert: Path, tmp_path: Path):
+    how = {"model": bert, "cache": False, "progress": False}
+    with pytest.raises(DataError, match="the column sha256 would be lost"):
+        aoe_train.index([{"text": "a dog", "sha256": "mine"}], out=tmp_path / "index", **how)
+    aoe_train.index(TEXTS, out=tmp_path / "index", **how)
+    made = aoe_train.index(
+        tmp_path / "index" / "rows.parquet", out=tmp_path / "anew", text_column="text", **how
+    )
+    assert made.rows == len(TEXTS)
 
 
 def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, tmp_path: Path):

@@ -86,6 +86,26 @@ def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
     assert again["weights"] == learnt.weights
 
 
+def test_a_text_that_stands_twice_is_no_hit_for_itself(bert: Path, tmp_path: Path):
+    same = reports(60)
+    rows = [(one, other, 1) for one, other in same]
+    rows += [(one[0], other[1], 0) for one, other in zip(same, [*same[1:], same[0]], strict=True)]
+    rows += [(one, one, 1) for one, _ in same]  # which tells nothing
+    pairs = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+    texts = [text for pair in same for text in pair]
+    for name, every in (("once", texts), ("twice", texts * 2)):
+        aoe_train.index(every, model=bert, out=tmp_path / name, cache=False, progress=False)
+    opened = {name: aoe_train.open_index(tmp_path / name, words_only=True) for name in ("once", "twice")}
+    # Of twice as many places there are twice as many hits, all but the asked text's own two.
+    once, twice = (
+        index.calibrate(pairs, top=top) for index, top in zip(opened.values(), (9, 19), strict=True)
+    )
+    assert (once.hits, twice.hits) == (120 * 9, 120 * 18)
+    near = np.array([[1.0, 0.9]])
+    assert twice.probability(near) == pytest.approx(once.probability(near), abs=0.05)
+    assert once.with_partner == twice.with_partner == 120
+
+
 def test_pairs_of_other_texts_teach_nothing(bert: Path, tmp_path: Path):
     aoe_train.index(WORDS[:20], model=bert, out=tmp_path / "index", cache=False, progress=False)
     opened = aoe_train.open_index(tmp_path / "index", words_only=True)

@@ -87,6 +87,8 @@ def test_a_damaged_index_and_one_of_other_vectors_are_refused(tmp_path: Path):
     build(Vectors(unit(300, 8)), "hnsw", tmp_path)
     with pytest.raises(DataError, match="is of 300 vectors of 8 numbers, not of 301 of 8"):
         read(tmp_path, "hnsw", (301, 8))
+    with pytest.raises(DataError, match="is not of the kind ivf-pq"):
+        read(tmp_path, "ivf-pq", (300, 8))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
         read(tmp_path, "hnsw", (300, 8))
