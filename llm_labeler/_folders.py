@@ -13,8 +13,9 @@ from pairkit.errors import ConfigError
 from pairkit.folders import made_there
 
 _COMMAND = "label"
-# Settings that bear on one task alone: of others nothing is said of them, as they change nothing there.
+# Settings that bear on one task or scale alone: elsewhere nothing is said of them, as they change nothing.
 _OF_TRIPLETS = (("prompt", "changes"), ("filters", "min_kept"))
+_OF_SCORES = (("judge", "scale"), ("judge", "score"), ("judge", "max_spread"), ("judge", "far"))
 
 
 def run_record(
@@ -35,7 +36,9 @@ def run_record(
         sha256: Of the input's usable texts.
     """
     kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
-    for section, name in _OF_TRIPLETS if settings.task != "triplet" else ():
+    of_triplets = _OF_TRIPLETS if settings.task != "triplet" else ()
+    of_scores = _OF_SCORES if settings.judge.scale != "score" else ()
+    for section, name in (*of_triplets, *of_scores):
         del kept[section][name]
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name

@@ -58,7 +58,7 @@ def silver_card(
         run: What made it.
         files: Configuration to split to file pattern.
     """
-    by_score = run["settings"]["judge"]["scale"] == "score"
+    by_score = "scale" in run["settings"]["judge"]
     splits = statistics["splits"]
     names = ("pairs", *(SCORED if by_score else WORDS))
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in names]

@@ -17,7 +17,7 @@ from llm_labeler._judge import SCORES, judge_asks, judge_batches, read_ratings
 from llm_labeler._records import Candidate, Rating, Text
 from llm_labeler._settings import JudgeSettings
 from llm_labeler._silver_scores import ScoreJudge, compare
-from pairkit.errors import DataError
+from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
@@ -197,6 +197,10 @@ def test_a_sources_own_columns_keep_their_content(tmp_path: Path) -> None:
 def test_words_and_scores_are_different_questions(tmp_path: Path) -> None:
     first = scored(tmp_path / "out")
     again = scored(tmp_path / "out")
+    run = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
+    assert {"scale", "score", "max_spread", "far"} < {*run["judge"]}
+    with pytest.raises(ConfigError, match="with other settings"):
+        scored(tmp_path / "out", settings={"judge.far": 1})
     assert (first.asked.cached, again.asked.cached, again.asked.spent.requests) == (0, 6, 0)
     with pytest.raises(DataError, match="decided on no pair"):
         scored(tmp_path / "words", work=tmp_path / "out.work", scale="words")

@@ -154,6 +154,7 @@ def test_settings_of_another_task_are_not_said_of_a_dataset(tmp_path: Path) -> N
     assert "changes" not in run["prompt"]
     assert "min_kept" not in run["filters"]
     assert not {"samples", "draw", "examples"} & {*run, *run["input"], *run["prompt"]}
+    assert {*run["judge"]} == {"candidates_per_call", "llms"}
 
 
 @pytest.mark.parametrize("task", ["triplet", "query", "answer"])
