@@ -94,15 +94,16 @@ def _by_word(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 def _by_score(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", *(_told(judge[key]) for key in ("mean", "distance")))
+        (f"`{name}`", f"`{run['llms'][name]['model']}`", *(told(judge[key]) for key in ("mean", "distance")))
         for name, judge in statistics["judges"]["by_name"].items()
     ]
-    alphas = [_told(statistics["judges"][f"alpha_{level}"]) for level in ("ordinal", "interval")]
+    alphas = [told(statistics["judges"][f"alpha_{level}"]) for level in ("ordinal", "interval")]
     return (
         f"{table(('name', 'model', 'mean score', 'mean distance from the others'), judges)}\n\n"
         f"Krippendorff's alpha: ordinal {alphas[0]}, interval {alphas[1]}."
     )
 
 
-def _told(figure: float | None) -> str:
+def told(figure: float | None) -> str:
+    """A figure with two decimals; a dash where there is none."""
     return "-" if figure is None else f"{figure:.2f}"

@@ -14,6 +14,7 @@ from llm_labeler._given_pairs import GIVEN, PAIR, GivenPairs
 from llm_labeler._judge import SCORES, read_ratings
 from llm_labeler._records import Rating
 from llm_labeler._settings import LabelSettings
+from llm_labeler._silver_card import told
 from llm_labeler._silver_words import VOTES
 from llm_labeler._store import Store
 from llm_labeler._workplace import RunRecord
@@ -65,11 +66,11 @@ class ScoreJudges:
 
     def table(self) -> ResultTable:
         """A judge a row."""
-        alphas = [f"{_told(self.alpha_ordinal)} (ordinal)", f"{_told(self.alpha_interval)} (interval)"]
+        alphas = [f"{told(self.alpha_ordinal)} (ordinal)", f"{told(self.alpha_interval)} (interval)"]
         caption = f"Krippendorff's alpha {', '.join(alphas)} over {self.compared:,} pairs"
         found = ResultTable("judge", "judged", "unsure", "mean", "from the others", caption=caption)
         for name, judge in sorted(self.by_name.items()):
-            found.add_row(name, judge.judged, judge.unsure, _told(judge.mean), _told(judge.distance))
+            found.add_row(name, judge.judged, judge.unsure, told(judge.mean), told(judge.distance))
         return found
 
 
@@ -178,7 +179,3 @@ def _heard(cast: Iterable[Rating]) -> list[int]:
 
 def _spread(scores: Sequence[int]) -> float | None:
     return float(max(scores) - min(scores)) if scores else None
-
-
-def _told(figure: float | None) -> str:
-    return "-" if figure is None else f"{figure:.2f}"
