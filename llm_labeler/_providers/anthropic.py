@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llm_labeler._providers.dialect import Form, check_native, merged
+from llm_labeler._providers.dialect import Form, merged
+from llm_labeler._providers.native import NativeDialect, system_of
 from llm_labeler._providers.replies import broken, list_of, models_of, name_of, replied, usage
 from llm_labeler._records import Ask, Reply
 from llm_labeler._settings import LlmSettings
@@ -18,7 +19,6 @@ from pairkit.openai_api.refusals import Refusal, Refused
 
 VERSION = "2023-06-01"
 _RESERVED = frozenset(("model", "messages", "system", "max_tokens", "stream", "temperature", "top_p"))
-_FORMAT = re.compile(r"output_config|output_format|json_schema|structured output", re.IGNORECASE)
 _PROMPT_PARTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 # An error in a batch's results has a type alone; these are the statuses that it would have come with.
 _STATUSES = {
@@ -34,7 +34,7 @@ _STATUSES = {
 }
 
 
-class AnthropicDialect:
+class AnthropicDialect(NativeDialect):
     """How Anthropic's servers are asked; see `Dialect`.
 
     Raises:
@@ -44,30 +44,29 @@ class AnthropicDialect:
     path, models_path = "/messages", "/models?limit=1000"
     key_header = "x-api-key"
     headers: Mapping[str, str] = {"anthropic-version": VERSION}
+    limit = "max_tokens"
+    # Models before Claude 4.5 take none.
+    about_schema = re.compile(r"output_config|output_format|json_schema|structured output", re.IGNORECASE)
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        check_native(name, settings, _RESERVED)
+        super().__init__(name, settings, _RESERVED)
         if settings.seed is not None:
             raise ConfigError(f"llm {name}: Anthropic's API takes no seed; take it out of [llm.{name}]")
-        self._name, self._settings = name, settings
-        self._takes_schema = settings.structured != "off"
-
-    @property
-    def form(self) -> Form:
-        """How to ask now."""
-        return Form("max_tokens", "json_schema" if self._takes_schema else "")
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question; what the system says stands beside the turns."""
         settings = self._settings
         turns = [message for message in ask.messages if message.role != "system"]
-        system = "\n\n".join(message.content for message in ask.messages if message.role == "system")
         body: dict[str, Any] = {
             "model": settings.model,
             "max_tokens": settings.max_tokens,
             "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
         }
-        chosen = {"system": system or None, "temperature": settings.temperature, "top_p": settings.top_p}
+        chosen = {
+            "system": system_of(ask) or None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+        }
         body |= {name: value for name, value in chosen.items() if value is not None}
         if ask.schema is not None and form.format:
             body["output_config"] = {"format": {"type": "json_schema", "schema": ask.schema}}
@@ -94,33 +93,12 @@ class AnthropicDialect:
         """The models in a list of them."""
         return models_of(body)
 
-    def learns(self, refusal: Refusal, form: Form) -> bool:
-        """Whether asking without a schema may help: models before Claude 4.5 take none."""
-        if refusal.status != 400 or not form.format or not _FORMAT.search(refusal.message):
-            return False
-        if self._settings.structured == "strict":
-            raise ConfigError(
-                f"llm {self._name}: the model takes no schema ({refusal.message}); "
-                f'set structured = "auto" in [llm.{self._name}]'
-            )
-        self._takes_schema = False
-        return True
-
-    def blames(self, refusal: Refusal) -> ConfigError | None:
-        """The setting that a refusal names: from Claude Opus 4.7 on, models take no temperature."""
-        if refusal.status != 400 or refusal.is_about_question:
-            return None
+    def _fields(self) -> Mapping[str, Any]:
+        # From Claude Opus 4.7 on, models take no temperature.
         settings = self._settings
         sampling = {"temperature": settings.temperature, "top_p": settings.top_p}
         set_here = {"max_tokens": settings.max_tokens, **sampling, **settings.extra}
-        for name, value in set_here.items():
-            named = re.search(rf"\b{re.escape(name)}\b", refusal.message)
-            if value is not None and named:
-                return ConfigError(
-                    f"llm {self._name}: the model does not take {name} as it is set ({refusal.message}); "
-                    f"change it in [llm.{self._name}]"
-                )
-        return None
+        return {re.escape(name): value for name, value in set_here.items()}
 
 
 def error_status(value: Any) -> int:

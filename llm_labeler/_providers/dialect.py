@@ -74,19 +74,6 @@ class Dialect(Protocol):
         ...
 
 
-def check_native(name: str, settings: LlmSettings, reserved: frozenset[str]) -> None:
-    """See `check_extra`; and refuse another name for the limit of tokens, of which these protocols have one.
-
-    Raises:
-        ConfigError: names the field.
-    """
-    check_extra(name, settings, reserved)
-    if settings.limit_field != "auto":
-        raise ConfigError(
-            f"llm {name}: limit_field is for servers of OpenAI's protocol; take it out of [llm.{name}]"
-        )
-
-
 def check_extra(name: str, settings: LlmSettings, reserved: frozenset[str]) -> None:
     """Refuse fields that have a setting of their own, or that decide the price or the shape of an answer.
 

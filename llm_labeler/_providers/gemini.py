@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llm_labeler._providers.dialect import Form, check_native, merged
+from llm_labeler._providers.dialect import Form, merged
+from llm_labeler._providers.native import NativeDialect, system_of
 from llm_labeler._providers.replies import (
     broken,
     list_of,
@@ -22,16 +23,14 @@ from llm_labeler._providers.replies import (
 from llm_labeler._records import Ask, Reply
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError
-from pairkit.openai_api.refusals import Refusal
 
 _RESERVED = frozenset(("model", "contents", "systemInstruction"))
 _RESERVED_WITHIN = frozenset(("maxOutputTokens", "candidateCount", "temperature", "topP", "seed"))
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]*")  # it becomes part of a path
-_FORMAT = re.compile(r"response_?json_?schema|response_?mime_?type|json mode|schema", re.IGNORECASE)
 _BLOCKED = "content_filter"
 
 
-class GeminiDialect:
+class GeminiDialect(NativeDialect):
     """How Gemini's servers are asked; see `Dialect`.
 
     Raises:
@@ -41,9 +40,12 @@ class GeminiDialect:
     models_path = "/models?pageSize=1000"
     key_header = "x-goog-api-key"
     headers: Mapping[str, str] = {}
+    limit = "maxOutputTokens"
+    # Old models take none.
+    about_schema = re.compile(r"response_?json_?schema|response_?mime_?type|json mode|schema", re.IGNORECASE)
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        check_native(name, settings, _RESERVED)
+        super().__init__(name, settings, _RESERVED)
         within = settings.extra.get("generationConfig", {})
         if isinstance(within, dict) and (found := sorted(_RESERVED_WITHIN & within.keys())):
             raise ConfigError(
@@ -58,18 +60,10 @@ class GeminiDialect:
             )
         self.model_path = f"/models/{model}"
         self.path = f"{self.model_path}:generateContent"
-        self._name, self._settings = name, settings
-        self._takes_schema = settings.structured != "off"
-
-    @property
-    def form(self) -> Form:
-        """How to ask now."""
-        return Form("maxOutputTokens", "json_schema" if self._takes_schema else "")
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question; what the system says stands beside the turns."""
         settings = self._settings
-        system = "\n\n".join(message.content for message in ask.messages if message.role == "system")
         seed = None if settings.seed is None else settings.seed + ask.sample
         chosen = {"temperature": settings.temperature, "topP": settings.top_p, "seed": seed}
         wanted: dict[str, Any] = {"maxOutputTokens": settings.max_tokens}
@@ -87,7 +81,7 @@ class GeminiDialect:
             ],
             "generationConfig": wanted,
         }
-        if system:
+        if system := system_of(ask):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         return merged(body, settings.extra)
 
@@ -117,39 +111,15 @@ class GeminiDialect:
         prefix = "models/" if self._settings.model.startswith("models/") else ""
         return [prefix + name.removeprefix("models/") for name in models_of(body, "models", "name")]
 
-    def learns(self, refusal: Refusal, form: Form) -> bool:
-        """Whether asking without a schema may help: old models take none."""
-        if refusal.status != 400 or not form.format or not _FORMAT.search(refusal.message):
-            return False
-        if self._settings.structured == "strict":
-            raise ConfigError(
-                f"llm {self._name}: the model takes no schema ({refusal.message}); "
-                f'set structured = "auto" in [llm.{self._name}]'
-            )
-        self._takes_schema = False
-        return True
-
-    def blames(self, refusal: Refusal) -> ConfigError | None:
-        """The setting that a refusal names."""
-        if refusal.status != 400 or refusal.is_about_question:
-            return None
+    def _fields(self) -> Mapping[str, Any]:
         settings = self._settings
         within = settings.extra.get("generationConfig", {})
+        further = (*settings.extra, *(within if isinstance(within, dict) else ()))
         set_here = {
             "temperature": settings.temperature,
             "top_?p": settings.top_p,
             "seed": settings.seed,
             "max_?output_?tokens": settings.max_tokens,
-            **{
-                re.escape(name): True
-                for name in (*settings.extra, *(within if isinstance(within, dict) else ()))
-            },
+            **{re.escape(name): True for name in further},
         }
-        for pattern, value in set_here.items():
-            named = re.search(rf"\b{pattern}\b", refusal.message, re.IGNORECASE)
-            if value is not None and named:
-                return ConfigError(
-                    f"llm {self._name}: the model does not take {named[0]} as it is set ({refusal.message}); "
-                    f"change it in [llm.{self._name}]"
-                )
-        return None
+        return {f"(?i:{pattern})": value for pattern, value in set_here.items()}
