@@ -33,7 +33,9 @@ _SCORED = re.compile(
     + r"(?:\.0)?(?:\s{0,3}/\s{0,3}5)?(?!\w|\.\d)\D*",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"\s*{_SCORE}(?:\s*[,;\n]\s*{_SCORE})*\s*", re.IGNORECASE)
+# A comma, a semicolon or a line's end; parts of it that could share blanks would take square time.
+_BETWEEN = r"(?:\s*[,;]\s*|[^\S\n]*\n\s*)"
+_BARE = re.compile(rf"\s*{_SCORE}(?:{_BETWEEN}{_SCORE})*\s*", re.IGNORECASE)
 
 
 class _Object(list[tuple[str, Any]]):

@@ -99,7 +99,8 @@ def test_any_text_gives_scores_or_none(raw: str) -> None:
 def test_hostile_answers_are_read_in_no_time() -> None:
     started = process_time()
     blanks, digits = "1" + " " * 20_000, "1: 4 " * 4000
-    for raw in ("1: " * 9000, "_" * 20_000, blanks, digits, "4," * 9000 + "x", "[" * 20_000):
+    ends = ("4" + "\n" * 19_990 + "x", "4" + " \n" * 9990 + "x", "4\r\n" * 6600 + "x")
+    for raw in (*ends, "1: " * 9000, "_" * 20_000, blanks, digits, "4," * 9000 + "x", "[" * 20_000):
         read(raw)
     assert process_time() - started < 5
 
