@@ -87,7 +87,14 @@ def crowdkit_fit(said: list[Judgement]) -> tuple[dict[str, float], dict[str, lis
 
 
 @pytest.mark.filterwarnings("ignore")  # crowd-kit's, of pandas
-@pytest.mark.parametrize(("seed", "unsure", "leave_out"), [(1, 0.0, False), (2, 0.15, False), (3, 0.1, True)])
+@pytest.mark.parametrize(
+    ("seed", "unsure", "leave_out"),
+    [
+        pytest.param(1, 0.0, False, marks=pytest.mark.slow),
+        pytest.param(2, 0.15, False, marks=pytest.mark.slow),
+        (3, 0.1, True),
+    ],
+)
 def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None:
     skills = SKILLS | {"max": 0.8, "zoe": 0.4}
     said = judgements(classes(200, PRIOR, seed), skills, seed, unsure=unsure, leave_out=leave_out)
