@@ -15,12 +15,11 @@ from llm_labeler._records import Text
 from llm_labeler._settings import InputSettings
 from llm_labeler._sources import read_values
 from pairkit.errors import DataError
+from pairkit.folders import own_name
 from pairkit.in_memory import Source, source_name
 from pairkit.keyed import keyed_hash
+from pairkit.printable import holds_no_text
 
-# Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
-# pair, which a JSON escape can smuggle in, is no character at all.
-_UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -107,7 +106,7 @@ def _drawn(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, .
 def _name(source: Source, texts: Texts) -> str:
     if not isinstance(source, str | Path):
         return f"in memory, {texts.sha256[:16]}"
-    return Path(source).resolve().name if Path(source).exists() else str(source)
+    return own_name(str(source))
 
 
 def tidy(value: str) -> str:
@@ -130,7 +129,7 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
         return "empty"
     if len(sentence) > settings.max_chars:
         return "too_long"
-    if _UNUSABLE.search(sentence):
+    if holds_no_text(sentence):
         return "unusable_characters"
     if len(sentence) < settings.min_chars:
         return "too_short"

@@ -8,12 +8,22 @@ MAX_QUOTED = 300  # characters of a server's or a file's words in a message
 
 # All but tab and newline; the marks that turn the direction of what follows; half characters.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
     """`text` with its control characters made visible; line breaks and tabs stay."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def holds_no_text(text: str) -> bool:
+    """Whether there is in it what no text holds: control characters, or halves of characters.
+
+    Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
+    pair, which a JSON escape can smuggle in, is no character at all.
+    """
+    return _NO_TEXT.search(text) is not None
 
 
 def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from pairkit._mine.documents import beginning
 from pairkit._mine.strategies import Mined
+from pairkit.printable import holds_no_text
 
-# As in sentences for `label`: what no text holds, such as half a character.
-_UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 # What links say that says nothing of where they lead.
 _IDLE = {
     "here",
@@ -63,7 +62,7 @@ def _why_unusable(one: Mined, least: int) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
-    if any(map(_UNUSABLE.search, texts)):
+    if any(map(holds_no_text, texts)):
         return "unusable_characters"
     if not all(map(_LETTER.search, texts)):
         return "no_letters"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pairkit import terminal
 from pairkit.errors import RemoteError
-from pairkit.printable import one_line, printable
+from pairkit.printable import holds_no_text, one_line, printable
 
 
 def test_escapes_are_made_visible() -> None:
@@ -19,6 +19,11 @@ def test_a_quotation_is_one_line() -> None:
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301, None) == "x" * 301
+
+
+def test_what_no_text_holds() -> None:
+    assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
+    assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
 
 
 @given(st.text(st.characters(codec=None)))
