@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-_WORD = re.compile(r"\w{3,}")
+_WORD = re.compile(r"\w+")
+_LONG_WORD = re.compile(r"\w{3,}")
 COMMON_SHARE = 0.05  # a word in more of the texts than this says little about any two of them
 _COMMON_TEXTS = 10  # and in a small dataset at least this many
 
 
 def distinct_words(text: str) -> set[str]:
     """The different words of three or more letters, in lower case."""
-    return set(_WORD.findall(text.lower()))
+    return set(_LONG_WORD.findall(text.lower()))
 
 
 def common_words(texts: Iterable[str]) -> frozenset[str]:
@@ -26,7 +27,7 @@ def common_words(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word, count in counts.items() if count > bound)
 
 
-def split_at_words(text: str, marked: set[str]) -> list[tuple[str, bool]]:
+def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
     """The text in pieces, each with whether it is one of the marked words; the pieces joined are the text."""
     pieces: list[tuple[str, bool]] = []
     end = 0

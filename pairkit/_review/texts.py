@@ -2,8 +2,7 @@
 
 A few marks of Markdown are understood, a line at a time, in one pass: headings, quotes, lists, code, bold.
 The marks themselves stay, as pieces of the look `syntax`, so that all characters joined are the text. HTML is
-no markup
-here: it is shown as it was written.
+no markup here: it is shown as it was written.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from pairkit.printable import printable
-from pairkit.shared_words import distinct_words
+from pairkit.shared_words import distinct_words, split_at_words
 
 Piece = tuple[str, str]  # what is written, and its looks, with blanks between them
 MOST_CHARS = 200_000  # of a text
@@ -110,10 +109,10 @@ def _end(one: str, other: str) -> int:
 
 def _folded(text: str, begin: int, shared: Set[str], *, own: Set[str], left_out: int) -> Shown:
     before, shown, after = list[Line](), list[Line](), list[Line]()
-    place = 0
+    place, either = 0, shared | own
     for line in lines_of(text):
         end = place + len(line.text)
-        marked = Line(line.kind, [piece for part in line.pieces for piece in _marked(part, shared, own)])
+        marked = Line(line.kind, [piece for part in line.pieces for piece in _marked(part, shared, either)])
         if end <= begin - _LEAD_CHARS:
             before.append(marked)
         elif place <= max(0, begin - _LEAD_CHARS) + _SHOWN_CHARS:
@@ -185,16 +184,8 @@ def _inline(text: str) -> Iterator[Piece]:
         yield text[end:], ""
 
 
-def _marked(piece: Piece, shared: Set[str], own: Set[str]) -> Iterator[Piece]:
+def _marked(piece: Piece, shared: Set[str], marked: Set[str]) -> Iterator[Piece]:
     text, looks = piece
-    end = 0
-    for match in _WORD.finditer(text):
-        word = match[0].lower()
-        look = "shared" if word in shared else "own" if word in own else ""
-        if look:
-            if match.start() > end:
-                yield text[end : match.start()], looks
-            yield match[0], f"{looks} {look}".strip()
-            end = match.end()
-    if end < len(text):
-        yield text[end:], looks
+    for part, is_marked in split_at_words(text, marked):
+        look = "" if not is_marked else "shared" if part.lower() in shared else "own"
+        yield part, f"{looks} {look}".strip()
