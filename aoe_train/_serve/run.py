@@ -10,6 +10,7 @@ from typing import Self
 import uvicorn
 
 from aoe_train._evaluate.embedders.embedder import Embedder
+from aoe_train._memory import share_memory_among_threads
 from aoe_train._serve.app import Application, Search
 from aoe_train._serve.batching import Batcher
 from aoe_train._serve.door import Door
@@ -53,6 +54,7 @@ class EmbeddingServer:
         Raises:
             ConfigError: No such address, or a port that is taken.
         """
+        share_memory_among_threads()
         self._socket = bound(host, port)
         port = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
