@@ -67,13 +67,17 @@ async def _with(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
         await asked.close()
 
 
+def finished(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
+    """What a call brings; connections are closed after it."""
+    return run(_with(asked, call))
+
+
 def reply_of(asked: ServerProvider, ask: Ask | None = None) -> Reply:
-    """One call, connections closed after it."""
-    return run(_with(asked, asked.reply(ask or an_ask())))
+    return finished(asked, asked.reply(ask or an_ask()))
 
 
 def check(asked: ServerProvider) -> None:
-    run(_with(asked, asked.check()))
+    finished(asked, asked.check())
 
 
 async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[Reply]:

@@ -16,7 +16,7 @@ from llm_labeler._records import Usage
 from llm_labeler._store import Batch
 from pairkit.errors import BadReply
 from pairkit.openai_api.channel import Channel
-from tests.llm_labeler.llm_server import an_ask, http, playing_back, provider, run
+from tests.llm_labeler.llm_server import an_ask, finished, http, playing_back, provider, run
 
 KEYS = {name: an_ask(number).key for number, name in enumerate("abcdefg")}
 WAITING = Batch("llama", "batch_1", "completed", KEYS, Usage(700, 70), None)
@@ -40,14 +40,7 @@ def lines_of(kind: str, content: bytes, batch: Batch = WAITING) -> list[Line]:
     """What is read out of an answer's body."""
     with playing_back(http(200, content)) as url:
         server = batches(kind, url)
-
-        async def main() -> list[Line]:
-            try:
-                return await server.results(Seen("batch_1", "completed"), batch)
-            finally:
-                await server._provider.close()
-
-        return run(main())
+        return finished(server._provider, server.results(Seen("batch_1", "completed"), batch))
 
 
 def test_a_question_to_claude_bears_the_tag_of_its_batch() -> None:
@@ -163,14 +156,11 @@ def test_a_list_or_a_batch_that_is_none_is_one_line(kind: str, body: str) -> Non
         server = batches(kind, url)
 
         async def main() -> None:
-            try:
-                await server.look("1")
-                await server.find("label-1", "", 3)
-            finally:
-                await server._provider.close()
+            await server.look("1")
+            await server.find("label-1", "", 3)
 
         with pytest.raises(BadReply):
-            run(main())
+            finished(server._provider, main())
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "gemini"])
@@ -183,15 +173,8 @@ def test_a_list_that_leads_in_a_circle_ends(kind: str) -> None:
     }
     with playing_back(http(200, json.dumps(page))) as url:
         server = batches(kind, url)
-
-        async def main() -> None:
-            try:
-                await server.find("label-1", "", 3)
-            finally:
-                await server._provider.close()
-
         with pytest.raises(BadReply, match="the same batches again"):
-            run(main())
+            finished(server._provider, server.find("label-1", "", 3))
 
 
 def test_results_are_fetched_from_the_server_itself_wherever_it_points(
@@ -212,7 +195,6 @@ def test_results_are_fetched_from_the_server_itself_wherever_it_points(
         async def main() -> None:
             seen = await server.look("m_1")
             await server.results(seen, WAITING)
-            await server._provider.close()
 
-        run(main())
+        finished(server._provider, main())
     assert asked == ["/messages/batches/m_1", "/messages/batches/m_1/results"]

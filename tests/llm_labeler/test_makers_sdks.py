@@ -18,7 +18,7 @@ from llm_labeler._providers.anthropic import AnthropicDialect
 from llm_labeler._providers.gemini import GeminiDialect
 from llm_labeler._records import Ask, Message
 from llm_labeler._settings import LlmSettings
-from tests.llm_labeler.llm_server import KEY, SENTENCES, an_ask, provider, run
+from tests.llm_labeler.llm_server import KEY, SENTENCES, an_ask, finished, provider
 
 CHAT = (Message("system", "You rewrite."), Message("user", "One?"), Message("assistant", "Two."))
 ASK = Ask(an_ask().key, (*CHAT, Message("user", "Input sentence: It is late.. Output:")), SENTENCES)
@@ -54,14 +54,7 @@ def test_anthropics_sdk_sends_what_we_send_and_reads_what_the_emulator_says() ->
         batch = client.messages.batches.create(requests=[json.loads(line) for line in lines])
         theirs = last_body(server, "/batches")
         portion = Portion(tag="label-1", lines=lines, keys={str(n): an_ask(n).key for n in range(3)})
-
-        async def main() -> Any:
-            try:
-                return await asked.start(portion, "")
-            finally:
-                await asked._provider.close()
-
-        ours = run(main())
+        ours = finished(asked._provider, asked.start(portion, ""))
         assert last_body(server, "/batches") == theirs
         assert [one.id for one in client.messages.batches.list()] == [ours.batch_id, batch.id]
         assert client.messages.batches.retrieve(ours.batch_id).processing_status == "ended"
@@ -104,14 +97,7 @@ def test_googles_sdk_sends_what_we_send_and_reads_what_the_emulator_says() -> No
         theirs = last_body(server, ":batchGenerateContent")
         asked = GeminiBatches(provider(server.base_url, kind="gemini"), 0.01)
         portion = Portion(tag="label-1", lines=[asked.line("k", body, "label-1")], keys={"k": ASK.key})
-
-        async def main() -> Any:
-            try:
-                return await asked.start(portion, "")
-            finally:
-                await asked._provider.close()
-
-        ours = run(main())
+        ours = finished(asked._provider, asked.start(portion, ""))
         sent = last_body(server, ":batchGenerateContent")
         assert without_roles(sent) == without_roles(theirs)
         names = [one.name for one in client.batches.list(config={"page_size": 1})]
