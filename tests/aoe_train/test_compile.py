@@ -12,7 +12,7 @@ from tests.aoe_train.test_no_waiting import batch, pair_model
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [5, 5, 8], [2, 7, 11, 12, 12], [3, 4, 6])
 
 
-@pytest.mark.parametrize("which", ["bert", "llama"])
+@pytest.mark.parametrize("which", ["bert", pytest.param("llama", marks=pytest.mark.slow)])
 def test_batches_of_other_lengths_are_not_compiled_anew(which: str, request: pytest.FixtureRequest) -> None:
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")

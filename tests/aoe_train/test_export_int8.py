@@ -152,6 +152,7 @@ def test_missing_packages_name_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
         aoe_train.export("minilm", out=tmp_path / "x", format="openvino-int8", progress=False)
 
 
+@pytest.mark.slow  # that it is refused, test_too_much_loss_is_refused shows at once
 @needs_onnx
 def test_nothing_is_left_of_an_export_that_is_refused(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -71,7 +71,7 @@ def same(one: Path, other: Path) -> bool:
 
 
 def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    found = run(train_file, bert, tmp_path / "m", judged=judged_rows(1), epochs=8)
+    found = run(train_file, bert, tmp_path / "m", judged=judged_rows(1), epochs=4, lr=4e-3)
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "ship", 120)
     assert not same(tmp_path / "m", bert)
@@ -89,7 +89,7 @@ def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) ->
 def test_a_worse_model_leaves_the_backbone_and_says_so(
     train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more: dict[str, Any] = {"judged": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 3}
+    more: dict[str, Any] = {"judged": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
     found = run(shuffled(train_file), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "ship"
@@ -113,7 +113,7 @@ def test_the_command_tells_and_ends_well(
 ) -> None:
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(train_file))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 3]
+    flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
     flags += ["--judged", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
     app([*map(str, flags)], standalone_mode=False)
     told = " ".join(capsys.readouterr().err.split())
