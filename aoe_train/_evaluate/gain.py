@@ -15,6 +15,7 @@ from pairkit.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
 _FEWEST = 30  # resamples of fewer pairs are too much alike
+_FEWEST_OF_EACH = 10  # with five of one label chance ships one gain in twelve, with two one in five
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}
 
 
@@ -29,6 +30,7 @@ class Gain:
         ahead: The gain, and 95 % of its paired resamples; labels that judges doubt count as `Silver` says.
         reliability: Of the labels, in [0, 1]; 1 where nobody doubts them.
         pairs: How many were judged.
+        rarer: How many of them have the rarer of two labels; all, where labels are scores.
     """
 
     metric: str
@@ -37,11 +39,12 @@ class Gain:
     ahead: Comparison
     reliability: float
     pairs: int
+    rarer: int
 
     @property
     def word(self) -> Word:
         """`ship` if the interval lies above 0, `worse` if below, else `not shown`, as of very few pairs."""
-        if self.pairs < _FEWEST:
+        if self.pairs < _FEWEST or self.rarer < _FEWEST_OF_EACH:
             return "not shown"
         if self.ahead.interval.low > 0:
             return "ship"
@@ -58,6 +61,7 @@ class Gain:
             "ci95": list(self.ahead.interval),
             "reliability": self.reliability,
             "pairs": self.pairs,
+            "rarer": self.rarer,
         }
 
     @classmethod
@@ -65,7 +69,7 @@ class Gain:
         """What `to_dict` told."""
         ahead = Comparison(told["difference"], Interval(*told["ci95"]), float("nan"))
         figures = told["before"], told["after"]
-        return cls(told["metric"], *figures, ahead, told["reliability"], told["pairs"])
+        return cls(told["metric"], *figures, ahead, told["reliability"], told["pairs"], told["rarer"])
 
     def __str__(self) -> str:
         low, high = (100 * bound for bound in self.ahead.interval)
@@ -104,7 +108,8 @@ def gain(one: Judged, other: Judged, *, draws: int, seed: int) -> Gain | None:
             return None
         ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
     ahead = compare(ours, theirs, draws=draws, seed=seed).get(metric, _EVEN)
-    return Gain(metric, there[metric], here[metric], ahead, trust, one.n)
+    rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
+    return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
 
 
 def _doubted(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:

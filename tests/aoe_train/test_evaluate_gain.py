@@ -27,7 +27,9 @@ HOW = {"draws": 200, "seed": 1}
 
 def some(low: float, high: float, reliability: float = 1.0) -> Gain:
     middle = (low + high) / 2
-    return Gain("roc_auc", 0.8932, 0.9041, Comparison(middle, Interval(low, high), 0.5), reliability, 1412)
+    return Gain(
+        "roc_auc", 0.8932, 0.9041, Comparison(middle, Interval(low, high), 0.5), reliability, 1412, 400
+    )
 
 
 def test_the_word_is_by_the_interval() -> None:
@@ -83,6 +85,20 @@ def test_a_handful_of_pairs_shows_nothing() -> None:
     assert enough is not None
     assert few.ahead.interval.low > 0
     assert (few.word, enough.word) == ("not shown", "ship")
+
+
+def test_a_handful_of_one_label_shows_nothing() -> None:
+    """Three pairs of the same among 200 are ranked better by chance in one case of seven."""
+    labels = np.array([1.0] * 3 + [0] * 197)
+    better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
+    better[50:60], worse[50:60] = 0.2, 0.5
+    found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
+    assert found is not None
+    assert (found.rarer, found.ahead.interval.low > 0, found.word) == (3, True, "not shown")
+    labels[3:10], better[3:10], worse[3:10] = 1, 0.9, 0.3
+    enough = gain(Binary(better, labels), Binary(worse, labels), **HOW)
+    assert enough is not None
+    assert (enough.rarer, enough.word) == (10, "ship")
 
 
 TRUE_GAIN = NormalDist().cdf(1.6 / 2**0.5) - NormalDist().cdf(1.3 / 2**0.5)  # of the models below
