@@ -117,7 +117,7 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
         ({}, 5),
         ({}, 6),  # the checkpoint ends an epoch
         ({"optim__accumulation": 2}, 7),
-        ({"run__chunk": 20}, 5),
+        pytest.param({"run__chunk": 20}, 5, marks=pytest.mark.slow),  # with dims too, below
         ({"batches__strategy": "shuffle", "optim__patience": 9}, 8),
         ({"optim__average": 0.9}, 8),
         ({"objective__dims": (32, 8), "run__chunk": 20}, 5),
