@@ -170,7 +170,7 @@ def test_beside_adapters_they_learn_whole(folders: Callable[[Any], Path], tmp_pa
     assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
 
 
-@pytest.mark.parametrize("make", [labse, sentence_t5])
+@pytest.mark.parametrize("make", [labse, pytest.param(sentence_t5, marks=pytest.mark.slow)])
 def test_as_a_graph(make: Any, folders: Callable[[Any], Path], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     from aoe_train._export.onnx import onnx_encoder
