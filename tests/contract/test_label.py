@@ -141,6 +141,7 @@ def test_an_ensemble_with_faults_loses_nothing_and_asks_nothing_twice(tmp_path: 
     assert {name for names in rows["llms"].to_list() for name in names} == set(MEMBERS)
 
 
+@pytest.mark.slow
 def test_the_same_dataset_without_faults(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 30)
     found = []
