@@ -21,6 +21,13 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return exact
 
 
+def scaled_to_one(vectors: np.ndarray) -> np.ndarray:
+    """(row, dim) at length one, in their own numbers and in place; a zero vector stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+    return vectors
+
+
 def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
     """(row, dim) as float64; of length one for cosines, which then are dot products."""
     return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from aoe_train._distill.least_squares import RIDGE, fit, rarity
 from aoe_train._distill.vocabulary import plain_tokenizer, token_shares, written_tokens
+from aoe_train._objectives.distillation import principal_axes
+from aoe_train._similarity import scaled_to_one
 from pairkit.errors import DataError
 from pairkit.keyed import keyed_hash
 from pairkit.progress import Listener, Progress
@@ -62,10 +65,7 @@ class Static:
 
     def encode(self, texts: Sequence[str]) -> Float[np.ndarray, "text dim"]:
         """Vectors of length 1; of a text without tokens 0."""
-        means = token_shares(self.tokenizer, texts) @ self.table
-        lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        unit: np.ndarray = means / np.where(lengths > 0, lengths, 1)
-        return unit
+        return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
 
 
 def distil(
@@ -98,9 +98,9 @@ def distil(
     vectors = embed(every)
     if not np.isfinite(vectors).all():
         raise DataError("distillation: some of the model's vectors are no numbers; check the model")
-    vectors = unit(vectors)
+    vectors = scaled_to_one(vectors)
     wanted, judged, lone = np.split(vectors, [len(fitted), len(fitted) + len(kept)])
-    axes = principal_axes(wanted, dim)
+    axes = kept_axes(wanted, dim)
     prior = np.zeros((len(alone), vectors.shape[1]), np.float32)
     prior[written] = lone - lone.mean(axis=0)
     shares = token_shares(plain, fitted, _window(encoder))
@@ -110,7 +110,7 @@ def distil(
     )
     show(Progress("fit tokens", ended=True))
     static = Static(plain, table.astype(np.float32))
-    near = (static.encode(kept) * unit(judged @ axes)).sum(axis=1)
+    near = (static.encode(kept) * scaled_to_one(judged @ axes)).sum(axis=1)
     seen = int(np.unique(shares.indices).size)
     return static, Distilled(out, len(table), dim, len(fitted), seen, len(kept), float(near.mean()))
 
@@ -125,26 +125,13 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     ]
 
 
-def principal_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.ndarray, "wide dim"]:
-    """Directions that hold most of the vectors' squares, the largest first; all directions as they are.
-
-    About the origin and not the mean, since cosines are. Either sign of a direction would do: its largest
-    number is positive, so that machines agree.
-    """
+def kept_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.ndarray, "wide dim"]:
+    """The first of the vectors' principal axes; all directions as they are where all are kept."""
     wide = vectors.shape[1]
     if dim == wide:
         return np.eye(wide, dtype=np.float32)
-    _, directions = np.linalg.eigh((vectors.T @ vectors).astype(np.float64))
-    directions = directions[:, ::-1][:, :dim]
-    largest = np.abs(directions).argmax(axis=0)
-    signed: np.ndarray = directions * np.sign(directions[largest, np.arange(dim)])
-    return signed.astype(np.float32)
-
-
-def unit(vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
-    """Scaled to length 1."""
-    scaled: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return scaled
+    axes: np.ndarray = principal_axes(torch.from_numpy(vectors))[:, :dim].numpy()
+    return axes
 
 
 def _window(encoder: Encoder) -> int | None:

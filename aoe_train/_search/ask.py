@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,7 @@ from aoe_train._search.calibrate import (
 from aoe_train._search.folder import DIGEST, WORDS, read_about, read_probe, read_rows_of, read_vectors
 from aoe_train._search.nearest import Searcher, Vectors, read
 from aoe_train._search.texts import joined, text_digest, told
+from aoe_train._similarity import scaled_to_one
 from pairkit.bm25 import Bm25, best
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
@@ -161,8 +162,8 @@ class SearchIndex:
         count = len(found.places)
         cosines = [None] * count if found.cosines is None else found.cosines.tolist()
         likely: Sequence[float | None] = [None] * count
-        if self.calibration is not None and found.cosines is not None and found.shares is not None:
-            likely = self.calibration.probability(np.column_stack([found.cosines, found.shares])).tolist()
+        if self.calibration is not None and isinstance(found, _Together):
+            likely = self.calibration.probability(found.evidence).tolist()
         rows = frame.drop(DIGEST).iter_rows(named=True)
         return list(map(Hit, found.places.tolist(), found.scores.tolist(), cosines, likely, texts, rows))
 
@@ -188,14 +189,14 @@ class SearchIndex:
         taught = next((name for name in ("validation", "train") if name in splits), next(iter(splits)))
         judged = "test" if "test" in splits else taught
         scores, same, texts, partnered = self._hits_of(splits[taught], top, source_name(pairs))
-        weights = fit(scores, same)
+        weights, hits = fit(scores, same), len(same)
         if judged != taught:
             scores, same, _, _ = self._hits_of(splits[judged], top, source_name(pairs))
         found = Calibration(
             weights=weights.tolist(),
             texts=texts,
             with_partner=partnered,
-            hits=len(same),
+            hits=hits,
             split=taught,
             judged=judged,
             brier=0.0,
@@ -225,25 +226,29 @@ class SearchIndex:
             )
         scores, same = [], []
         for place, partner in asked:
-            (text,) = self.texts([place])
-            found = self._ranked(text, top + 1, None, "both", self.about.weight, place)
+            (text,), (vector,) = self.texts([place]), self.vectors.rows(np.array([place]))
+            found = self._together(text, vector, top + 1, None, self.about.weight)
             places = standing[found.places]
             other = places != place
-            scores.append(np.column_stack([found.cosines, found.shares])[other])  # type: ignore[list-item]
+            scores.append(found.evidence[other])
             same.append(np.isin(places[other], list(partner)))
         return np.concatenate(scores), np.concatenate(same).astype(np.float64), len(asked), partnered
 
-    def _ranked(
-        self, text: str, top: int, allowed: np.ndarray | None, by: str, share: float, own: int | None = None
-    ) -> _Ranking:
-        """What is found, best first; `own` is the place of the text itself, whose vector is there."""
+    def _ranked(self, text: str, top: int, allowed: np.ndarray | None, by: str, share: float) -> _Ranking:
+        """What is found, best first."""
         if by == "words":
             scores = self._by_words(text, allowed)
             places = best(scores, top)
             return _Ranking(places, scores[places])
-        query = self._vector(text) if own is None else self.vectors.rows(np.array([own]))[0]
+        query = self._vector(text)
         if by == "model":
             return self._nearest(query, top, allowed)
+        return self._together(text, query, top, allowed, share)
+
+    def _together(
+        self, text: str, query: np.ndarray, top: int, allowed: np.ndarray | None, share: float
+    ) -> _Together:
+        """What is found by a text's words and its vector, best first."""
         # What neither ranking has among its first few hundred can't come first in both together.
         wide = max(_CANDIDATES, 4 * top)
         scores = self._by_words(text, allowed)
@@ -253,7 +258,8 @@ class SearchIndex:
         order = np.argsort(-both, kind="stable")[:top]
         most = self._word_index().most(text)
         shares = scores[candidates[order]] / most if most else np.zeros(len(order), np.float32)
-        return _Ranking(candidates[order], both[order], cosines[order], shares)
+        evidence = np.column_stack([cosines[order], shares])
+        return _Together(candidates[order], both[order], cosines[order], evidence=evidence)
 
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors.
@@ -277,7 +283,9 @@ class SearchIndex:
         if len(scores) != len(self):
             raise DataError(f"is of {len(scores):,} texts; build the index again", path=self.folder / WORDS)
         if allowed is not None:
-            scores[np.isin(np.arange(len(self)), allowed, invert=True)] = 0
+            left_out = np.ones(len(self), bool)
+            left_out[allowed] = False
+            scores[left_out] = 0
         return scores
 
     def _word_index(self) -> Bm25:
@@ -291,9 +299,7 @@ class SearchIndex:
                 f"{self.folder}: opened without its model; search by words, or open it with the model"
             )
         (vector,) = self._embedder.encode([text], self._embedder.prompts.query)
-        length = float(np.linalg.norm(vector))
-        unit: np.ndarray = vector / length if length else vector
-        return unit
+        return scaled_to_one(vector[None])[0]
 
     def _allowed(self, where: Mapping[str, Any]) -> np.ndarray | None:
         """Ascending places of rows that have certain values; None where nothing is asked for."""
@@ -310,13 +316,20 @@ class SearchIndex:
         )
 
 
-class _Ranking(NamedTuple):
-    """What is found, best first: places, and the scores, cosines and shares of words of each."""
+@dataclass(frozen=True, eq=False)
+class _Ranking:
+    """What is found, best first: places, and the scores and cosines of each."""
 
     places: np.ndarray
     scores: np.ndarray
     cosines: np.ndarray | None = None
-    shares: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Together(_Ranking):
+    """By both rankings; `evidence` (hit, 2) is what a probability rests on: cosines and shares of words."""
+
+    evidence: np.ndarray = field(kw_only=True)
 
 
 def _written(value: Any) -> str:

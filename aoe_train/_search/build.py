@@ -32,6 +32,7 @@ from aoe_train._search.folder import (
 )
 from aoe_train._search.nearest import Kind, Searcher, Vectors, build, check_kind, nearest
 from aoe_train._search.texts import Rows, text_digest
+from aoe_train._similarity import scaled_to_one
 from aoe_train._small import Quantize, quantized, value_ranges
 from pairkit.bm25 import Bm25
 from pairkit.errors import ConfigError, DataError
@@ -176,9 +177,7 @@ def _unit(vectors: np.ndarray, embedder: Embedder) -> np.ndarray:
     """Scaled to length 1, in place."""
     if not np.isfinite(vectors).all():
         raise DataError(f"{embedder.name}: some vectors are no numbers; check the model")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors /= np.where(lengths > 0, lengths, 1)
-    return vectors
+    return scaled_to_one(vectors)
 
 
 def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:

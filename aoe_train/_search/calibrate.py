@@ -1,9 +1,9 @@
 """From scores to probabilities: how often a text that was found says the same as the one it was found for.
 
 Texts of labelled pairs that are in the index are searched for, each with what it finds a row: the cosine,
-the share of the words' score that a text has with itself, and whether people call the two the same. Logistic
-regression over these (Platt, 1999, with two scores instead of one) gives the probability; texts that have no
-partner are searched for as well, as they are asked for in use.
+the share that the words' score is of the most that a text could have, and whether people call the two the
+same. Logistic regression over these (Platt, 1999, with two scores instead of one) gives the probability;
+texts that have no partner are searched for as well, as they are asked for in use.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
 from aoe_train._distill.least_squares import fit, rarity
-from aoe_train._distill.static import held_out, principal_axes
+from aoe_train._distill.static import held_out, kept_axes
 from aoe_train._distill.vocabulary import plain_tokenizer, token_shares, written_tokens
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, bytelevel, wordpiece
@@ -90,10 +90,10 @@ def test_a_fit_is_the_dense_solution(seed, texts, tokens, ridge):
 def test_axes_keep_the_cosines_of_what_they_hold():
     random = np.random.default_rng(2)
     flat = random.normal(size=(50, 3)) @ random.normal(size=(3, 8))
-    axes = principal_axes(flat.astype(np.float32), 3)
+    axes = kept_axes(flat.astype(np.float32), 3)
     assert axes.T @ axes == pytest.approx(np.eye(3), abs=1e-5)
     assert (flat @ axes) @ (flat @ axes).T == pytest.approx(flat @ flat.T, abs=1e-3)
-    assert (principal_axes(flat.astype(np.float32), 8) == np.eye(8)).all()
+    assert (kept_axes(flat.astype(np.float32), 8) == np.eye(8)).all()
 
 
 def test_who_is_held_out_depends_on_texts_and_not_on_their_order():

@@ -75,6 +75,7 @@ def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
     learnt = made.calibration
     assert learnt is not None
     assert (learnt.split, learnt.judged, learnt.with_partner) == ("validation", "test", 120)
+    assert learnt.hits == 120 * 10  # of validation, not of test
     hits = aoe_train.search(out, same[70][0], model=bert)
     assert hits[0].text == same[70][0]
     assert {hit.text for hit in hits[:2]} == set(same[70])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aoe_train._evaluate.embedders.embedder import Around, Embedder
+from aoe_train._similarity import scaled_to_one
 from aoe_train._small import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
 from pairkit.errors import ConfigError
 
@@ -136,6 +137,4 @@ def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
     vectors = np.ascontiguousarray(whole[:, :dim])
     if np.abs(np.linalg.norm(whole, axis=1) - 1).max(initial=0) > _ROUNDING:
         return vectors
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
-    return vectors
+    return scaled_to_one(vectors)
