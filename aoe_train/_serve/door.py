@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from aoe_train._serve.limits import MIB, Limits
 from aoe_train._serve.metrics import Metrics
 from aoe_train._serve.refusals import RefusalError
-from pairkit.http_door import RefusedError, body_of, check_json, check_length, check_own_page, headers_of
+from pairkit.http_door import (
+    RefusedError,
+    body_of,
+    check_json,
+    check_length,
+    check_own_page,
+    headers_of,
+    replayed,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -64,7 +72,7 @@ class Door:
             body = await self._body(headers, receive)
             held = len(body)
             self._held += held
-            await self._inner(scope, _once(body, receive), marked)
+            await self._inner(scope, replayed(body, receive), marked)
         except RefusedError as refused:
             await refuse(marked, RefusalError(refused.status, str(refused)))
         except RefusalError as refused:
@@ -104,17 +112,3 @@ async def refuse(send: Send, refused: RefusalError) -> None:
     headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": refused.body})
-
-
-def _once(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read, and after it whatever else comes."""
-    told = False
-
-    async def once() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return once

@@ -10,7 +10,15 @@ import hmac
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pairkit.http_door import RefusedError, body_of, check_json, check_length, check_own_page, headers_of
+from pairkit.http_door import (
+    RefusedError,
+    body_of,
+    check_json,
+    check_length,
+    check_own_page,
+    headers_of,
+    replayed,
+)
 from pairkit.judgements import Person
 
 if TYPE_CHECKING:
@@ -51,16 +59,7 @@ class Door:
         except RefusedError as refused:
             await _answer(marked, refused.status, str(refused))
             return
-        told = False
-
-        async def once() -> Message:
-            nonlocal told
-            if told:
-                return await receive()
-            told = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._inner(scope, once, marked)
+        await self._inner(scope, replayed(body, receive), marked)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """The body of a request that may pass.
