@@ -299,7 +299,8 @@ class SearchIndex:
                 f"{self.folder}: opened without its model; search by words, or open it with the model"
             )
         (vector,) = self._embedder.encode([text], self._embedder.prompts.query)
-        return scaled_to_one(vector[None])[0]
+        (unit,) = scaled_to_one(vector[None])
+        return np.asarray(unit)
 
     def _allowed(self, where: Mapping[str, Any]) -> np.ndarray | None:
         """Ascending places of rows that have certain values; None where nothing is asked for."""
