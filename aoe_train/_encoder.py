@@ -25,8 +25,8 @@ from aoe_train._backbones.depth import keep_layers
 from aoe_train._backbones.load import check_pin, find_folder, load_backbone
 from aoe_train._backbones.packed_bert import PackedBert
 from aoe_train._backbones.quiet import quietly
+from aoe_train._backbones.static import StaticTable, refuse_static
 from aoe_train._encoder_settings import (
-    LONGEST,
     SETTINGS_FILE,
     Layers,
     resolved,
@@ -48,7 +48,7 @@ from aoe_train._settings import EncoderSettings
 from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
 from aoe_train._template import check_mask, generic_tokenizer, holds_prompt, mask_number, with_prompt
 from aoe_train._text_model import TextModel
-from aoe_train._tokens import TokenStore
+from aoe_train._tokens import UNLIMITED, TokenStore
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
 from pairkit.memory import is_out_of_memory
@@ -95,6 +95,8 @@ class Encoder:
         **overrides: Any,
     ) -> Encoder:
         """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
+
+        A static model (of `aoe distill` or Model2Vec) can be encoded with, and not trained or saved.
 
         Args:
             source: A folder, a Hub id, `minilm` or `smollm2` (all-MiniLM-L6-v2 and SmolLM2-135M-Instruct, as
@@ -143,6 +145,8 @@ class Encoder:
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # it is among the settings
         encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, layers=layers)
+        if quantization is not None or precision == "int8":
+            refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":
             merge_lora(loaded.backbone)
             use_int8(loaded.backbone)
@@ -178,18 +182,20 @@ class Encoder:
                 f"{type(backbone).__name__}: encoders and decoders only; this is both in one; use a model"
                 " such as BERT or LLaMA"
             )
-        if settings.layers is not None:
+        static = isinstance(backbone, StaticTable)
+        if settings.layers is not None and not static:
             keep_layers(backbone, settings.layers)
-        if settings.bidirectional:
+        if settings.bidirectional and not static:
             make_bidirectional(backbone)
         settings = resolved(settings, backbone)
         if lower:
             tokenizer = _lowered(tokenizer)
         # As the saved tokenizer shall cut texts for others too.
-        tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length, "right"
-        add_padding(tokenizer)
+        tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length or UNLIMITED, "right"
+        if not static:  # whose tokenizer may have no special tokens at all
+            add_padding(tokenizer)
         use_fast_layers(backbone)
-        known = isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
+        known = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
         ngrams, heads, flow = (layers or Layers()).with_fresh(settings, int(backbone.config.hidden_size))
         model = TextModel(
@@ -207,7 +213,8 @@ class Encoder:
 
     def __repr__(self) -> str:
         settings, kind = self.settings, type(self.model.backbone).__name__
-        told = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {settings.max_length} tokens"
+        longest = "any number of" if settings.max_length is None else settings.max_length
+        told = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {longest} tokens"
         return f"Encoder({told}, {self.device.type})"
 
     @property
@@ -364,7 +371,8 @@ class Encoder:
         return TokenStore.build(
             texts,
             self.tokenizer,
-            max_length=self.settings.max_length or LONGEST,
+            max_length=self.settings.max_length or UNLIMITED,
+            empty=isinstance(self.model.backbone, StaticTable),
             prompts=prompts,
             include_prompt=self.settings.include_prompt,
             long_text=self.settings.long_text,
@@ -388,8 +396,9 @@ class Encoder:
         """Write a model folder, which sentence-transformers loads too.
 
         Raises:
-            ConfigError: Loaded with `inference_only`, or in int8.
+            ConfigError: Loaded with `inference_only`, or in int8; a static model.
         """
+        refuse_static(self.model.backbone, f"{folder}: a copy with other settings")
         if self._is_int8:
             raise ConfigError(f"{folder}: int8 is for encoding only; load the model in fp32 to save it")
         if isinstance(self.model.backbone, PackedBert):

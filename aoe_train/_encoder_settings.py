@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train._backbones.decoder import default_pooling
+from aoe_train._backbones.static import StaticTable, check_static
 from aoe_train._flow import Flow, read_flow, write_flow
 from aoe_train._heads import Heads, fresh_heads, own_places, read_heads, write_heads
 from aoe_train._interchange import dense_folders, read_sentence_transformers
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-LONGEST = 512  # tokens, where neither model nor tokenizer knows a limit
+_LONGEST = 512  # tokens, where neither model nor tokenizer knows a limit
 
 
 def store_settings(folder: Path, settings: EncoderSettings) -> None:
@@ -130,11 +131,14 @@ def store_layers(folder: Path, layers: Layers) -> None:
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and length decided, which the backbone can do.
+    """The settings with pooling and length decided, which the backbone can do; a static model has no length.
 
     Raises:
         ConfigError: It can't.
     """
+    if isinstance(backbone, StaticTable):
+        check_static(settings)
+        return settings.model_copy(update={"pooling": "avg"})
     recurrent = hasattr(backbone, "forward_packed")
     pooling: str = settings.pooling
     if pooling == "auto":
@@ -155,7 +159,7 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
     return settings.model_copy(
-        update={"pooling": pooling, "max_length": settings.max_length or min(limit or LONGEST, LONGEST)}
+        update={"pooling": pooling, "max_length": settings.max_length or min(limit or _LONGEST, _LONGEST)}
     )
 
 

@@ -19,6 +19,7 @@ from aoe_train._model_folder.files import read_object
 from aoe_train._model_folder.modules import (
     KINDS,
     MODEL_FILE,
+    Listed,
     read_dense,
     read_model,
     read_modules,
@@ -176,19 +177,21 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     if not modules or modules[0].type == OUR_MODULE:
         return {}
     kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
-    expected = ["Transformer", "Pooling", *["Dense"] * kinds.count("Dense"), "Normalize"]
+    static = kinds[0] == "StaticEmbedding"
+    first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
+    expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
     strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
     if strange or kinds not in (expected, expected[:-1]):
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
-            "Transformer, Pooling and then perhaps Dense layers and Normalize"
+            "Transformer and Pooling, or StaticEmbedding, and then perhaps Dense layers and Normalize"
             + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
         )
+    own = _read_static(folder / modules[0].path) if static else _read_network(folder, modules)
     return {
-        **_read_pooling(folder / modules[1].path),
+        **own,
         **({"dense": layers} if (layers := _read_dense(folder)) else {}),
         "normalize": "Normalize" in kinds,
-        **_read_transformer(folder / modules[0].path),
         **_read_model(folder),
     }
 
@@ -293,6 +296,22 @@ def _read_pooling(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: pooling by {config.modes}; known is one of {', '.join(sorted(known))}")
     left_out = {} if config.include_prompt else {"include_prompt": False}
     return {"pooling": known[config.modes[0]], **left_out}
+
+
+def _read_network(folder: Path, modules: list[Listed]) -> dict[str, Any]:
+    return {**_read_pooling(folder / modules[1].path), **_read_transformer(folder / modules[0].path)}
+
+
+def _read_static(folder: Path) -> dict[str, Any]:
+    """Of a static model; its tokenizer may cut texts, and then says so itself."""
+    path = folder / "tokenizer.json"
+    cut = read_object(path).get("truncation")
+    if cut is None:
+        return {"pooling": "avg"}
+    length = cut.get("max_length") if isinstance(cut, dict) else None
+    if not isinstance(length, int) or length < 1 or cut.get("direction", "Right") != "Right":
+        raise ConfigError(f"{path}: truncation {one_line(str(cut), 80)}; understood is one of a text's end")
+    return {"pooling": "avg", "max_length": length}
 
 
 def _read_transformer(folder: Path) -> dict[str, Any]:

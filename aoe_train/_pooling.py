@@ -38,7 +38,7 @@ def pool(
         return mean(last[ends - lengths], pieces)
     if pooling == "last":
         return mean(last[ends - 1], pieces)
-    tokens = _sums(lengths, pieces)
+    tokens = sums(lengths, pieces)
     if pooling == "max":
         return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)  # checks wait for the device
     if pooling == "avg":
@@ -74,7 +74,7 @@ def mean(rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]) -> Float
     return sums / counts[:, None]
 
 
-def _sums(parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]) -> Int[Tensor, " text"]:
+def sums(parts: Int[Tensor, " part"], counts: Int[Tensor, " text"]) -> Int[Tensor, " text"]:
     """The sum of each text's parts."""
     ends = torch.cumsum(parts, 0)[torch.cumsum(counts, 0) - 1]
     return torch.diff(ends, prepend=ends.new_zeros(1))

@@ -17,6 +17,7 @@ from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.bilstm import bilstm_folder
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train._backbones.static import refuse_static
 from aoe_train._baselines.way import WayModel, make_way
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
@@ -79,6 +80,7 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Enco
         **settings.encoder.model_dump(exclude_unset=True),
     )
     backbone = encoder.model.backbone
+    refuse_static(backbone, f"{sources.backbone}: training")
     if has_lora(backbone):
         if settings.lora and settings.lora.four_bit:
             raise ConfigError(

@@ -11,7 +11,7 @@ from torch import nn
 from aoe_train._packing.compiling import only_callees_compiled, uncompiled
 from aoe_train._packing.run import position_offset, run_packed
 from aoe_train._packing.transfer import upload
-from aoe_train._pooling import mean, pool
+from aoe_train._pooling import mean, pool, sums
 from aoe_train._tokens import ranges
 
 if TYPE_CHECKING:
@@ -101,6 +101,9 @@ class TextModel(nn.Module):
             found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
             vectors = mean(found.cells.float(), _upload(pieces, input_ids.device))
             return self._behind(vectors)
+        if hasattr(self.backbone, "pooled"):  # a static model, which has no states of tokens in a text
+            tokens = sums(*(_upload(counts, input_ids.device) for counts in (lengths, pieces)))
+            return self._behind(cast("Any", self.backbone).pooled(input_ids, tokens))
         states = self.states(input_ids, lengths, every=bool(layers), positions=positions)
         if self.mask is not None:
             place = _last_of(input_ids.eq(self.mask), _upload(lengths, input_ids.device))

@@ -32,6 +32,8 @@ _AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its th
 _MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
 _KEPT = 16  # so many calls are kept on disk together
 _LAYOUT = "3"  # raise it when the same texts and settings give other arrays
+UNLIMITED = 1 << 30
+"""Tokens of a piece, where neither the model nor a person sets a limit."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -65,6 +67,7 @@ class TokenStore:
         include_prompt: bool = True,
         long_text: LongText = "truncate",
         overlap: int = 0,
+        empty: bool = False,
         cache_dir: Path | None = None,
         progress: Listener | None = None,
     ) -> TokenStore:
@@ -78,6 +81,7 @@ class TokenStore:
             include_prompt: Whether pooling takes in the tokens of prompts.
             long_text: What becomes of longer texts, see `aoe_train._longtext`.
             overlap: Tokens that neighbouring chunks share.
+            empty: Whether a text may have no token.
             cache_dir: Where to keep the tokens for the next run; None keeps them in memory only.
             progress: Told from time to time how many texts are done.
 
@@ -89,7 +93,8 @@ class TokenStore:
         names, numbers = _numbered(prompts, len(texts))
         cuts = [_Cut(reading(raw, words), max_length, long_text, overlap) for words in names]
         endings = None if include_prompt else _endings(tokenizer, names)
-        work = _Work(texts, numbers, raw, cuts, [cut.prompt_length(endings) for cut in cuts], progress)
+        left_out = [cut.prompt_length(endings) for cut in cuts]
+        work = _Work(texts, numbers, raw, cuts, left_out, progress, empty=empty)
         if cache_dir is None:
             return _in_memory(work)
         how = (max_length, long_text, overlap, include_prompt, names)
@@ -191,6 +196,7 @@ class _Work(NamedTuple):
     cuts: Sequence[_Cut]
     left_out: Sequence[int]  # tokens of each cut's prompt that pooling leaves out
     progress: Listener | None
+    empty: bool = False  # whether a text may have no token
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -243,7 +249,7 @@ def _in_memory(work: _Work) -> TokenStore:
         prompt_lengths=np.array(work.left_out, np.int32)[work.prompts],
         truncated=sum(truncated),
     )
-    _refuse_empty(work.texts, store)
+    _refuse_empty(work, store)
     return store
 
 
@@ -279,7 +285,7 @@ def _on_disk(work: _Work, folder: Path) -> TokenStore:
             if not grown.rows["truncated"]:
                 grown.add("truncated", np.array([truncated]))
             grown.keep(texts=done, truncated=truncated)
-        _refuse_empty(work.texts, _loaded({name: mapped(partial / f"{name}.npy") for name in layouts}))
+        _refuse_empty(work, _loaded({name: mapped(partial / f"{name}.npy") for name in layouts}))
 
     return _loaded(made_arrays(folder, list(layouts), make))
 
@@ -327,10 +333,10 @@ def _endings(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list
     return list(tokenizer.all_special_ids)
 
 
-def _refuse_empty(texts: Sequence[str], store: TokenStore) -> None:
+def _refuse_empty(work: _Work, store: TokenStore) -> None:
     empty = np.flatnonzero(store.lengths == 0)
-    if len(empty):
-        text = texts[empty[0]]
+    if len(empty) and not work.empty:
+        text = work.texts[empty[0]]
         raise DataError(
             f"text {text[:60]!r} has no tokens, and this tokenizer adds none; drop its rows"
             f" ({len(empty)} such texts)"

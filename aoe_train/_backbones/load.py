@@ -113,7 +113,12 @@ def load_backbone(
     check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
 
+    from aoe_train._backbones.static import is_static, read_static
+
     folder = find_folder(source, revision=revision)
+    if is_static(folder):
+        static = read_static(folder, dtype or torch.float32)
+        return Loaded(cast("Any", static.table), static.tokenizer, folder)
     _check_model(folder)
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert

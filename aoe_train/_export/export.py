@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
+from aoe_train._backbones.static import refuse_static
 from aoe_train._baselines.flow import Flowed
 from aoe_train._baselines.whitening import Whitened
 from aoe_train._evaluate.overlap import DIGESTS_FILE
@@ -121,6 +122,7 @@ def export(
     """
     out, source = Path(out), Path(source)
     check(out, form, dtype)
+    refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)
     if has_lora(encoder.model.backbone):

@@ -60,7 +60,7 @@ class Listed(Foreign):
     """One entry of modules.json."""
 
     type: Annotated[str, Field(max_length=200)]
-    path: Annotated[str, Field(pattern=r"^[\w-]{0,80}$")] = ""
+    path: Annotated[str, Field(pattern=r"^(\.|[\w-]{0,80})$")] = ""  # of Model2Vec "."
     idx: int = 0
     name: Key = "0"
     kwargs: list[Key] = Field(default_factory=list)
@@ -157,10 +157,6 @@ class _WeightedLayerPooling(Foreign):
     num_hidden_layers: Annotated[int, Field(ge=1, le=4096)] = 12
 
 
-class _StaticEmbedding(Foreign):
-    """It has weights and a tokenizer alone."""
-
-
 class _Requirement(Foreign):
     specifier: Annotated[str, Field(max_length=80)] = ""
     reason: Annotated[str, Field(max_length=1000)] = ""
@@ -186,7 +182,6 @@ _SETTINGS: dict[str, type[Foreign]] = {
     "LayerNorm": _LayerNorm,
     "Dropout": _Dropout,
     "WeightedLayerPooling": _WeightedLayerPooling,
-    "StaticEmbedding": _StaticEmbedding,
 }
 
 
@@ -245,7 +240,7 @@ def check_modules(folder: Path) -> list[Listed]:
             )
         if kind == "Transformer":
             read_transformer(folder / module.path)
-        elif module.path:
+        elif module.path and kind != "StaticEmbedding":  # which has weights and a tokenizer alone
             path = folder / module.path / "config.json"
             settings = decode(_SETTINGS[kind], read_object(path), path)
             if isinstance(settings, Dense):

@@ -178,7 +178,7 @@ def modules(
         (["Transformer", "Pooling", "LayerNorm"], "models.LayerNorm"),
         (["Transformer", "Pooling", "Normalize", "Dense"], "Normalize, Dense"),
         (["Transformer", "Dense", "Pooling"], "Dense, Pooling"),
-        (["StaticEmbedding", "Normalize"], "models.StaticEmbedding"),
+        (["StaticEmbedding", "Pooling"], "StaticEmbedding, Pooling"),
         (["Transformer"], "are Transformer;"),
         (["Transformer", "Normalize"], "Transformer, Normalize"),
     ],

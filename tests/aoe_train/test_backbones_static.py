@@ -1,0 +1,168 @@
+"""Static models: equal to sentence-transformers' vectors, quick to refuse what takes a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from typer.testing import CliRunner
+
+import aoe_train
+from aoe_train import Encoder
+from aoe_train._cli import app
+from aoe_train._evaluate.embedders.local import LocalEmbedder
+from aoe_train._evaluate.embedders.open import open_model
+from pairkit.errors import ConfigError, DataError
+from tests.aoe_train.test_distill import sentences
+
+DIM = 12
+TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
+
+
+def static(folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None) -> Path:
+    """A folder as sentence-transformers writes them; the table is random."""
+    part = folder / path
+    part.mkdir(parents=True)
+    raw = Tokenizer.from_file(str(bert / "tokenizer.json"))
+    raw.no_truncation()
+    if cut is not None:
+        raw.enable_truncation(cut)
+    raw.save(str(part / "tokenizer.json"))
+    table = np.random.default_rng(0).normal(size=(raw.get_vocab_size(), DIM)).astype(np.float32)
+    save_file({"embedding.weight": table}, part / "model.safetensors")
+    kinds = ["StaticEmbedding", *(["Dense"] if dense else []), "Normalize"]
+    places = [path, *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
+    if dense:
+        (folder / places[1]).mkdir()
+        shape = {"in_features": DIM, "out_features": 5, "bias": False}
+        (folder / places[1] / "config.json").write_text(json.dumps(shape))
+        matrix = np.random.default_rng(1).normal(size=(5, DIM)).astype(np.float32)
+        save_file({"linear.weight": matrix}, folder / places[1] / "model.safetensors")
+    write_modules(folder, kinds, places)
+    return folder
+
+
+def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
+    """Say what the folder's parts are."""
+    listed = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for number, (kind, place) in enumerate(zip(kinds, places, strict=True))
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
+    ids=["root", "part", "dense", "cut"],
+)
+def test_vectors_are_those_of_sentence_transformers(bert: Path, tmp_path: Path, form: dict):
+    folder = static(tmp_path / "model", bert, **form)
+    encoder = Encoder.load(folder)
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    found = encoder.encode(TEXTS)
+    assert np.abs(found - theirs).max() <= 1e-6
+    assert (found[60:62] == 0).all()  # they have no token, and are no error
+    assert encoder.settings.max_length == form.get("cut")
+    assert encoder.encode("a dog") == pytest.approx(encoder.encode(["a dog", TEXTS[0]])[0])
+
+
+@pytest.fixture(scope="module")
+def both(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, SentenceTransformer]:
+    folder = static(tmp_path_factory.mktemp("static") / "model", bert)
+    return Encoder.load(folder), SentenceTransformer(str(folder), device="cpu")
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=8))
+def test_so_are_those_of_any_texts_and_prompts(both: tuple[Encoder, SentenceTransformer], texts: list[str]):
+    encoder, theirs = both
+    for prompt in ("", "what: "):
+        expected = theirs.encode(texts, prompt=prompt)
+        assert np.abs(encoder.encode(texts, prompt=prompt) - expected).max() <= 1e-6
+
+
+def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert: Path, tmp_path: Path):
+    folder = static(tmp_path / "model", bert)
+    tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
+    random = np.random.default_rng(2)
+    parts = {
+        "embeddings": random.normal(size=(9, DIM)).astype(np.float16),
+        "mapping": random.integers(0, 9, tokens),
+        "weights": random.uniform(0.1, 1, tokens),
+    }
+    save_file(parts, folder / "model.safetensors")
+    write_modules(folder, ["StaticEmbedding", "Normalize"], [".", "1_Normalize"])
+    (folder / "config.json").write_text('{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}')
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    assert np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3  # which rounds to float16 between
+    parts["mapping"][3] = 9
+    save_file(parts, folder / "model.safetensors")
+    with pytest.raises(DataError, match="mapping: expected a row of the table for each token"):
+        Encoder.load(folder)
+
+
+def test_every_command_runs_it_itself(bert: Path, tmp_path: Path):
+    folder = str(static(tmp_path / "model", bert))
+    assert isinstance(open_model(folder), LocalEmbedder)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(sentences(30)))
+    assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
+    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
+    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
+    run = CliRunner().invoke(app, ["encode", str(texts), "-m", folder, "-o", str(tmp_path / "v.npy"), "-q"])
+    assert run.exit_code == 0, run.output
+    assert np.load(tmp_path / "v.npy").shape == (30, DIM)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"pooling": "max"}, "encoder.pooling max: a static model takes the mean"),
+        ({"layers": 1}, "encoder.layers: a static"),
+        ({"include_prompt": False}, "include_prompt false"),
+        ({"bidirectional": True}, "encoder.bidirectional"),
+        ({"ngrams": (3,)}, "encoder.ngrams"),
+        ({"precision": "int8"}, "fewer bits: not of a static model"),
+    ],
+)
+def test_what_takes_a_network_is_refused(bert: Path, tmp_path: Path, settings: dict, named: str):
+    with pytest.raises(ConfigError, match=named):
+        Encoder.load(static(tmp_path / "model", bert), **settings)
+
+
+def test_it_is_neither_trained_nor_saved_nor_exported(bert: Path, tmp_path: Path):
+    folder = static(tmp_path / "model", bert)
+    rows = [("a dog", "the dog", 1), ("a cat", "the moon", 0)] * 8
+    table = tmp_path / "pairs.tsv"
+    table.write_text("text1\ttext2\tlabel\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
+    with pytest.raises(ConfigError, match=r"training: not of a static model.*`aoe distill`"):
+        aoe_train.train(table, backbone=str(folder), out=tmp_path / "run", progress=False)
+    with pytest.raises(ConfigError, match="not of a static model"):
+        Encoder.load(folder).save(tmp_path / "copy")
+    with pytest.raises(ConfigError, match="export: not of a static model"):
+        aoe_train.export(folder, out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "copy").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_folders_are_told_apart(bert: Path, tmp_path: Path):
+    folder = static(tmp_path / "model", bert)
+    save_file({"embedding.weight": np.zeros((5, DIM), np.float32)}, folder / "model.safetensors")
+    with pytest.raises(DataError, match="vectors of 5 tokens, and the tokenizer has a token number"):
+        Encoder.load(folder)
+    save_file({"other": np.zeros((5, DIM), np.float32)}, folder / "model.safetensors")
+    with pytest.raises(DataError, match="holds no table"):
+        Encoder.load(folder)
+    (folder / "model.safetensors").write_bytes(b"\0" * 20)
+    with pytest.raises(DataError, match="no weights"):
+        Encoder.load(folder)
+    (folder / "tokenizer.json").write_text('{"version": "1.0"}')
+    with pytest.raises(DataError, match="no tokenizer"):
+        Encoder.load(folder)
