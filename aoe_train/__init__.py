@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aoe_train._face.mining import Mined, mine
     from aoe_train._face.pretraining import Pretrained, pretrain
     from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
-    from aoe_train._face.searching import duplicates, index, open_index, search
+    from aoe_train._face.searching import duplicates, index, open_index, search, search_every
     from aoe_train._face.serving import serve
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
     from aoe_train._face.tuning import Tuned, tune
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aoe_train._search.alike import Alike
     from aoe_train._search.ask import Hit, SearchIndex
     from aoe_train._search.build import Indexed
+    from aoe_train._search.every import Every
     from aoe_train._serve.run import EmbeddingServer
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Evaluation",
+    "Every",
     "Exported",
     "Figures",
     "Hit",
@@ -78,6 +80,7 @@ __all__ = [
     "reproduce",
     "runs",
     "search",
+    "search_every",
     "serve",
     "train",
     "tune",
@@ -96,7 +99,7 @@ _PLACES = {
     "aoe_train._face.mining": ("Mined", "mine"),
     "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
     "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
-    "aoe_train._face.searching": ("duplicates", "index", "open_index", "search"),
+    "aoe_train._face.searching": ("duplicates", "index", "open_index", "search", "search_every"),
     "aoe_train._face.serving": ("serve",),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
     "aoe_train._face.tuning": ("Tuned", "tune"),
@@ -104,6 +107,7 @@ _PLACES = {
     "aoe_train._search.alike": ("Alike",),
     "aoe_train._search.ask": ("Hit", "SearchIndex"),
     "aoe_train._search.build": ("Indexed",),
+    "aoe_train._search.every": ("Every",),
     "aoe_train._serve.run": ("EmbeddingServer",),
     "aoe_train.losses": ("losses",),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +14,12 @@ from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
 from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json
+from pairkit.terminal import print_json, say
 
+if TYPE_CHECKING:
+    from aoe_train import Hit
+
+_MOST_BYTES = 8 << 20  # of a text on standard input
 _SHOWN = 200  # characters of a text
 _NAMES = ("id", "number", "key", "url")  # columns that tell rows apart, the first that there is
 
@@ -24,16 +29,32 @@ _NAMES = ("id", "number", "key", "url")  # columns that tell rows apart, the fir
         'aoe search index "window is blank after resizing"',
         'aoe search index "E0277 in a loop" --top 5 --where state=open',
         'aoe search index "panics on save" --by words --json',
+        "aoe search index - --before created_at=2015-05-15",
+        "aoe search index --every --before created_at --top 20 --out hits.parquet",
     )
 )
 def search(
     index: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to search for.")],
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="What to search for; - reads it from stdin.")
+    ] = None,
     *,
-    top: Annotated[int, o.OUTPUT("--top -n", "How many to show.", "N", min=1)] = 10,
+    every: Annotated[
+        bool, o.INPUT("--every", "Search for every text of the index instead, and write all hits to --out.")
+    ] = False,
+    top: Annotated[int, o.OUTPUT("--top -n", "How many to show, of each text.", "N", min=1)] = 10,
     where: Annotated[
         list[str] | None,
         o.INPUT("--where", "Only rows with this value, such as state=open; repeatable.", "COLUMN=VALUE"),
+    ] = None,
+    before: Annotated[
+        list[str] | None,
+        o.INPUT(
+            "--before",
+            "Only rows with a smaller value, such as created_at=2015; with --every a column alone: than the"
+            " text's own.",
+            "COLUMN[=VALUE]",
+        ),
     ] = None,
     by: Annotated[str, o.RUN("--by", "both, model or words.", "NAME")] = "both",
     weight: Annotated[
@@ -42,17 +63,47 @@ def search(
     model: Annotated[
         str | None, o.MODEL("--model -m", "What made the index. [default: as it says]", "MODEL")
     ] = None,
+    out: Annotated[Path | None, o.OUTPUT("--out -o", "Where --every writes, as .parquet.", "FILE")] = None,
     json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Find texts of an index by meaning and words."""
     import aoe_train
 
+    if every != (text is None) or every != (out is not None):
+        raise ConfigError("expected a text to search for, or --every and --out for all texts of the index")
+    if every and out is not None:
+        if where or model or len(before or []) > 1 or any("=" in name for name in before or []):
+            raise ConfigError("--every: takes --before COLUMN once, and neither --where nor --model")
+        column = before[0] if before else None
+        if out.exists():
+            raise ConfigError(f"{out}: already exists; choose another file, or move it away")
+        found = aoe_train.search_every(
+            index, before=column, top=top, by=by, weight=weight, progress=not quiet
+        )
+        found.write(out)
+        if json:
+            print_json(found.to_dict())
+        left = f"; {found.undated:,} rows without a value in {column} left out" if found.undated else ""
+        say(f"{found.hits.height:,} hits of {found.texts:,} texts{left}", quiet=quiet or json)
+        return
     hits = aoe_train.search(
-        index, text, top=top, where=_conditions(where or []), by=by, weight=weight, model=model
+        index,
+        _read_stdin() if text == "-" else text or "",
+        top=top,
+        where=_conditions("--where", where or []),
+        before=_conditions("--before", before or []),
+        by=by,
+        weight=weight,
+        model=model,
     )
     if json:
-        print_json({"hits": [hit.to_dict() for hit in hits]})
-        return
+        print_json({"hits": [{**hit.to_dict(), "text": hit.text} for hit in hits]})
+    else:
+        _show(hits)
+
+
+def _show(hits: list[Hit]) -> None:
     name = next((name for name in _NAMES if hits and name in hits[0].row), "row")
     likely = any(hit.probability is not None for hit in hits)
     table = ResultTable("score", "cosine", *(["probability"] if likely else []), name, "text")
@@ -64,11 +115,18 @@ def search(
     stdout.print(table)
 
 
-def _conditions(where: list[str]) -> dict[str, str]:
+def _read_stdin() -> str:
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"standard input: more than {_MOST_BYTES >> 20} MiB; give a shorter text")
+    return data.decode("utf-8", "replace")
+
+
+def _conditions(flag: str, where: list[str]) -> dict[str, str]:
     found = {}
     for condition in where:
         name, mark, value = condition.partition("=")
         if not mark or not name:
-            raise ConfigError(f"--where {one_line(condition)}: expected COLUMN=VALUE, such as state=open")
+            raise ConfigError(f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open")
         found[name] = value
     return found

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aoe_train._search.alike import Alike
     from aoe_train._search.ask import Hit, SearchIndex
     from aoe_train._search.build import Indexed
+    from aoe_train._search.every import Every
     from pairkit.in_memory import Source
     from pairkit.progress import Listener
 
@@ -115,6 +116,7 @@ def search(
     *,
     top: int = 10,
     where: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
@@ -126,6 +128,7 @@ def search(
         text: What is searched for.
         top: How many, at most.
         where: Columns with the value that a row has to have, such as `{"state": "open"}`.
+        before: Columns with a value that a row's has to be smaller than, such as `{"created_at": "2024"}`.
         by: both: vectors and BM25; or model, or words alone.
         weight: How much vectors count beside words, from 0 to 1.
         model: See `open_index`.
@@ -135,7 +138,35 @@ def search(
         DataError: A text of blanks, or a damaged index.
     """
     opened = open_index(folder, model=model, words_only=by == "words")
-    return opened.search(text, top=top, where=where, by=by, weight=weight)
+    return opened.search(text, top=top, where=where, before=before, by=by, weight=weight)
+
+
+def search_every(
+    folder: str | Path,
+    *,
+    before: str | None = None,
+    top: int = 20,
+    by: str = "both",
+    weight: float | None = None,
+    progress: bool | Listener = True,
+) -> Every:
+    """Search for every text of an index in the index itself, by the vectors that it has; no model is loaded.
+
+    Args:
+        folder: What `index` made.
+        before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
+            search is the one that was possible when the text was written. By default all other rows.
+        top: Hits of each text, at most.
+        by: both: vectors and BM25; or model, or words alone.
+        weight: How much vectors count beside words, from 0 to 1.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Raises:
+        ConfigError: No index, column or way, or a number out of its range.
+        DataError: A damaged index.
+    """
+    opened = open_index(folder, words_only=True)
+    return opened.search_every(before=before, top=top, by=by, weight=weight, progress=progress)
 
 
 def duplicates(

@@ -99,5 +99,10 @@ def _searching(folder: Path, embedder: Embedder) -> Search:
 
     index = SearchIndex(folder, embedder)
     return lambda sought: index.search(
-        sought.text, top=sought.top, where=sought.where, by=sought.by, weight=sought.weight
+        sought.text,
+        top=sought.top,
+        where=sought.where,
+        before=sought.before,
+        by=sought.by,
+        weight=sought.weight,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,6 @@ import polars as pl
 from aoe_train._evaluate.embedders.cached import PROBE as TEXT
 from aoe_train._evaluate.embedders.cached import same_model
 from aoe_train._evaluate.embedders.embedder import Embedder
-from aoe_train._hybrid import fused
 from aoe_train._search.calibrate import (
     CALIBRATION_FILE,
     FEWEST,
@@ -24,19 +23,20 @@ from aoe_train._search.calibrate import (
     read_calibration,
     reliability,
 )
-from aoe_train._search.folder import DIGEST, WORDS, read_about, read_probe, read_rows_of, read_vectors
-from aoe_train._search.nearest import Searcher, Vectors, read
+from aoe_train._search.every import Every, every
+from aoe_train._search.filters import allowed
+from aoe_train._search.folder import DIGEST, read_about, read_probe, read_rows_of, read_vectors
+from aoe_train._search.nearest import Searcher, Vectors
+from aoe_train._search.ranking import Ranker, checked
 from aoe_train._search.texts import joined, text_digest, told
 from aoe_train._similarity import scaled_to_one
-from pairkit.bm25 import Bm25, best
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
 from pairkit.in_memory import Source, source_name
 from pairkit.printable import one_line
 
-By = Literal["both", "model", "words"]
-_CANDIDATES = 200  # of each ranking, at least
-_SHOWN = 20  # values that a message names
+if TYPE_CHECKING:
+    from pairkit.progress import Listener
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Hit:
         place: Its row in the index, from 0.
         score: By which it was ranked, the higher the better: with both in [0, 1], over the candidates.
         cosine: Of its vector and that of the text that was searched for; None by words alone.
+        words: The share that its words' score is of the most that a text could have; None by the model alone.
         probability: That both say the same, as far as labelled pairs tell; None where the index was given
             none, or was searched by one ranking alone.
         text: The text.
@@ -56,13 +57,14 @@ class Hit:
     place: int
     score: float
     cosine: float | None
+    words: float | None
     probability: float | None
     text: str
     row: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""
-        scores = {"place": self.place, "score": self.score, "cosine": self.cosine}
+        scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
         return {**scores, "probability": self.probability, "row": told(self.row)}
 
 
@@ -73,6 +75,8 @@ class SearchIndex:
         folder: Where it lies.
         about: What it is of.
         calibration: What turns scores into probabilities; None before `calibrate`.
+        vectors: Of its rows.
+        ranker: What ranks them.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
@@ -98,8 +102,7 @@ class SearchIndex:
         self._rows = read_rows_of(folder, self.about)
         self.vectors: Vectors = read_vectors(folder, self.about)
         self.calibration = read_calibration(folder)
-        self._words: Bm25 | None = None
-        self._searcher: Searcher | None = None
+        self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:
         """How many texts it has."""
@@ -126,6 +129,7 @@ class SearchIndex:
         *,
         top: int = 10,
         where: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | None = None,
         by: str = "both",
         weight: float | None = None,
     ) -> list[Hit]:
@@ -135,6 +139,7 @@ class SearchIndex:
             text: What is searched for; the model's prompt for queries goes with it.
             top: How many, at most.
             where: Columns with the value that a row has to have, such as `{"state": "open"}`.
+            before: Columns with a value that a row's has to be smaller than, such as `{"day": "2024"}`.
             by: both: vectors and BM25, see `Hybrid`; or model, or words alone.
             weight: How much vectors count beside words, from 0 to 1; by default what suits the model.
 
@@ -142,30 +147,57 @@ class SearchIndex:
             ConfigError: No such column or way, or a number out of its range.
             DataError: A text of blanks, or damaged vectors.
         """
-        if by not in get_args(By):
-            raise ConfigError(f"by {by!r}: expected {', '.join(get_args(By))}")
-        if top < 1:
-            raise ConfigError(f"top {top}: expected at least 1")
-        share = self.about.weight if weight is None else weight
-        if not 0 <= share <= 1:
-            raise ConfigError(f"weight {weight}: expected 0 to 1")
+        way = checked(top, by, weight)
         if not text.strip():
             raise DataError("the text is empty; give what to search for")
-        allowed = self._allowed(where or {})
-        if allowed is not None and not len(allowed):
+        rows = allowed(self._rows, where or {}, before or {})
+        if rows is not None and not len(rows):
             return []
-        found = self._ranked(text, top, allowed, by, share)
-        if found.cosines is not None and not np.isfinite(found.cosines).all():
-            raise DataError("holds vectors that are no numbers; build the index again", path=self.folder)
+        vector = None if way == "words" else self._vector(text)
+        found = self.ranker.ranked(text, vector, top, rows, by=way, weight=weight)
         frame = self._rows[found.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
-        count = len(found.places)
-        cosines = [None] * count if found.cosines is None else found.cosines.tolist()
-        likely: Sequence[float | None] = [None] * count
-        if self.calibration is not None and isinstance(found, _Together):
-            likely = self.calibration.probability(found.evidence).tolist()
-        rows = frame.drop(DIGEST).iter_rows(named=True)
-        return list(map(Hit, found.places.tolist(), found.scores.tolist(), cosines, likely, texts, rows))
+        likely = None
+        if self.calibration is not None and found.evidence is not None:
+            likely = self.calibration.probability(found.evidence)
+        unknown = [None] * len(found.places)
+        columns = [
+            unknown if known is None else known.tolist() for known in (found.cosines, found.words, likely)
+        ]
+        told_rows = frame.drop(DIGEST).iter_rows(named=True)
+        return list(map(Hit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
+
+    def search_every(
+        self,
+        *,
+        before: str | None = None,
+        top: int = 20,
+        by: str = "both",
+        weight: float | None = None,
+        progress: bool | Listener = True,
+    ) -> Every:
+        """Search for every text of the index, by the vector that the index has of it.
+
+        Args:
+            before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
+                search is the one that was possible when the text was written. By default all other rows.
+            top: Hits of each text, at most.
+            by: See `search`.
+            weight: See `search`.
+            progress: Shown on stderr, or not, or told to a function.
+
+        Raises:
+            ConfigError: No such column or way, or a number out of its range.
+            DataError: Damaged vectors or words.
+        """
+        from pairkit.progress import Display
+
+        with Display(progress) as show:
+            return every(self, before=before, top=top, by=by, weight=weight, show=show)
+
+    def searcher(self) -> Searcher:
+        """What finds the nearest of its vectors; see `Ranker.searcher`."""
+        return self.ranker.searcher()
 
     def calibrate(self, pairs: Source, top: int = 10) -> Calibration:
         """Learn from labelled pairs of its texts how probable it is that a hit says the same.
@@ -227,71 +259,13 @@ class SearchIndex:
         scores, same = [], []
         for place, partner in asked:
             (text,), (vector,) = self.texts([place]), self.vectors.rows(np.array([place]))
-            found = self._together(text, vector, top + 1, None, self.about.weight)
+            found = self.ranker.ranked(text, vector, top + 1, None, by="both")
             places = standing[found.places]
             other = places != place
-            scores.append(found.evidence[other])
-            same.append(np.isin(places[other], list(partner)))
+            if found.evidence is not None:  # as it always is by both
+                scores.append(found.evidence[other])
+                same.append(np.isin(places[other], list(partner)))
         return np.concatenate(scores), np.concatenate(same).astype(np.float64), len(asked), partnered
-
-    def _ranked(self, text: str, top: int, allowed: np.ndarray | None, by: str, share: float) -> _Ranking:
-        """What is found, best first."""
-        if by == "words":
-            scores = self._by_words(text, allowed)
-            places = best(scores, top)
-            return _Ranking(places, scores[places])
-        query = self._vector(text)
-        if by == "model":
-            return self._nearest(query, top, allowed)
-        return self._together(text, query, top, allowed, share)
-
-    def _together(
-        self, text: str, query: np.ndarray, top: int, allowed: np.ndarray | None, share: float
-    ) -> _Together:
-        """What is found by a text's words and its vector, best first."""
-        # What neither ranking has among its first few hundred can't come first in both together.
-        wide = max(_CANDIDATES, 4 * top)
-        scores = self._by_words(text, allowed)
-        candidates = np.union1d(self._nearest(query, wide, allowed).places, best(scores, wide))
-        cosines = self.vectors.rows(candidates) @ query
-        both = fused(cosines, scores[candidates], share)
-        order = np.argsort(-both, kind="stable")[:top]
-        most = self._word_index().most(text)
-        shares = scores[candidates[order]] / most if most else np.zeros(len(order), np.float32)
-        evidence = np.column_stack([cosines[order], shares])
-        return _Together(candidates[order], both[order], cosines[order], evidence=evidence)
-
-    def searcher(self) -> Searcher:
-        """What finds the nearest of its vectors.
-
-        Raises:
-            ConfigError: It needs faiss, which is not installed.
-            DataError: Damaged.
-        """
-        return Searcher(self.vectors, read(self.folder, self.about.kind, self.vectors.shape))
-
-    def _nearest(self, query: np.ndarray, count: int, allowed: np.ndarray | None) -> _Ranking:
-        if self._searcher is None:
-            self._searcher = self.searcher()
-        found = self._searcher.nearest(query[None], min(count, len(self)), allowed)
-        there = found.places[0] >= 0
-        cosines = found.scores[0][there]
-        return _Ranking(found.places[0][there], cosines, cosines)
-
-    def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
-        scores = np.array(self._word_index().scores(text))
-        if len(scores) != len(self):
-            raise DataError(f"is of {len(scores):,} texts; build the index again", path=self.folder / WORDS)
-        if allowed is not None:
-            left_out = np.ones(len(self), bool)
-            left_out[allowed] = False
-            scores[left_out] = 0
-        return scores
-
-    def _word_index(self) -> Bm25:
-        if self._words is None:
-            self._words = Bm25.load(self.folder / WORDS)
-        return self._words
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:
@@ -301,38 +275,3 @@ class SearchIndex:
         (vector,) = self._embedder.encode([text], self._embedder.prompts.query)
         (unit,) = scaled_to_one(vector[None])
         return np.asarray(unit)
-
-    def _allowed(self, where: Mapping[str, Any]) -> np.ndarray | None:
-        """Ascending places of rows that have certain values; None where nothing is asked for."""
-        if not where:
-            return None
-        names = [name for name in self._rows.columns if name != DIGEST]
-        keep = pl.lit(value=True)
-        for name, value in where.items():
-            if name not in names:
-                raise ConfigError(f"where {name}: no such column; there are {one_line(', '.join(names))}")
-            keep = keep & (pl.col(name).cast(pl.String) == _written(value))
-        return (
-            self._rows.select(keep.fill_null(value=False).arg_true()).to_series().to_numpy().astype(np.int64)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Ranking:
-    """What is found, best first: places, and the scores and cosines of each."""
-
-    places: np.ndarray
-    scores: np.ndarray
-    cosines: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Together(_Ranking):
-    """By both rankings; `evidence` (hit, 2) is what a probability rests on: cosines and shares of words."""
-
-    evidence: np.ndarray = field(kw_only=True)
-
-
-def _written(value: Any) -> str:
-    """A value as polars writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

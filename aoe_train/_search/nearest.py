@@ -65,16 +65,22 @@ def nearest(
 ) -> Found:
     """Exactly, by comparing with all of the vectors, or with those at some ascending places."""
     whole = len(vectors) if places is None else len(places)
+    # Rows that follow one another are read where they lie, which spares a copy of all of them.
+    first = 0 if places is None else int(places[0]) if _adjoin(places) else None
     scores = np.empty((len(queries), 0), np.float32)
     found = np.empty((len(queries), 0), np.int64)
     for start in range(0, whole, _BLOCK):
         stop = min(start + _BLOCK, whole)
         some = np.arange(start, stop) if places is None else places[start:stop]
-        products = queries @ vectors.rows(slice(start, stop) if places is None else some).T
+        products = queries @ vectors.rows(some if first is None else slice(first + start, first + stop)).T
         scores = np.concatenate([scores, products], axis=1)
         found = np.concatenate([found, np.broadcast_to(some, products.shape)], axis=1)
         scores, found = _highest(scores, found, count)
     return _padded(scores, found, count)
+
+
+def _adjoin(places: np.ndarray) -> bool:
+    return bool(len(places) and places[-1] - places[0] + 1 == len(places))
 
 
 def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

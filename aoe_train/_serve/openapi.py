@@ -79,6 +79,10 @@ _SOUGHT = {
         "text": {"type": "string", "minLength": 1},
         "top": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
         "where": {"type": "object", "description": "Columns with the value that a row has to have."},
+        "before": {
+            "type": "object",
+            "description": "Columns with a value that a row's has to be smaller than.",
+        },
         "by": {"enum": ["both", "model", "words"], "default": "both"},
         "weight": {"type": "number", "minimum": 0, "maximum": 1},
     },

@@ -62,6 +62,7 @@ class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1)]
     top: Annotated[int, Meta(ge=1, le=_MOST_HITS)] = 10
     where: dict[str, str | int | float | bool] = {}
+    before: dict[str, str | int | float] = {}
     by: Literal["both", "model", "words"] = "both"
     weight: Annotated[float, Meta(ge=0, le=1)] | None = None
 

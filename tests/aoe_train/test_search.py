@@ -323,3 +323,95 @@ def test_the_three_commands(bert: Path, tmp_path: Path):
         app, ["duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60"]
     )
     assert len(json.loads(pairs.stdout)["pairs"]) == 60 * 59 / 2
+
+
+def dated(count: int = 40) -> pl.DataFrame:
+    """Texts of few words in a scrambled order of time, some at the same moment, one at none."""
+    random = np.random.default_rng(3)
+    days = random.permutation(count) // 2
+    texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
+    return pl.DataFrame(
+        {
+            "id": [f"a/b#{number}" for number in range(count)],
+            "text": texts,
+            "day": pl.Series([*days[:-1].tolist(), None], dtype=pl.Int64),
+        }
+    )
+
+
+@pytest.mark.parametrize("by", ["both", "model", "words"])
+def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, tmp_path: Path, by: str):
+    rows, out = dated(), tmp_path / "index"
+    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
+    assert (found.texts, found.undated) == (39, 1)
+    index = aoe_train.open_index(out, model=bert)
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        own = found.hits.filter(pl.col("place1") == place)
+        wanted = (
+            [] if row["day"] is None else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
+        )
+        assert own["place2"].to_list() == [hit.place for hit in wanted]
+        assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
+        for name in ("score", "cosine", "words", "probability"):
+            assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+        assert all(day < row["day"] for day in own["day_2"])
+    assert found.hits["rank"].max() == 5
+    assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
+
+
+def test_each_text_finds_all_others_and_never_itself_without_a_column(bert: Path, tmp_path: Path):
+    aoe_train.index(dated(), model=bert, out=tmp_path / "index", cache=False, progress=False)
+    hits = aoe_train.search_every(tmp_path / "index", top=100, by="model", progress=False).hits
+    assert hits.group_by("place1").len()["len"].to_list() == [39] * 40
+    assert hits.filter(pl.col("place1") == pl.col("place2")).height == 0
+
+
+def test_rows_before_a_value_alone(bert: Path, tmp_path: Path):
+    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
+    out = tmp_path / "index"
+    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    index = aoe_train.open_index(out, model=bert)
+    text = rows["text"][0]
+    for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
+        found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
+        assert found == set(range(7))
+    with pytest.raises(ConfigError, match="before day=soon: no value of this column, which holds Int64"):
+        index.search(text, before={"day": "soon"})
+    with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
+        index.search_every(before="age", progress=False)
+
+
+def test_each_on_the_command_line_writes_the_same_bytes_twice(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    aoe_train.index(dated(), model=bert, out="index", cache=False, progress=False)
+    for name in ("one", "two"):
+        words = ["search", "index", "--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout) == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
+    assert Path("one").read_bytes() == Path("two").read_bytes()
+    for wrong, words in (
+        (["--every"], "expected a text to search for, or --every and --out"),
+        (["text", "--out", "x"], "expected a text to search for, or --every and --out"),
+        (["--every", "--out", "one"], "already exists"),
+        (["--every", "--out", "x", "--before", "day=3"], "--before COLUMN once"),
+    ):
+        refused = CliRunner().invoke(app, ["search", "index", *wrong])
+        assert isinstance(refused.exception, ConfigError)
+        assert words in str(refused.exception)
+
+
+def test_a_long_text_comes_by_standard_input(bert: Path, tmp_path: Path):
+    rows, out = dated(), tmp_path / "index"
+    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    text = rows["text"][3] + "\n" + "x" * 300_000 + "é"
+    told = [
+        CliRunner().invoke(app, ["search", str(out), asked, "--by", "words", "--json"], input=given)
+        for asked, given in (("-", text.encode()), (text, None))
+    ]
+    assert told[0].exit_code == 0, told[0].output
+    assert json.loads(told[0].stdout) == json.loads(told[1].stdout)
+    assert json.loads(told[0].stdout)["hits"][0]["row"]["id"] == "a/b#3"

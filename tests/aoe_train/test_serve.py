@@ -292,9 +292,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
     aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
     with aoe_train.serve(bert, index=tmp_path / "index", port=0, progress=False) as server:
-        asked = {"text": sentences(60)[7], "top": 3, "where": {"state": "open"}}
+        asked = {"text": sentences(60)[7], "top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, asked, "/search").json()["hits"]
-        wanted = aoe_train.search(tmp_path / "index", asked["text"], top=3, where={"state": "open"})  # type: ignore[arg-type]
+        wanted = aoe_train.search(
+            tmp_path / "index", asked["text"], top=3, where={"state": "open"}, before={"number": 40}
+        )  # type: ignore[arg-type]
         assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
         assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
         assert hits[0]["row"]["state"] == "open"
