@@ -6,8 +6,9 @@ with serve(Path("data/sample"), faults=FaultPlan(rules=(Rule(kind="502", probabi
     print(server.stats)
 ```
 
-It takes any token; `bad` is refused, and `noaccess` may read no repository. Where GitHub's own behaviour is
-not documented, it does this: a dry run costs nothing; the number of a transferred issue resolves to the issue
+It takes any token; `bad` is refused, `noaccess` may read no repository, and `readonly` may not write. Over
+REST, comments are written and removed and labels added, in memory alone. Where GitHub's own behaviour is not
+documented, it does this: a dry run costs nothing; the number of a transferred issue resolves to the issue
 in its new repository, unless `Options.follows_transfers` is false; a state reason of DUPLICATE reads
 NOT_PLANNED to who did not ask for duplicates; `OR` in a search is refused.
 """

@@ -10,7 +10,7 @@ clock_skew_s = 0.0    # the server's clock is ahead by this: Date and reset head
 
 [[rules]]
 kind = "502"          # see the table of kinds
-on = "any"            # any | graphql | rest | search
+on = "any"            # any | graphql | rest | search | write
 probability = 0.05    # of each request that the rule is about
 limit = 10            # at most so often; left out: no limit
 
@@ -43,7 +43,7 @@ from pydantic import Field, model_validator
 
 from pairkit.config import Settings, load_settings
 
-Scope = Literal["graphql", "rest", "search"]
+Scope = Literal["graphql", "rest", "search", "write"]
 
 
 class Kind(StrEnum):
@@ -65,13 +65,15 @@ class Rule(Settings):
     """One kind of fault and when it strikes."""
 
     kind: Kind  # what goes wrong
-    on: Literal["any", "graphql", "rest", "search"] = "any"  # the requests that the rule is about
+    # the requests that the rule is about; rest are those that read, write those that change something
+    on: Literal["any", "graphql", "rest", "search", "write"] = "any"
     probability: float | None = Field(default=None, ge=0, le=1)  # how often such a request goes wrong
     at: tuple[int, ...] = ()  # which such requests go wrong, counted from 1
     # GraphQL queries whose first or last is larger go wrong
     page_over: int | None = Field(default=None, ge=0)
     limit: int | None = Field(default=None, ge=1)  # how often the rule strikes at most
     retry_after: bool = True  # whether a limit has a Retry-After header
+    arrives: bool = False  # what was asked for is done all the same; only the answer is lost
     # the type of the error in rate_limited_200 and partial; unset: GitHub's usual one
     error_type: str | None = None
 

@@ -58,6 +58,11 @@ class Listing:
         self.comments = lru_cache(_REMEMBERED)(_comments)
         self.events = lru_cache(_REMEMBERED)(_events)
 
+    def forget(self) -> None:
+        """Make all lists anew, as something was written."""
+        for remembered in (self.issues, self.comments, self.events):
+            remembered.cache_clear()
+
 
 _ISSUE_KEYS: dict[str, Callable[[Issue], tuple[str | int, int]]] = {
     "created": lambda issue: (issue.created_at, issue.number),

@@ -1,8 +1,9 @@
-"""The REST routes: repositories, issues, comments, events and search."""
+"""The REST routes: repositories, issues, comments, events and search; `rest_writes` has what is written."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from gis_builder._emulator.listing import Choice, Happened, Listing
 from gis_builder._emulator.reply import Reply
 from gis_builder._emulator.rest_pages import PageRequest, cut, cut_search
 from gis_builder._emulator.rest_views import Views
+from gis_builder._emulator.rest_writes import Writes, denied
 from gis_builder._emulator.search import REACHABLE, Search
 from gis_builder._emulator.tracker import Account, Catalogue, Comment, Event, Issue, Repository
 
@@ -29,27 +31,39 @@ _EPOCH_YEAR = 1970
 
 @dataclass(frozen=True)
 class RestCall:
-    """One GET request."""
+    """One request."""
 
     path: str  # without the query string
     parameters: Mapping[str, str]
     login: str | None
     sees_repositories: bool  # False: the token may read none of them
+    may_write: bool = False
+    method: str = "GET"
+    body: bytes = b""
 
 
 class RestApi:
-    """Answers GET requests.
+    """Answers requests.
 
     Args:
         base: The server's root address, for the links in answers.
+        clock: Unix time.
     """
 
-    def __init__(self, catalogue: Catalogue, search: Search, listing: Listing, base: str) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        search: Search,
+        listing: Listing,
+        base: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._catalogue = catalogue
         self._search = search
         self._listing = listing
         self._base = base
         self._views = Views(base)
+        self._writes = Writes(self._views, self._forget, clock)
         self._routes: list[tuple[re.Pattern[str], Callable[..., Reply]]] = [
             (re.compile(r""), self._get_repository),
             (re.compile(r"/issues"), self._list_issues),
@@ -61,12 +75,27 @@ class RestApi:
             (re.compile(r"/issues/(\d+)/timeline"), self._list_timeline),
         ]
 
-    def get(self, call: RestCall) -> Reply:
-        """The answer to a GET; refusals are answers too."""
+    def answer(self, call: RestCall) -> Reply:
+        """The answer to a request; refusals are answers too."""
         try:
-            return self._route(call)
+            return self._route(call) if call.method == "GET" else self._write(call)
         except RestRefusal as refusal:
             return _refusal_reply(refusal)
+
+    def _write(self, call: RestCall) -> Reply:
+        match = _REPOSITORY.fullmatch(call.path)
+        if match is None or match["rest"] is None:
+            raise not_found()
+        if call.login is None:
+            raise RestRefusal(401, "Requires authentication")
+        repository = self._repository(call, match)
+        if not call.may_write:
+            raise denied()
+        return self._writes.answer(call.method, repository, match["rest"], call.body, call.login)
+
+    def _forget(self) -> None:
+        self._search.forget()
+        self._listing.forget()
 
     def _route(self, call: RestCall) -> Reply:
         if call.path in {"", "/"}:
@@ -177,12 +206,13 @@ class RestApi:
 
     def _list_issue_events(self, call: RestCall, repository: Repository, number: int) -> Reply:
         issue = _need_issue(repository, number)
-        return self._listed(call, issue.events, partial(self._views.event, repository, issue))
+        happened = [*issue.events, *issue.labelled]
+        return self._listed(call, happened, partial(self._views.event, repository, issue))
 
     def _list_timeline(self, call: RestCall, repository: Repository, number: int) -> Reply:
         issue = _need_issue(repository, number)
         items: list[Event | Comment] = sorted(
-            [*issue.events, *issue.comments], key=lambda item: item.created_at
+            [*issue.events, *issue.labelled, *issue.comments], key=lambda item: item.created_at
         )
         return self._listed(call, items, partial(self._timeline_item, repository, issue))
 

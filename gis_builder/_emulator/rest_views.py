@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from gis_builder._emulator.nodes import event_node_id, issue_node_id, repository_node_id
+from gis_builder._emulator.nodes import issue_node_id, repository_node_id
 from gis_builder._emulator.tracker import Account, Comment, Event, Issue, Repository
 
 View = dict[str, Any]
@@ -65,7 +65,7 @@ class Views:
             "number": issue.number,
             "title": issue.title,
             "user": self.account(issue.author or _GHOST),
-            "labels": [self._label(repository, label) for label in issue.labels],
+            "labels": self.labels(repository, issue),
             "state": issue.state,
             "state_reason": issue.state_reason,
             "locked": False,
@@ -110,10 +110,11 @@ class Views:
 
     def event(self, repository: Repository, issue: Issue, event: Event) -> View:
         """An event. As on GitHub, a mark as duplicate does not name the canonical issue here."""
-        unique_id = repository.id % 100_000 * 1_000_000_000 + issue.number * 1000 + issue.events.index(event)
+        place = [*issue.events, *issue.labelled].index(event)
+        unique_id = repository.id % 100_000 * 1_000_000_000 + issue.number * 1000 + place
         view: View = {
             "id": unique_id,
-            "node_id": event_node_id(repository, issue, event),
+            "node_id": f"EV_{repository.id}_{issue.number}_{place}",
             "url": f"{self._repo_url(repository)}/issues/events/{unique_id}",
             "actor": self.account(event.actor),
             "event": event.kind,
@@ -123,6 +124,8 @@ class Views:
         }
         if event.kind == "closed":
             view["state_reason"] = event.state_reason
+        if event.label is not None:
+            view["label"] = {"name": event.label, "color": "ededed"}
         return view
 
     def account(self, account: Account | None) -> View | None:
@@ -138,6 +141,10 @@ class Views:
             "html_url": f"https://github.com/{account.login}",
             "site_admin": False,
         }
+
+    def labels(self, repository: Repository, issue: Issue) -> list[View]:
+        """The labels of an issue."""
+        return [self._label(repository, label) for label in issue.labels]
 
     def _label(self, repository: Repository, name: str) -> View:
         return {

@@ -39,6 +39,11 @@ class Search:
         """
         return self._recent(text)
 
+    def forget(self) -> None:
+        """Look anew, as something was written."""
+        self._recent.cache_clear()
+        self._indexes = {}
+
     def _find(self, text: str) -> list[Hit]:
         query = parse_query(text)
         hits = [

@@ -38,9 +38,16 @@ from pairkit.config import Settings
 
 BAD_TOKEN = "bad"  # noqa: S105 - the one token that is refused
 BLIND_TOKEN = "noaccess"  # noqa: S105 - a token that may read no repository
+READER_TOKEN = "readonly"  # noqa: S105 - a token that may read and not write
 STATS_PATH = "/_emulator/stats"
 _LOGIN = "emulated-user"
-_RESOURCE_OF_SCOPE: dict[Scope, str] = {"graphql": "graphql", "rest": "core", "search": "search"}
+_RESOURCE_OF_SCOPE: dict[Scope, str] = {
+    "graphql": "graphql",
+    "rest": "core",
+    "search": "search",
+    "write": "core",
+}
+_WRITING = frozenset({"POST", "DELETE"})
 _GRAPHQL_PATHS = frozenset({"/graphql", "/api/graphql"})
 _ENTERPRISE_PREFIX = "/api/v3"
 _INSTALLATION = re.compile(r"/app/installations/\d+/access_tokens")
@@ -74,6 +81,7 @@ class Request:
 class _Caller:
     token: str | None
     sees_repositories: bool
+    may_write: bool
 
 
 class Service:
@@ -99,7 +107,7 @@ class Service:
         self._search = Search(catalogue)
         self._listing = Listing()
         self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
-        self._rest = RestApi(catalogue, self._search, self._listing, base)
+        self._rest = RestApi(catalogue, self._search, self._listing, base, clock)
         self._injector = Injector(faults)
         self._rate_limits = RateLimits(
             {
@@ -145,18 +153,28 @@ class Service:
             return Reply(401, {"message": "Bad credentials", "status": "401"})
         if token is None and is_graphql:
             return Reply(401, {"message": "This endpoint requires you to be authenticated.", "status": "401"})
-        caller = _Caller(token, sees_repositories=token != BLIND_TOKEN)
+        caller = _Caller(
+            token, sees_repositories=token != BLIND_TOKEN, may_write=token not in (BLIND_TOKEN, READER_TOKEN)
+        )
         if is_graphql:
             return self._answer_graphql(request, caller)
         if request.method == "POST" and _INSTALLATION.fullmatch(path):
             expiry = datetime.fromtimestamp(self._clock() + _INSTALLATION_TOKEN_S, UTC)
             return Reply(201, {"token": "ghs_emulated", "expires_at": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"})
-        if request.method not in {"GET", "HEAD"}:
+        if request.method not in {"GET", "HEAD", *_WRITING}:
             return Reply(404, {"message": "Not Found", "status": "404"})
         if path == "/rate_limit":
             return self._answer_rate_limit(caller)
-        login = None if token is None else _LOGIN
-        call = RestCall(path, parameters, login, caller.sees_repositories)
+        method = request.method if request.method in _WRITING else "GET"
+        call = RestCall(
+            path=path,
+            parameters=parameters,
+            login=None if token is None else _LOGIN,
+            sees_repositories=caller.sees_repositories,
+            may_write=caller.may_write,
+            method=method,
+            body=request.body,
+        )
         return self._answer_rest(request, call, caller)
 
     def _answer_graphql(self, request: Request, caller: _Caller) -> Reply:
@@ -190,12 +208,16 @@ class Service:
 
     def _answer_rest(self, request: Request, call: RestCall, caller: _Caller) -> Reply:
         scope: Scope = "search" if call.path.startswith("/search/") else "rest"
+        if call.method != "GET":
+            scope = "write"
         fault = self._injector.next_fault(scope)
         if fault is not None and fault.rule.kind is Kind.PARTIAL:  # REST answers wholly or not at all
             fault = replace(fault, rule=fault.rule.model_copy(update={"kind": Kind.BAD_GATEWAY}))
 
         def execute() -> Reply:
-            reply = self._rest.get(call)
+            reply = self._rest.answer(call)
+            if call.method != "GET":
+                return reply
             tag = f'W/"{hashlib.sha256(reply.body()).hexdigest()}"'
             reply.headers["etag"] = tag
             is_known = reply.status == 200 and request.headers.get("if-none-match") == tag
@@ -235,6 +257,8 @@ class Service:
         reply = replacing_reply(fault, self._plan, scope, standing, now)
         if reply.fate is Fate.DROPPED_WITHIN:
             reply.payload = execute().payload
+        elif fault.rule.arrives:
+            execute()
         return reply
 
     def _answer_rate_limit(self, caller: _Caller) -> Reply:

@@ -35,11 +35,12 @@ class Comment:
 class Event:
     """One event of a thread's timeline."""
 
-    kind: str  # closed | reopened | marked_as_duplicate | unmarked_as_duplicate
+    kind: str  # closed | reopened | marked_as_duplicate | unmarked_as_duplicate | labeled
     actor: Account | None
     created_at: str
     state_reason: str | None = None
     canonical: str | None = None  # owner/name#number
+    label: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +64,7 @@ class Issue:
     is_merged: bool = False
     comments: list[Comment] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    labelled: list[Event] = field(default_factory=list)  # labels that were put on here; a dump tells of none
 
     @property
     def canonical(self) -> str | None:
