@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -30,7 +30,12 @@ S = TypeVar("S", bound=Settings)
 
 def split_at_commas(given: object) -> object:
     """For a `BeforeValidator` of several values, which a command line has with commas between them."""
-    return [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    return between_commas(given) if isinstance(given, str) else given
+
+
+def between_commas(given: str | Sequence[str] | None) -> list[str]:
+    """Several names: a list as it is, a text at its commas without the blanks around them; none of None."""
+    return [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
 
 
 def load_settings(

@@ -64,12 +64,19 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
     """Write `data` in one step, see `write_text`; a `private` file is its owner's alone to read."""
+    with whole_file(path, private=private) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write piece by piece; once all went well it takes the place of `path`, else it is gone."""
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fchmod(file.fileno(), 0o600 if private else 0o666 & ~_umask())
                 os.fsync(file.fileno())

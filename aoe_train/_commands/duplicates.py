@@ -17,13 +17,21 @@ from pairkit.terminal import print_json, say
     epilog=examples(
         "aoe duplicates index",
         "aoe duplicates index --least 0.8 --out pairs.parquet",
+        "aoe duplicates index --probability 0.5",
         "aoe duplicates index --against new-index --json",
     )
 )
 def duplicates(
     index: Annotated[Path, typer.Argument(metavar="INDEX", help="What `aoe index` made.")],
     *,
-    least: Annotated[float, o.RUN("--least", "The lowest cosine of a pair.", "X")] = 0.9,
+    least: Annotated[
+        float | None,
+        o.RUN("--least", "The lowest cosine of a pair. [default: 0.9, or what --probability needs]", "X"),
+    ] = None,
+    probability: Annotated[
+        float | None,
+        o.RUN("--probability", "The lowest probability of a pair, in an index made with --calibrate.", "P"),
+    ] = None,
     against: Annotated[
         Path | None, o.INPUT("--against", "Look for the texts of this index instead of its own.", "INDEX")
     ] = None,
@@ -40,7 +48,12 @@ def duplicates(
     import aoe_train
 
     found = aoe_train.duplicates(
-        index, least=least, against=against, neighbours=neighbours, progress=not quiet
+        index,
+        least=least,
+        probability=probability,
+        against=against,
+        neighbours=neighbours,
+        progress=not quiet,
     )
     if out is not None:
         found.write(out)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 8 << 20  # of a text on standard input
 _SHOWN = 200  # characters of a text
-_NAMES = ("id", "number", "key", "url")  # columns that tell rows apart, the first that there is
 
 
 @app.command(
@@ -104,7 +103,9 @@ def search(
 
 
 def _show(hits: list[Hit]) -> None:
-    name = next((name for name in _NAMES if hits and name in hits[0].row), "row")
+    from aoe_train._search.texts import NAMES
+
+    name = next((name for name in NAMES if hits and name in hits[0].row), "row")
     likely = any(hit.probability is not None for hit in hits)
     table = ResultTable("score", "cosine", *(["probability"] if likely else []), name, "text")
     for hit in hits:

@@ -137,6 +137,7 @@ def encode(
     from aoe_train._face.loading import loaded
     from aoe_train._face.notes import notes
     from aoe_train._small import named_quantize
+    from pairkit.config import between_commas
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
 
@@ -152,7 +153,7 @@ def encode(
     if calibration is not None and how != "int8":
         raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
     wanted = Wanted(prompt_name, prompt, normalize, dim, batch_tokens)
-    devices = device.split(",") if isinstance(device, str) else list(device or ())
+    devices = between_commas(device)
     if out is None:
         for name, value in (("workers", workers), ("shard", shard), ("device", ",".join(devices[1:]))):
             if value:

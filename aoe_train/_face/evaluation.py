@@ -432,15 +432,14 @@ def _sizes(
 
     from aoe_train._evaluate.embedders.small import check_sizes
     from aoe_train._small import named_quantize
-    from pairkit.config import argument
+    from pairkit.config import argument, between_commas
 
     def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
         parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
         return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
 
-    names = quantize.split(",") if isinstance(quantize, str) else quantize
     depths, dims = numbers("layers", layers), numbers("dim", dim)
-    hows = [named_quantize(name.strip()) for name in names or ["float32"]]
+    hows = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
     check_sizes(dims, hows, depths)
     return depths, dims, hows
 

@@ -63,7 +63,7 @@ def index(
     from aoe_train._search.nearest import KINDS
     from aoe_train._search.texts import read_rows
     from aoe_train._small import named_quantize
-    from pairkit.config import argument
+    from pairkit.config import argument, between_commas
     from pairkit.errors import ConfigError
     from pairkit.progress import Display
 
@@ -74,8 +74,7 @@ def index(
     if kind is not None and found is None:
         raise ConfigError(f"kind {kind!r}: expected {', '.join(KINDS)}")
     check_place(folder)
-    columns = text_column.split(",") if isinstance(text_column, str) else list(text_column or ())
-    rows = read_rows(texts, columns)
+    rows = read_rows(texts, between_commas(text_column))
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
         done = make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
@@ -172,7 +171,8 @@ def search_every(
 def duplicates(
     folder: str | Path,
     *,
-    least: float = 0.9,
+    least: float | None = None,
+    probability: float | None = None,
     against: str | Path | None = None,
     neighbours: int | None = None,
     progress: bool | Listener = True,
@@ -181,31 +181,45 @@ def duplicates(
 
     Args:
         folder: What `index` made.
-        least: The lowest cosine of a pair, from -1 to 1.
+        least: The lowest cosine of a pair, from -1 to 1; by default 0.9, and where a probability is asked for
+            the lowest by which a pair can reach it.
+        probability: The lowest probability of a pair, between 0 and 1; the index must have been given
+            labelled pairs (`calibrate`), by which each pair then has one.
         against: Another index of the same model, for each of whose texts near ones in `folder` are looked
             for; by default the index is compared with itself.
         neighbours: How many neighbours of a text are looked at; by default 50.
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
-        ConfigError: No index, indexes of two models, or a number out of its range.
+        ConfigError: No index, indexes of two models, a number out of its range, or a probability where the
+            index knows none.
         DataError: A damaged index.
     """
     import polars as pl
 
     from aoe_train._evaluate.embedders.cached import same_model
-    from aoe_train._search.alike import NEIGHBOURS, Alike, alike
+    from aoe_train._search.alike import LEAST, NEIGHBOURS, Alike, alike, crowded, probabilities
     from aoe_train._search.ask import SearchIndex
     from aoe_train._search.folder import read_probe
     from pairkit.config import argument
     from pairkit.errors import ConfigError
     from pairkit.progress import Display
 
-    if not -1 <= least <= 1:
+    if least is not None and not -1 <= least <= 1:
         raise ConfigError(f"least {least}: a cosine is from -1 to 1")
+    if probability is not None and not 0 < probability < 1:
+        raise ConfigError(f"probability {probability}: expected a number between 0 and 1")
     if neighbours is not None and neighbours < 1:
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     whole = SearchIndex(argument("folder", folder, Path), None)
+    known = whole.calibration
+    if probability is not None and known is None:
+        raise ConfigError(
+            f"{whole.folder}: knows no probabilities; run `aoe index` with --calibrate and labelled pairs of"
+            " its texts"
+        )
+    if least is None:
+        least = LEAST if probability is None or known is None else known.lowest_cosine(probability)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
     if other is not None and not same_model(
         read_probe(whole.folder, whole.about), read_probe(other.folder, other.about)
@@ -220,14 +234,14 @@ def duplicates(
             neighbours=neighbours or NEIGHBOURS,
             show=show,
         )
-    first = (whole if other is None else other).rows
-    sides = [first[found["place1"].tolist()], whole.rows[found["place2"].tolist()]]
-    named = [
-        side.rename({name: f"{name}_{number}" for name in side.columns})
-        for number, side in enumerate(sides, 1)
-    ]
-    pairs = pl.concat([pl.DataFrame(dict(found)), *named], how="horizontal")
-    return Alike(pairs, len(first), full, other is None)
+        asked, pairs = whole if other is None else other, pl.DataFrame(dict(found))
+        if known is not None:
+            likely = pl.Series("probability", probabilities(found, asked, whole, show))
+            pairs = pairs.with_columns(likely).sort("probability", descending=True, maintain_order=True)
+    if probability is not None:
+        pairs = pairs.filter(pl.col("probability") >= probability)
+        full = crowded(pairs, neighbours or NEIGHBOURS, within=other is None)
+    return Alike(pairs, asked, whole, full)
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:

@@ -1,4 +1,4 @@
-"""Which texts of an index say nearly the same: pairs above a cosine, and the groups that they make."""
+"""Which texts of an index say nearly the same: near or probable pairs, and the groups that they make."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.nearest import Searcher, Vectors
-from aoe_train._search.texts import told
+from aoe_train._search.texts import NAMES, told
 from pairkit.errors import ConfigError
+from pairkit.files import whole_file
 from pairkit.groups import Groups
-from pairkit.parquet import write_parquet
+from pairkit.printable import one_line
 from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
+    from aoe_train._search.ask import SearchIndex
     from pairkit.result_table import ResultTable
 
 _QUERIES = 512  # texts whose nearest are looked for at once
-NEIGHBOURS = 50
+_WRITTEN = 4096  # pairs at once
+_LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
+_SHOWN = 100  # characters of a text
+NEIGHBOURS, LEAST = 50, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,17 +35,40 @@ class Alike:
     """Pairs of texts that are near.
 
     Attributes:
-        pairs: `place1`, `place2` and `cosine`, the nearest first; and the columns of both rows, with _1 and
-            _2 behind their names. Within one index place1 is the lower.
-        texts: How many were compared with others.
+        pairs: `place1`, `place2` and `cosine`, the nearest first; where the index has labelled pairs to tell
+            by, `probability`, and the likeliest first. Within one index place1 is the lower.
+        asked: The index that has the first text of each pair.
+        index: The one that has the second; the same where it was compared with itself.
         full: Texts all of whose neighbours were near: they may have more than are looked for.
-        within: Whether both are of one index, so that they make groups.
     """
 
     pairs: pl.DataFrame
-    texts: int
+    asked: SearchIndex
+    index: SearchIndex
     full: int
-    within: bool
+
+    @property
+    def texts(self) -> int:
+        """How many were compared with others."""
+        return len(self.asked)
+
+    @property
+    def within(self) -> bool:
+        """Whether both are of one index, so that they make groups."""
+        return self.asked is self.index
+
+    def rows(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
+        """Some pairs with all columns of both rows, which have _1 and _2 behind their names.
+
+        All of them at once may take far more memory than the index does.
+        """
+        pairs = self.pairs.slice(start, count)
+        sides = [self.asked.rows[pairs["place1"].to_list()], self.index.rows[pairs["place2"].to_list()]]
+        named = [
+            side.rename({name: f"{name}_{number}" for name in side.columns})
+            for number, side in enumerate(sides, 1)
+        ]
+        return pl.concat([pairs, *named], how="horizontal")
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -58,28 +86,108 @@ class Alike:
             "texts": self.texts,
             "full": self.full,
             "groups": self.groups,
-            "pairs": [told(pair) for pair in self.pairs.iter_rows(named=True)],
+            "pairs": [told(pair) for part in self._parts() for pair in part.iter_rows(named=True)],
         }
 
     def write(self, out: str | Path) -> None:
-        """Write the pairs as Parquet.
+        """Write the pairs with both rows as Parquet, some thousand at a time.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
+        import pyarrow.parquet as pq
+
         path = Path(out)
         if path.exists():
             raise ConfigError(f"{path}: already exists; choose another file, or move it away")
-        write_parquet(path, self.pairs)
+        schema = self.rows(0, 0).to_arrow().schema
+        options = {"compression": "zstd", "compression_level": _LEVEL}
+        with whole_file(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
+            for part in self._parts():
+                writer.write_table(part.to_arrow().cast(schema))
+
+    def _parts(self) -> Iterator[pl.DataFrame]:
+        for start in range(0, len(self.pairs), _WRITTEN):
+            yield self.rows(start, _WRITTEN)
 
     def table(self, rows: int = 20) -> ResultTable:
-        """The nearest pairs."""
+        """The first pairs, the beginnings of their two texts below each other."""
         from pairkit.result_table import ResultTable
 
-        table = ResultTable("cosine", "one", "other")
-        for pair in self.pairs.head(rows).iter_rows(named=True):
-            table.add_row(f"{pair['cosine']:.3f}", pair["place1"], pair["place2"])
+        shown = self.pairs.head(rows)
+        likely = ["probability"] if "probability" in shown.columns else []
+        table = ResultTable("cosine", *likely, "row", "text")
+        sides = _shown(self.asked, shown["place1"]), _shown(self.index, shown["place2"])
+        for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
+            table.add_row(f"{pair['cosine']:.3f}", *(f"{pair[name]:.2f}" for name in likely), *one)
+            table.add_row("", *("" for _ in likely), *other)
         return table
+
+
+def _shown(index: SearchIndex, places: pl.Series) -> list[tuple[str, str]]:
+    """What tells each row from others, and the beginning of its text."""
+    own = places.to_list()
+    rows = index.rows[own]
+    name = next((name for name in NAMES if name in rows.columns), None)
+    known = own if name is None else rows[name].to_list()
+    return [
+        (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
+        for key, text in zip(known, index.texts(own), strict=True)
+    ]
+
+
+def crowded(pairs: pl.DataFrame, neighbours: int, *, within: bool) -> int:
+    """How many texts stand in so many pairs that they may have more."""
+    places = [pairs["place1"], *([pairs["place2"]] if within else [])]
+    counts = pl.concat([one.rename("place") for one in places]).value_counts()
+    return int((counts["count"] >= neighbours).sum())
+
+
+def probabilities(
+    found: Mapping[str, np.ndarray], asked: SearchIndex, index: SearchIndex, show: Listener
+) -> np.ndarray:
+    """How probable it is that each pair says the same, by what labelled pairs taught the index.
+
+    That was learnt of texts and their hits, whose words count as a share of what the text could have at most:
+    one text's share of the other is not the other's of the one. Within an index each text of a pair is a hit
+    of the other, and the pair's probability the mean of both; a text of another index is only asked for.
+
+    Args:
+        found: Places and cosines of pairs.
+        asked: Has the first texts.
+        index: Has the second, and a calibration.
+        show: Told of progress.
+    """
+    ones, others, cosines = found["place1"], found["place2"], found["cosine"]
+    forward = _as_hits(asked, ones, index, others, cosines, show)
+    if asked is not index:
+        return forward
+    both: np.ndarray = (forward + _as_hits(index, others, index, ones, cosines, show)) / 2
+    return both
+
+
+def _as_hits(
+    asked: SearchIndex,
+    queries: np.ndarray,
+    index: SearchIndex,
+    hits: np.ndarray,
+    cosines: np.ndarray,
+    show: Listener,
+) -> np.ndarray:
+    """Probabilities of hits, each of the text of `asked` beside it."""
+    evidence = np.zeros((len(hits), 2))
+    order = np.argsort(queries, kind="stable")
+    places, starts = np.unique(queries[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    for start in range(0, len(places), _QUERIES):
+        texts = asked.texts(places[start : start + _QUERIES])
+        for text, group in zip(texts, groups[start : start + _QUERIES], strict=True):
+            evidence[group] = index.ranker.evidence(text, hits[group], cosines[group])
+        show(Progress("compare words", start + len(texts), len(places)))
+    show(Progress("compare words", len(places), len(places), ended=True))
+    if index.calibration is None:
+        raise ConfigError(f"{index.folder}: knows no probabilities; index its texts with --calibrate PAIRS")
+    return index.calibration.probability(evidence)
 
 
 def alike(

@@ -9,6 +9,7 @@ texts that have no partner are searched for as well, as they are asked for in us
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -71,6 +72,14 @@ class Calibration(Foreign):
     def probability(self, scores: Float[np.ndarray, "hit 2"]) -> Float[np.ndarray, " hit"]:
         """Of hits, from their cosines and shares of words."""
         return _logistic(_with_one(scores) @ np.array(self.weights))
+
+    def lowest_cosine(self, probability: float) -> float:
+        """The cosine below which no words make a hit so probable; from -1 to 1."""
+        start, by_cosine, by_words = self.weights
+        if by_cosine <= 0:
+            return -1.0
+        needed = log(probability / (1 - probability)) - start - max(by_words, 0.0)  # all words are shared
+        return min(max(needed / by_cosine, -1.0), 1.0)
 
 
 def partners(pairs: Sequence[tuple[str, str, int]]) -> dict[str, set[str]]:

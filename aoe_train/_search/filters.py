@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.folder import DIGEST
+from aoe_train._search.values import is_value
 from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 
@@ -34,7 +35,7 @@ def allowed(
     keep = pl.lit(value=True)
     for name, value in where.items():
         check_column(rows, "where", name)
-        keep = keep & (pl.col(name).cast(pl.String) == _written(value))
+        keep = keep & is_value(name, rows.schema[name], value)
     for name, value in before.items():
         check_column(rows, "before", name)
         keep = keep & (pl.col(name) < _of_column(rows, name, value))
@@ -61,8 +62,3 @@ def _of_column(rows: pl.DataFrame, name: str, value: Any) -> pl.Expr:
         raise ConfigError(
             f"before {name}={one_line(str(value), 100)}: no value of this column, which holds {kind}"
         ) from error
-
-
-def _written(value: Any) -> str:
-    """A value as polars writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

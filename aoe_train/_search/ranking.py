@@ -93,6 +93,12 @@ class Ranker:
             raise DataError("holds vectors that are no numbers; build the index again", path=self._folder)
         return found
 
+    def evidence(
+        self, text: str, places: Int[np.ndarray, " hit"], cosines: Float[np.ndarray, " hit"]
+    ) -> Float[np.ndarray, "hit 2"]:
+        """What the probability of some rows as hits of a text rests on; their cosines are known."""
+        return np.column_stack([cosines, self._shares(text, self._by_words(text, None)[places])])
+
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors.
 

@@ -17,6 +17,8 @@ from pairkit.printable import one_line
 from pairkit.tables import read_table
 
 TITLES, BODIES = ("title", "summary"), ("body", "description")
+NAMES = ("id", "number", "key", "url")
+"""Columns that tell rows apart for people, the first that there is."""
 _TEXT = "text"
 
 

@@ -11,6 +11,7 @@ from pairkit._commands import options as o
 from pairkit._commands.app import app, examples
 from pairkit._commands.made import show_made
 from pairkit.application import columns_given
+from pairkit.config import between_commas
 from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
@@ -137,7 +138,7 @@ def review(
         n=n,
         share=share,
         seed=seed,
-        strata=None if strata is None else strata.split(","),
+        strata=None if strata is None else between_commas(strata),
         active=active,
         again=again,
         each=each,

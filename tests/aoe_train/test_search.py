@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
+from aoe_train._search import alike
 from aoe_train._search.texts import read_rows
+from aoe_train._search.values import is_value
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -279,23 +281,96 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
     found = aoe_train.duplicates(made, least=least, neighbours=60, progress=False)
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
-    assert found.pairs["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
+    assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
     assert {place for group in found.groups for place in group} == {
         place for pair in wanted for place in pair
     }
     assert found.full == 0
     assert aoe_train.duplicates(made, least=least, neighbours=1, progress=False).full > 0
     found.write(tmp_path / "pairs.parquet")
-    assert pl.read_parquet(tmp_path / "pairs.parquet").height == len(wanted)
+    assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
     with pytest.raises(ConfigError, match="already exists"):
         found.write(tmp_path / "pairs.parquet")
+
+
+def test_pairs_are_written_a_part_at_a_time(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    found = aoe_train.duplicates(made, least=-1, neighbours=60, progress=False)
+    taken: list[int] = []
+    whole = alike.Alike.rows
+
+    def rows(self: alike.Alike, start: int = 0, count: int | None = None) -> pl.DataFrame:
+        part = whole(self, start, count)
+        taken.append(len(part))
+        return part
+
+    monkeypatch.setattr(alike.Alike, "rows", rows)
+    monkeypatch.setattr(alike, "_WRITTEN", 500)
+    found.write(tmp_path / "pairs.parquet")
+    assert (max(taken), sum(taken)) == (500, 60 * 59 / 2)
+    assert pl.read_parquet(tmp_path / "pairs.parquet").equals(whole(found))
+    alike.Alike(found.pairs.clear(), found.asked, found.index, 0).write(tmp_path / "none.parquet")
+    assert pl.read_parquet(tmp_path / "none.parquet").schema == whole(found).schema
+
+
+def test_the_table_shows_what_the_pairs_say(bert: Path, tmp_path: Path):
+    rows = [
+        {"key": "A-1", "text": "the dog\nis \x1b[31mrunning " + "far " * 60},
+        {"key": "A-2", "text": "the dog\nis \x1b[31mrunning " + "far " * 60},
+    ]
+    aoe_train.index(rows, model=bert, out=tmp_path / "index", cache=False, progress=False)
+    told = str(aoe_train.duplicates(tmp_path / "index", progress=False).table())
+    lines = [line for line in told.splitlines() if "A-" in line]
+    assert [line.split()[:2] for line in lines] == [["1.000", "A-1"], ["A-2", "the"]]
+    assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("where", "places"),
+    [
+        ({"score": "1"}, [0]),
+        ({"score": 1}, [0]),
+        ({"score": "1.0"}, [0]),
+        ({"score": 2.5}, [1]),
+        ({"score": "one"}, []),
+        ({"score": True}, []),
+        ({"count": "3"}, [0]),
+        ({"count": "3.0"}, [0]),
+        ({"count": 3.5}, []),
+        ({"count": "1e400"}, []),
+        ({"count": "inf"}, []),
+        ({"count": str(2**64)}, []),
+        ({"price": "1.5"}, [0]),
+        ({"price": "1.501"}, []),
+        ({"open": True}, [0]),
+        ({"open": "false"}, [1]),
+    ],
+)
+def test_numbers_are_equal_however_they_are_written(where: dict[str, Any], places: list[int]):
+    rows = pl.DataFrame(
+        {
+            "score": [1.0, 2.5, None],
+            "count": [3, 2**60, None],
+            "price": [Decimal("1.50"), Decimal("2.00"), None],
+            "open": [True, False, None],
+        }
+    )
+    ((name, value),) = where.items()
+    found = rows.with_row_index().filter(is_value(name, rows.schema[name], value))
+    assert found["index"].to_list() == places
+
+
+def test_columns_of_a_text_may_have_blanks_around_the_comma(bert: Path, tmp_path: Path):
+    data, out = tmp_path / "issues.parquet", tmp_path / "index"
+    issues(5).drop("labels").write_parquet(data)
+    aoe_train.index(data, model=bert, out=out, text_column="body , state", cache=False, progress=False)
+    assert aoe_train.open_index(out, words_only=True).texts([1]) == [f"{issues(5)['body'][1]}\n\nopen"]
 
 
 def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, tmp_path: Path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", cache=False, progress=False)
     found = aoe_train.duplicates(made, least=0.999, against=tmp_path / "new", progress=False)
     assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
-    same = found.pairs.filter(pl.col("place1") == pl.col("place2"))
+    same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
     other = save_bert(tmp_path / "other", seed=9)

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train._search.calibrate import fit, partners, reliability
-from pairkit.errors import DataError
+from aoe_train._search.calibrate import Calibration, fit, partners, reliability
+from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS
 
 
@@ -61,14 +63,20 @@ def reports(count: int) -> list[tuple[str, str]]:
     return found
 
 
-def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
-    same = reports(90)
+def labelled(tmp_path: Path, same: list[tuple[str, str]]) -> Path:
+    """Validation and test pairs, each text once with its partner and once with another."""
     pairs = tmp_path / "pairs"
     pairs.mkdir()
     for name, part in (("validation", same[:60]), ("test", same[60:])):
         rows = [(one, other, 1) for one, other in part]
         rows += [(one[0], other[1], 0) for one, other in zip(part, [*part[1:], part[0]], strict=True)]
         pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row").write_csv(pairs / f"{name}.csv")
+    return pairs
+
+
+def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
+    same = reports(90)
+    pairs = labelled(tmp_path, same)
     texts = [text for pair in same for text in pair]
     out = tmp_path / "index"
     made = aoe_train.index(texts, model=bert, out=out, calibrate=pairs, cache=False, progress=False)
@@ -85,6 +93,56 @@ def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
     assert all(hit.probability is None for hit in aoe_train.search(out, same[70][0], model=bert, by="model"))
     again = json.loads((out / "calibration.json").read_text())
     assert again["weights"] == learnt.weights
+
+
+def test_pairs_of_an_index_are_as_probable_as_hits_of_each_other(bert: Path, tmp_path: Path):
+    same = reports(90)
+    texts = [text for pair in same for text in pair]
+    out, quiet = tmp_path / "index", {"cache": False, "progress": False}
+    aoe_train.index(texts, model=bert, out=out, calibrate=labelled(tmp_path, same), **quiet)
+    found = aoe_train.duplicates(out, probability=0.5, neighbours=180, progress=False)
+    told = dict(
+        zip(found.pairs.select("place1", "place2").iter_rows(), found.pairs["probability"], strict=True)
+    )
+    assert set(told) == {(place, place + 1) for place in range(0, 180, 2)}  # the partners, and no others
+    assert found.pairs["probability"].is_sorted(descending=True)
+    hits = [
+        next(hit for hit in aoe_train.search(out, texts[one], model=bert) if hit.place == other)
+        for one, other in ((4, 5), (5, 4))
+    ]
+    assert told[4, 5] == pytest.approx(sum(hit.probability or 0 for hit in hits) / 2, abs=1e-4)
+    assert "probability" in str(found.table())
+    # Every pair that is so probable is found, since no words make up for a lower cosine than is looked at.
+    every = aoe_train.duplicates(out, least=-1, neighbours=180, progress=False).pairs
+    assert every.filter(pl.col("probability") >= 0.5).height == len(told)
+    other = tmp_path / "new"
+    aoe_train.index([texts[4]], model=bert, out=other, **quiet)
+    asked = aoe_train.duplicates(out, probability=0.5, against=other, progress=False).pairs
+    likely = {hit.place: hit.probability for hit in aoe_train.search(out, texts[4], model=bert)}
+    assert dict(asked.select("place2", "probability").iter_rows()) == pytest.approx(
+        {place: likely[place] for place in (4, 5)}, abs=1e-4
+    )
+    with pytest.raises(ConfigError, match="knows no probabilities; run `aoe index` with --calibrate"):
+        aoe_train.duplicates(other, probability=0.5, progress=False)
+    with pytest.raises(ConfigError, match="probability 1: expected a number between 0 and 1"):
+        aoe_train.duplicates(out, probability=1, progress=False)
+
+
+@given(
+    st.tuples(st.floats(-9, 9), st.floats(-9, 9), st.floats(-9, 9)),
+    st.floats(0.01, 0.99),
+    st.floats(-1, 1),
+    st.floats(0, 1),
+)
+def test_no_words_make_up_for_a_lower_cosine(weights: tuple, probability: float, cosine: float, words: float):
+    told = calibration(weights)
+    if cosine < told.lowest_cosine(probability) - 1e-9:
+        assert told.probability(np.array([[cosine, words]]))[0] < probability
+
+
+def calibration(weights: tuple[float, ...]) -> Calibration:
+    numbers = {"texts": 0, "with_partner": 0, "hits": 0, "brier": 0.0}
+    return Calibration(weights=list(weights), split="test", judged="test", reliability=[], **numbers)
 
 
 def test_a_text_that_stands_twice_is_no_hit_for_itself(bert: Path, tmp_path: Path):
