@@ -103,14 +103,12 @@ def search(
 
 
 def _show(hits: list[Hit]) -> None:
-    from aoe_train._search.texts import NAMES
-
-    name = next((name for name in NAMES if hits and name in hits[0].row), "row")
+    name = hits[0].known[0] if hits else "row"
     likely = any(hit.probability is not None for hit in hits)
     table = ResultTable("score", "cosine", *(["probability"] if likely else []), name, "text")
     for hit in hits:
         cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
-        known = one_line(str(hit.row.get(name, hit.place)), _SHOWN)
+        known = one_line(str(hit.known[1]), _SHOWN)
         chance = [f"{hit.probability:.2f}"] if hit.probability is not None else []
         table.add_row(f"{hit.score:.3f}", cosine, *chance, known, one_line(hit.text, _SHOWN))
     stdout.print(table)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.nearest import Searcher, Vectors
-from aoe_train._search.texts import NAMES, told
+from aoe_train._search.texts import naming_column, told
 from pairkit.errors import ConfigError
 from pairkit.files import whole_file
 from pairkit.groups import Groups
@@ -128,7 +128,7 @@ def _shown(index: SearchIndex, places: pl.Series) -> list[tuple[str, str]]:
     """What tells each row from others, and the beginning of its text."""
     own = places.to_list()
     rows = index.rows[own]
-    name = next((name for name in NAMES if name in rows.columns), None)
+    name = naming_column(rows.columns)
     known = own if name is None else rows[name].to_list()
     return [
         (one_line(str(key), _SHOWN), one_line(text, _SHOWN))

@@ -28,7 +28,7 @@ from aoe_train._search.filters import allowed
 from aoe_train._search.folder import DIGEST, read_about, read_probe, read_rows_of, read_vectors
 from aoe_train._search.nearest import Searcher, Vectors
 from aoe_train._search.ranking import Ranker, checked
-from aoe_train._search.texts import joined, text_digest, told
+from aoe_train._search.texts import joined, naming_column, text_digest, told
 from aoe_train._similarity import scaled_to_one
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_json
@@ -61,6 +61,12 @@ class Hit:
     probability: float | None
     text: str
     row: Mapping[str, Any]
+
+    @property
+    def known(self) -> tuple[str, Any]:
+        """The column by which people tell rows apart, such as a number, and its value; else the place."""
+        name = naming_column(self.row)
+        return ("row", self.place) if name is None else (name, self.row[name])
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite
@@ -17,8 +17,7 @@ from pairkit.printable import one_line
 from pairkit.tables import read_table
 
 TITLES, BODIES = ("title", "summary"), ("body", "description")
-NAMES = ("id", "number", "key", "url")
-"""Columns that tell rows apart for people, the first that there is."""
+_NAMING = ("id", "number", "key", "url")
 _TEXT = "text"
 
 
@@ -72,6 +71,11 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
 def is_written(dtype: pl.DataType) -> bool:
     """Whether values of a type are single ones that can be written as text."""
     return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
+
+
+def naming_column(columns: Collection[str]) -> str | None:
+    """The column by which people tell rows apart; None where no name of one is known."""
+    return next((name for name in _NAMING if name in columns), None)
 
 
 def told(row: Mapping[str, Any]) -> dict[str, Any]:
