@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import threading
 from typing import Self
-
-import uvicorn
 
 from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._memory import share_memory_among_threads
@@ -19,6 +15,7 @@ from aoe_train._serve.metrics import Metrics
 from aoe_train._serve.slow import protocol_of
 from pairkit.errors import ConfigError
 from pairkit.http_door import bound
+from pairkit.http_server import HttpServer
 
 
 class EmbeddingServer:
@@ -55,39 +52,26 @@ class EmbeddingServer:
             ConfigError: No such address, or a port that is taken.
         """
         share_memory_among_threads()
-        self._socket = bound(host, port)
-        port = self._socket.getsockname()[1]
+        listening = bound(host, port)
+        port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url, self.model = f"http://{shown}:{port}", name
         self._batcher = Batcher(embedder, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
         metrics = Metrics(self._batcher)
         application = Application(embedder, name, search, self._batcher, metrics, limits)
         hosts = _own_names(host, port) if is_loopback(host) else frozenset[bytes]()
-        config = uvicorn.Config(
+        self._server = HttpServer(
             Door(application.routes(), limits, metrics, hosts=hosts, key=key),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            http=protocol_of(limits.receive_s, limits.send_s),
-            loop="asyncio",
-            proxy_headers=False,
-            limit_concurrency=limits.connections,
-            timeout_graceful_shutdown=max(1, round(limits.stop_s)),
+            listening,
+            name="serve",
+            connections=limits.connections,
+            stop_s=limits.stop_s,
+            protocol=protocol_of(limits.receive_s, limits.send_s),
         )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="serve", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def close(self) -> None:
         """Finish what is worked on, and stop. Closing twice is harmless."""
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        self._server.close()
         self._batcher.close()
 
     def __enter__(self) -> Self:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,12 +13,15 @@ from pairkit._review.page import page
 from pairkit.errors import PairkitError
 from pairkit.extras import needed_for
 from pairkit.http_door import LOOPBACK, bound
+from pairkit.http_server import HttpServer
 from pairkit.judgements import AnsweredError, Person, Store
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
+
+_CONNECTIONS, _STOP_S = 256, 2
 
 
 class ReviewServer:
@@ -39,42 +40,23 @@ class ReviewServer:
         """
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
-            import uvicorn
-        self._socket = bound(LOOPBACK, port)
-        port = self._socket.getsockname()[1]
+            import uvicorn  # noqa: F401
+        listening = bound(LOOPBACK, port)
+        port = listening.getsockname()[1]
         self.url = f"http://{LOOPBACK}:{port}"
         # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
-        config = uvicorn.Config(
-            Door(application(store), port),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            proxy_headers=False,
-            limit_concurrency=256,
-            timeout_graceful_shutdown=2,
-        )
-        self._server = uvicorn.Server(config)
         self._store = store
-        self._thread = threading.Thread(target=self._run, name="review", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        door = Door(application(store), port)
+        self._server = HttpServer(door, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
-        self._thread.join()
+        self._server.wait()
 
     def close(self) -> None:
         """Stop serving. Closing twice is harmless."""
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        self._server.close()
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -406,14 +406,16 @@ def test_who_is_slow_is_not_waited_for(encoder: Encoder) -> None:
 def test_who_takes_no_answer_is_left(encoder: Encoder) -> None:
     with serving(LocalEmbedder(encoder, "m"), send_s=0.3) as server:
         body = json.dumps({"input": [f"dog {number}" for number in range(250)]}).encode()
-        server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # or the kernel takes it all
+        server._server._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF, 4096
+        )  # or the kernel takes it all
         whole = len(post(server, body).content)  # though it takes long
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
             connection.sendall(head(server, f"Content-Length: {len(body)}") + body)
-            until(lambda: len(server._server.server_state.connections) == 1)
-            until(lambda: len(server._server.server_state.connections) == 0)
+            until(lambda: len(server._server._server.server_state.connections) == 1)
+            until(lambda: len(server._server._server.server_state.connections) == 0)
             taken = 0
             with suppress(ConnectionError):
                 while piece := connection.recv(1 << 20):

@@ -1,0 +1,54 @@
+"""A server in a thread: it answers, finishes what it is at, and leaves its port."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import threading
+
+import pytest
+
+from pairkit.errors import ConfigError
+from pairkit.http_door import LOOPBACK, bound
+from pairkit.http_server import HttpServer
+
+
+def get(port: int) -> tuple[int, bytes, dict[str, str]]:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), dict(answer.getheaders())
+    connection.close()
+    return found
+
+
+def test_what_is_worked_on_is_finished_and_the_port_is_free_again():
+    begun, free = threading.Event(), threading.Event()
+
+    async def application(scope, receive, send):
+        begun.set()
+        while not free.is_set():
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    listening = bound(LOOPBACK, 0)
+    port = listening.getsockname()[1]
+    server = HttpServer(application, listening, name="test", connections=8, stop_s=30)
+    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
+        bound(LOOPBACK, port)
+    answers: list[tuple[int, bytes, dict[str, str]]] = []
+    asking = threading.Thread(target=lambda: answers.append(get(port)))
+    asking.start()
+    assert begun.wait(30)
+    closing = threading.Thread(target=server.close)
+    closing.start()
+    free.set()
+    closing.join(30)
+    asking.join(30)
+    status, body, headers = answers[0]
+    assert (status, body) == (200, b"done")
+    assert "server" not in headers
+    server.close()
+    server.wait()
+    bound(LOOPBACK, port).close()
