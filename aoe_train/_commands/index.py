@@ -46,6 +46,9 @@ def index(
         str | None,
         o.INPUT("--calibrate", "Labelled pairs of these texts; then hits have a probability.", "DATA"),
     ] = None,
+    figure: Annotated[
+        bool, o.OUTPUT("--figure", "With --calibrate: draw how right probabilities are, in the index.")
+    ] = False,
     quantize: Annotated[str, o.OUTPUT("--quantize", "Store vectors as float32 or int8.", "NAME")] = "float32",
     cache: Annotated[
         bool, o.RUN("--cache/--no-cache", "Keep vectors on disk as they come; a killed run continues.")
@@ -65,6 +68,7 @@ def index(
         quantize=quantize,
         cache=cache,
         calibrate=calibrate,
+        figure=figure,
         progress=not quiet,
     )
     if json:

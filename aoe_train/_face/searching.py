@@ -28,6 +28,7 @@ def index(
     quantize: str = "float32",
     cache: bool = True,
     calibrate: Source | None = None,
+    figure: bool = False,
     progress: bool | Listener = True,
 ) -> Indexed:
     """Make texts searchable: a folder with their rows, vectors and words.
@@ -48,6 +49,7 @@ def index(
         cache: Keep vectors below `$AOE_CACHE/vectors`, and take those that are there.
         calibrate: Labelled pairs of these texts, such as a dataset of `gis`; then hits have a probability.
             See `SearchIndex.calibrate`.
+        figure: Draw how right these probabilities are, as `reliability.png` and `.svg` in the folder.
         progress: Shown on stderr, or not, or told to a function.
 
     Returns:
@@ -60,11 +62,13 @@ def index(
     """
     from aoe_train._search.ask import SearchIndex
     from aoe_train._search.build import check_place, make
+    from aoe_train._search.calibrate import draw
     from aoe_train._search.nearest import KINDS
     from aoe_train._search.texts import read_rows
     from aoe_train._small import named_quantize
     from pairkit.config import argument, between_commas
     from pairkit.errors import ConfigError
+    from pairkit.pictures import check_matplotlib
     from pairkit.progress import Display
 
     folder, codes = argument("out", out, Path), named_quantize(quantize)
@@ -73,6 +77,10 @@ def index(
     found = next((known for known in KINDS if known == kind), None)
     if kind is not None and found is None:
         raise ConfigError(f"kind {kind!r}: expected {', '.join(KINDS)}")
+    if figure:
+        check_matplotlib("--figure")
+        if calibrate is None:
+            raise ConfigError("--figure: shows how right probabilities are; give --calibrate, too")
     check_place(folder)
     rows = read_rows(texts, between_commas(text_column))
     with Display(progress) as show:
@@ -80,7 +88,10 @@ def index(
         done = make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
     if calibrate is None:
         return done
-    return replace(done, calibration=SearchIndex(folder, None).calibrate(calibrate))
+    found = SearchIndex(folder, None).calibrate(calibrate)
+    if figure:
+        draw(found, folder)
+    return replace(done, calibration=found)
 
 
 def open_index(

@@ -22,7 +22,7 @@ from pairkit.errors import DataError
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-CALIBRATION_FILE = "calibration.json"
+CALIBRATION_FILE, FIGURE = "calibration.json", "reliability"
 FEWEST = 50  # texts with a partner
 _RIDGE = 1e-3  # so that scores which part the two kinds wholly have an answer, too
 _STEPS, _ENOUGH = 100, 1e-9
@@ -124,6 +124,21 @@ def reliability(told: Float[np.ndarray, " hit"], same: Float[np.ndarray, " hit"]
         if (own := tenths == tenth).any()
     ]
     return float(((told - same) ** 2).mean()), bins
+
+
+def draw(found: Calibration, folder: Path) -> None:
+    """Write the reliability as a figure, `reliability.png` and `.svg`, into a folder.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or the folder can't be written.
+    """
+    from aoe_train._figures.draw_reliability import draw_reliability
+    from aoe_train._figures.style import paper_style, write_figure
+
+    told, seen, hits = zip(*((one.told, one.seen, one.hits) for one in found.reliability), strict=True)
+    title = f"Hits of texts of {found.judged}; Brier's score {found.brier:.3f}"
+    with paper_style():
+        write_figure(draw_reliability(told, seen, hits, title=title, width=1 / _BINS), folder, FIGURE)
 
 
 def read_calibration(folder: Path) -> Calibration | None:

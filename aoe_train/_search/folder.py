@@ -10,6 +10,7 @@
 | `words/` | BM25 |
 | `index.faiss` | of the kinds `hnsw` and `ivf-pq` |
 | `calibration.json` | where it was given labelled pairs: what turns scores into probabilities |
+| `reliability.png`, `.svg` | where it was asked for: how right these are |
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import polars as pl
 from pydantic import Field
 
 from aoe_train._model_folder.files import Foreign, decode, mapped_array, read_object
-from aoe_train._search.calibrate import CALIBRATION_FILE
+from aoe_train._search.calibrate import CALIBRATION_FILE, FIGURE
 from aoe_train._search.nearest import INDEX_FILE, Kind, Vectors
 from aoe_train._search.texts import is_written
 from pairkit.errors import ConfigError, DataError
@@ -122,5 +123,6 @@ def _array(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarr
 
 def is_index(folder: Path) -> bool:
     """Whether a folder may be replaced by an index: it holds one, and nothing else."""
-    ours = {CALIBRATION_FILE, ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
+    drawn = {f"{FIGURE}.{kind}" for kind in ("png", "svg")}
+    ours = {*drawn, CALIBRATION_FILE, ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aoe_train
+from aoe_train._figures.draw_reliability import draw_reliability
 from aoe_train._search.calibrate import Calibration, fit, partners, reliability
+from pairkit.agreement import wilson
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS
 
@@ -93,6 +95,37 @@ def test_an_index_learns_how_probable_its_hits_are(bert: Path, tmp_path: Path):
     assert all(hit.probability is None for hit in aoe_train.search(out, same[70][0], model=bert, by="model"))
     again = json.loads((out / "calibration.json").read_text())
     assert again["weights"] == learnt.weights
+
+
+def test_reliability_is_drawn_where_it_is_asked_for(bert: Path, tmp_path: Path):
+    same = reports(60)
+    texts, out = [text for pair in same for text in pair], tmp_path / "index"
+    options = {"model": bert, "out": out, "cache": False, "progress": False}
+    with pytest.raises(ConfigError, match=r"--figure: .*give --calibrate, too"):
+        aoe_train.index(texts, figure=True, **options)
+    pairs = tmp_path / "pairs.csv"
+    rows = [(one, other, 1) for one, other in same]
+    rows += [(one[0], other[1], 0) for one, other in zip(same, [*same[1:], same[0]], strict=True)]
+    pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row").write_csv(pairs)
+    aoe_train.index(texts, calibrate=pairs, figure=True, **options)
+    drawn = {path.name: path.read_bytes() for path in out.glob("reliability.*")}
+    assert sorted(drawn) == ["reliability.png", "reliability.svg"]
+    aoe_train.index(texts, calibrate=pairs, figure=True, **options)  # a drawn one is an index as any other
+    assert {path.name: path.read_bytes() for path in out.glob("reliability.*")} == drawn
+
+
+def test_a_figure_has_a_point_for_each_tenth_with_its_interval():
+    figure = draw_reliability([0.05, 0.96], [0.1, 0.9], [100, 10], title="of test")
+    above, below = figure.axes
+    points = next(line for line in above.lines if line.get_marker() == "o")
+    assert np.column_stack(points.get_data()).tolist() == [[0.05, 0.1], [0.96, 0.9]]
+    (reach,) = above.containers[0].lines[2]
+    ends = [segment[:, 1].tolist() for segment in reach.get_segments()]
+    assert ends == [pytest.approx(wilson(10, 100)), pytest.approx(wilson(9, 10))]
+    bars = [(round(bar.get_x(), 6), bar.get_height()) for bar in below.patches]
+    assert bars == [(0.0, 100), (0.9, 10)]
+    figure.draw_without_rendering()
+    assert "100" in [label.get_text() for label in below.get_yticklabels()]  # and no formula
 
 
 def test_pairs_of_an_index_are_as_probable_as_hits_of_each_other(bert: Path, tmp_path: Path):
