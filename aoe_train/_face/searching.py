@@ -88,10 +88,10 @@ def index(
         done = make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
     if calibrate is None:
         return done
-    found = SearchIndex(folder, None).calibrate(calibrate)
+    learnt = SearchIndex(folder, None).calibrate(calibrate)
     if figure:
-        draw(found, folder)
-    return replace(done, calibration=found)
+        draw(learnt, folder)
+    return replace(done, calibration=learnt)
 
 
 def open_index(
