@@ -19,6 +19,7 @@ FAST = {
     ("repositories.md", "python"),
     ("domain.md", "python"),
     ("python.md", "python"),
+    ("review.md", "python"),
 }  # twins of the others
 
 
@@ -63,6 +64,21 @@ def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch:
     names: dict[str, Any] = {}
     exec(text, names)
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
+
+
+def test_searching_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay_out(tmp_path / "clean", "aoe_train")
+    monkeypatch.chdir(tmp_path / "clean")
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    text = "".join(block.text for block in to_run(ROOT / "docs" / "tutorials" / "search.md", "python"))
+    for there, here in (('"minilm"', '"./model"'), ("8000", str(_free_port()))):
+        assert there in text
+        text = text.replace(there, here)
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert names["index"].search("E0417", by="words")[0].row["id"] == 5
+    assert all(hit.row["state"] == "open" for hit in names["still_open"])
+    assert len(names["found"]) == 2
 
 
 def run(text: str, language: str, folder: Path) -> str:
