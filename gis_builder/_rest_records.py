@@ -106,6 +106,14 @@ class EventObject(Node, frozen=True):
     issue: _Home | None = None
 
 
+class LabelEventObject(Node, frozen=True):
+    """An event, of which the label matters."""
+
+    event: str | None = None
+    id: Id | None = None
+    label: Label | None = None
+
+
 class RepoObject(Node, frozen=True):
     """A repository."""
 

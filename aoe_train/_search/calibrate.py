@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from aoe_train._model_folder.files import Foreign, decode, read_object
+from pairkit import logistic
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 CALIBRATION_FILE, FIGURE = "calibration.json", "reliability"
 FEWEST = 50  # texts with a partner
-_RIDGE = 1e-3  # so that scores which part the two kinds wholly have an answer, too
-_STEPS, _ENOUGH = 100, 1e-9
-_BINS = 10
 
 
 class Bin(Foreign):
@@ -71,7 +69,7 @@ class Calibration(Foreign):
 
     def probability(self, scores: Float[np.ndarray, "hit 2"]) -> Float[np.ndarray, " hit"]:
         """Of hits, from their cosines and shares of words."""
-        return _logistic(_with_one(scores) @ np.array(self.weights))
+        return logistic.probability(scores, np.array(self.weights))
 
     def lowest_cosine(self, probability: float) -> float:
         """The cosine below which no words make a hit so probable; from -1 to 1."""
@@ -94,36 +92,20 @@ def partners(pairs: Sequence[tuple[str, str, int]]) -> dict[str, set[str]]:
 
 
 def fit(scores: Float[np.ndarray, "hit 2"], same: Float[np.ndarray, " hit"]) -> Float[np.ndarray, " 3"]:
-    """Weights of 1, cosine and words: logistic regression by Newton's method, with a little ridge.
+    """Weights of 1, cosine and words.
 
     Raises:
         DataError: All hits are of one kind.
     """
     if same.all() or not same.any():
         raise DataError("calibration: all that is found is of one kind; give pairs with labels 0 and 1")
-    rows, weights = _with_one(scores), np.zeros(3)
-    for _ in range(_STEPS):
-        told = _logistic(rows @ weights)
-        slope = rows.T @ (told - same) + _RIDGE * weights
-        bend = (rows * (told * (1 - told))[:, None]).T @ rows + _RIDGE * np.eye(3)
-        step = np.linalg.solve(bend, slope)
-        weights = weights - step
-        if np.abs(step).max() < _ENOUGH:
-            break
-    return weights
+    return logistic.fit(scores, same)
 
 
 def reliability(told: Float[np.ndarray, " hit"], same: Float[np.ndarray, " hit"]) -> tuple[float, list[Bin]]:
     """Brier's score, and told and seen by tenths that have hits."""
-    tenths = np.minimum((told * _BINS).astype(int), _BINS - 1)
-    bins = [
-        Bin(
-            low=tenth / _BINS, hits=int(own.sum()), told=float(told[own].mean()), seen=float(same[own].mean())
-        )
-        for tenth in range(_BINS)
-        if (own := tenths == tenth).any()
-    ]
-    return float(((told - same) ** 2).mean()), bins
+    brier, tenths = logistic.reliability(told, same)
+    return brier, [Bin(low=one.low, hits=one.cases, told=one.told, seen=one.seen) for one in tenths]
 
 
 def draw(found: Calibration, folder: Path) -> None:
@@ -149,15 +131,6 @@ def read_calibration(folder: Path) -> Calibration | None:
     """
     path = folder / CALIBRATION_FILE
     return decode(Calibration, read_object(path), path, "delete the file") if path.is_file() else None
-
-
-def _with_one(scores: Float[np.ndarray, "hit 2"]) -> Float[np.ndarray, "hit 3"]:
-    return np.column_stack([np.ones(len(scores)), scores.astype(np.float64)])
-
-
-def _logistic(values: Float[np.ndarray, " hit"]) -> Float[np.ndarray, " hit"]:
-    found: np.ndarray = 1 / (1 + np.exp(-np.clip(values, -60, 60)))
-    return found
 
 
 def queries(known: Mapping[str, set[str]], place_of: Mapping[str, int]) -> Iterator[tuple[int, set[int]]]:

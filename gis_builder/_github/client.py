@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
@@ -55,6 +55,10 @@ class Reply(Generic[T]):
         return any(error.is_heavy for error in self.errors)
 
 
+def _open() -> Answer | None:
+    """Nothing but an answer settles a question."""
+
+
 class Client:
     """One token's line to the server: one request at a time.
 
@@ -96,7 +100,8 @@ class Client:
         answer = self._until_answered(query)
         return Reply(answer.data, answer.errors)
 
-    def _until_answered(self, query: Query[Any]) -> Answer:
+    def _until_answered(self, query: Query[Any], settled: Callable[[], Answer | None] = _open) -> Answer:
+        """The answer to a query; `settled` is asked before each further try after a failure."""
         failures = waits = 0
         while True:
             answer = self._ask_once(query)
@@ -109,6 +114,8 @@ class Client:
                 case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
                     failures += 1
                     self._wait_after_failure(answer, failures)
+                    if done := settled():
+                        return done
                 case _:
                     raise _error_of(answer, self._token_name)
 

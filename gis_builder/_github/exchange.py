@@ -70,8 +70,12 @@ class Exchange:
 
     def post(self, path: str, body: bytes) -> Raw | Answer:
         """Send JSON to a path below the root; see `get`."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        return self._send("POST", path, headers, body)
+        return self.write("POST", path, body, "application/json")
+
+    def write(self, method: str, path: str, body: bytes, accept: str) -> Raw | Answer:
+        """Ask for a change of what is under a path below the root; see `get`."""
+        headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body else {})
+        return self._send(method, path, headers, body or None)
 
     def close(self) -> None:
         """Close the connection."""

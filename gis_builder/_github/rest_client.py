@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec.json import Decoder
 
+from gis_builder._github.answers import Answer, AnswerKind
 from gis_builder._github.client import Client
 from gis_builder._github.pages import LEAST_ITEMS, MOST_OF_THREAD, Pages
 from gis_builder._github.rest_transport import REDIRECTS, RestReply, RestTransport
 from gis_builder._github.tokens import Token
 from gis_builder._github.tools import Tools
 from gis_builder._github.transport import Query, Transport
-from gis_builder._rest_records import CommentObject, EventObject, IssueObject, RepoObject
+from gis_builder._rest_records import CommentObject, EventObject, IssueObject, LabelEventObject, RepoObject
 from gis_builder._settings.crawl import CrawlSettings
 from pairkit.errors import BadReply
 
 _MOST_REDIRECTS = 5
 
 T = TypeVar("T")
-Numbered = TypeVar("Numbered", CommentObject, EventObject)
+Numbered = TypeVar("Numbered", CommentObject, EventObject, LabelEventObject)
 
 ISSUE, REPOSITORY = Decoder(IssueObject), Decoder(RepoObject)
 ISSUES, COMMENTS, EVENTS = (
@@ -52,6 +53,31 @@ class RestClient(Client):
                 raise BadReply(f"{path}: the server redirects {reply.message}")
             here = reply.location
         raise BadReply(f"{path}: the server redirects in a circle; run the same command again to continue")
+
+    def write(
+        self, method: str, path: str, body: bytes, answer: Decoder[T], arrived: Callable[[], T | None]
+    ) -> RestReply[T]:
+        """Have the server change something, once.
+
+        Args:
+            method: `POST` or `DELETE`.
+            path: Below the server's root; a redirect is not followed.
+            body: JSON.
+            answer: Of what comes back.
+            arrived: Asked before each further try, as a request may have arrived whose answer was lost: what
+                came of it, or None where nothing did.
+
+        Raises:
+            Denied: the token may not; else as `Client.ask`.
+        """
+
+        def settled() -> Answer | None:
+            found = arrived()
+            return None if found is None else Answer(AnswerKind.OK, data=RestReply(200, found))
+
+        query = Query(path, answer, method, body)
+        reply: RestReply[T] = self._until_answered(query, settled).data
+        return reply
 
     def get_list(self, path: str, answer: Decoder[list[T]]) -> tuple[list[T], RestReply[list[T]]]:
         """Ask for a page of a list.

@@ -31,10 +31,10 @@ class RestReply(Generic[T]):
     """
 
     status: int
-    value: T | None = None  # of a 200
+    value: T | None = None  # of a 200 or 201
     next: str | None = None  # the next page of a list
     location: str | None = None  # of a redirect; None where it leads elsewhere
-    message: str = ""  # of anything but a 200; of a redirect, where else it leads
+    message: str = ""  # of a refusal; of a redirect, where else it leads
 
 
 class RestTransport:
@@ -46,7 +46,11 @@ class RestTransport:
 
     def ask(self, query: Query[Any]) -> Answer:
         """See `Transport`; the query is a path below the root, the data of an answer a `RestReply`."""
-        raw = self._exchange.get(query.text, _ACCEPT)
+        raw = (
+            self._exchange.get(query.text, _ACCEPT)
+            if query.method == "GET"
+            else self._exchange.write(query.method, query.text, query.body, _ACCEPT)
+        )
         answer = raw if isinstance(raw, Answer) else self._judge(raw, query)
         # A page of a list can't be asked for in halves without losing its place.
         return replace(answer, kind=AnswerKind.TRANSIENT) if answer.kind is AnswerKind.TOO_HEAVY else answer
@@ -60,7 +64,7 @@ class RestTransport:
         if answer.kind is not AnswerKind.OK and raw.status not in _TELLING:
             return answer
         reply: RestReply[Any] = RestReply(raw.status, message=answer.message)
-        if raw.status == 200:
+        if raw.status in (200, 201):
             try:
                 reply = replace(reply, value=decode(raw.body, query.answer))
             except Malformed as error:

@@ -31,8 +31,8 @@ class Token(AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Sign a request, as `requests` asks its authentication objects to once the URL is made up."""
-        if origin_of(request.url or "") == self._address.origin:
-            request.headers["Authorization"] = f"Bearer {self.reveal()}"
+        if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
+            request.headers["Authorization"] = f"Bearer {secret}"
         return request
 
     def reveal(self) -> str:

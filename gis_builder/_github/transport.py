@@ -26,6 +26,8 @@ class Query(Generic[T]):
 
     text: str  # a GraphQL query, or a path below the root of a REST API
     answer: Decoder[T]  # of what is under each alias of a GraphQL query, or of the body
+    method: str = "GET"  # of a REST API
+    body: bytes = b""  # what a REST API is sent, JSON
 
 
 class Transport(Protocol):
