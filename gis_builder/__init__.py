@@ -25,6 +25,7 @@ from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
     from gis_builder._emulator import Server as Server
+    from gis_builder._face import backtest as backtest
     from gis_builder._face import build as build
     from gis_builder._face import crawl as crawl
     from gis_builder._face import demo as demo
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gis_builder._face import plan as plan
     from gis_builder._face import render as render
     from gis_builder._face import status as status
+    from gis_builder._face import suggest as suggest
     from gis_builder._plan import Plan as Plan
     from gis_builder._results import Built as Built
     from gis_builder._results import Crawled as Crawled
@@ -44,9 +46,12 @@ if TYPE_CHECKING:
     from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder._results import Rendered as Rendered
     from gis_builder._status import Status as Status
+    from gis_builder._suggest.backtest import Backtested as Backtested
+    from gis_builder._suggest.found import Suggested as Suggested
 
 _FUNCTIONS = (
     *(
+        "backtest",
         "build",
         "crawl",
         "demo",
@@ -58,15 +63,18 @@ _FUNCTIONS = (
         "plan",
         "render",
         "status",
+        "suggest",
     ),
 )
 _PLACES = {
     **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
     **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation", "Rendered"), "gis_builder._results"),
     "IncompleteCrawlError": "gis_builder._results",
+    "Backtested": "gis_builder._suggest.backtest",
     "Plan": "gis_builder._plan",
     "Server": "gis_builder._emulator",
     "Status": "gis_builder._status",
+    "Suggested": "gis_builder._suggest.found",
 }
 __all__ = list(_PLACES)
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

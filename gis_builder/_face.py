@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from gis_builder._emulator import Server
-    from gis_builder._github import GitHub
+    from gis_builder._github import GitHub, Token
     from gis_builder._plan import Plan
     from gis_builder._progress import RunDisplay
     from gis_builder._results import Built, Crawled, Detected, Explanation, Rendered
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gis_builder._status import Status
     from gis_builder._store import Store
     from gis_builder._strategies import Rank
+    from gis_builder._suggest.backtest import Backtested
+    from gis_builder._suggest.found import Suggested
     from pairkit.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -377,6 +379,137 @@ def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _P
         return Rendered(file, render_store(store, file, show))
 
 
+def suggest(
+    repo: str,
+    issue: int | None = None,
+    *,
+    title: str | None = None,
+    body: str = "",
+    index: str | Path | None = None,
+    server: str | None = None,
+    server_key: str = "",
+    calibration: str | Path | None = None,
+    top: int = 5,
+    least: float = 0.9,
+    comment: bool = False,
+    label: str | None = None,
+    dry_run: bool = True,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    progress: _Progress = True,
+) -> Suggested:
+    """Name older issues that an issue may repeat; and perhaps write a comment or a label, once.
+
+    The issue is read from GitHub over REST, rendered as `render` does it, and looked for among the issues of
+    its repository that were opened before it. What is found is shown as it is on GitHub now.
+
+    Args:
+        repo: `owner/name`.
+        issue: The issue's number; None for one that is not written yet, of which title and body are given.
+        title: Of an issue that is not written yet.
+        body: Of such an issue.
+        index: A folder that `aoe index` made of what `render` wrote; it is asked by `aoe search`.
+        server: The root of an `aoe serve` with such an index, instead.
+        server_key: What the server's requests have to bear.
+        calibration: A file that `backtest` learnt; without it probabilities are those that the index tells of
+            pairs, and nothing can be written.
+        top: Suggestions at most, from 1 to 50.
+        least: The lowest probability of what is written.
+        comment: Write a comment with the suggestions that are probable enough, unless there is one.
+        label: Put this label on the issue if a suggestion is probable enough, unless it was ever put there.
+        dry_run: Only say what would be written.
+        api_url: See `build`.
+        token: See `build`; to write it needs the permission to write issues.
+        token_file: See `build`.
+        config: See `build`.
+        settings: See `build`.
+        progress: Whether waits are told on stderr.
+
+    Raises:
+        ConfigError: What is asked for can't be done, or there is no index or calibration.
+        DataError: There is no such issue, or the index or calibration is damaged.
+        RemoteError: A server failed, or refused the token; call it again.
+    """
+    from gis_builder._github import Notices
+    from gis_builder._records import IssueRef
+    from gis_builder._repos import read_repos
+    from gis_builder._suggest.calibration import read_calibration
+    from gis_builder._suggest.candidates import IndexSearch, ServerSearch
+    from gis_builder._suggest.suggest import Wanted, suggest_for, suggest_new
+    from pairkit.config import argument
+    from pairkit.errors import ConfigError
+
+    merged = _merged(locals())
+    (name, *more) = read_repos([repo])
+    if more or (issue is None) == (title is None):
+        raise ConfigError("expected one repository, and the number of an issue or the title of a new one")
+    if (index is None) == (server is None):
+        raise ConfigError("expected an index or a server to look in")
+    learnt = None if calibration is None else read_calibration(_path("calibration", calibration))
+    wanted = Wanted(top, least, comment, label or "", dry_run)
+    wanted.check(learnt, is_new=issue is None)
+    search = ServerSearch(server or "", server_key) if index is None else IndexSearch(_path("index", index))
+    with _display(progress) as show:
+        notices = Notices(merged.crawl, _tokens(merged, token, token_file)[0], show.crawling)
+        try:
+            if issue is None:
+                return suggest_new(notices, name, title or "", body, search, learnt, wanted)
+            ref = IssueRef(name, argument("issue", issue, int))
+            return suggest_for(notices, ref, search, learnt, wanted)
+        finally:
+            notices.close()
+
+
+def backtest(
+    hits: str | Path,
+    work: str | Path,
+    out: str | Path = "backtest",
+    *,
+    relations: str | Sequence[str] | None = None,
+    learn: float = 0.5,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+) -> Backtested:
+    """Replay a tracker in order of time: what would have been suggested, and was it right?
+
+    How probable it is that a suggestion is right is learnt on the earlier part, and judged on the later one.
+    Duplicates that nobody marked count as wrong.
+
+    Args:
+        hits: What `aoe search INDEX --every --before created_at` wrote, of an index of what `render` wrote.
+        work: The folder of the crawl, with the verdicts of `detect`.
+        out: A folder for calibration.json, backtest.json, suggestions.parquet and, with matplotlib,
+            precision.svg; a backtest that it holds is replaced.
+        relations: Which relations make an issue repeat another; see `build`.
+        learn: The share of the issues that make the earlier part.
+        config: See `build`.
+        settings: See `build`.
+
+    Raises:
+        ConfigError: There is no crawl, or `out` holds something else.
+        DataError: No verdicts, no such hits, younger ones among them, or too few right ones to learn from.
+    """
+    from gis_builder._folders import open_store
+    from gis_builder._suggest.backtest import backtest as backtest_replay
+    from gis_builder._suggest.backtest import check_out
+    from gis_builder._suggest.replay import read_replay
+    from gis_builder._verdicts import FILE, read_duplicates
+    from pairkit.errors import ConfigError
+
+    merged = _merged(locals())
+    place, folder = _path("work", work), _path("out", out)
+    if not 0 < learn < 1:
+        raise ConfigError(f"learn {learn}: expected a share between 0 and 1")
+    check_out(folder)
+    with open_store(place) as store:
+        known = read_duplicates(place / FILE)
+        replay = read_replay(_path("hits", hits), store, known, merged.pair.relations)
+    return backtest_replay(replay, folder, learn=learn)
+
+
 def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
     """Build a dataset of the sample tracker over HTTP from a local emulator: no token, no network."""
     from gis_builder._folders import sample_folder
@@ -467,17 +600,23 @@ def _opener(
     settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
     """What makes the crawl's client; tokens are found at once, so that a missing one costs nothing."""
+    from gis_builder._github import GitHub, GraphQLRoute, RestRoute
+
+    tokens = _tokens(settings, token, token_file)
+    route = RestRoute if settings.api == "rest" else GraphQLRoute
+    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling, route)
+
+
+def _tokens(settings: BuildSettings, token: str | None, token_file: str | Path | None) -> tuple[Token, ...]:
     import os
 
-    from gis_builder._github import GitHub, GraphQLRoute, RestRoute, find_tokens
+    from gis_builder._github import find_tokens
     from pairkit.config import argument
 
     token = argument("token", token, str | None)
-    tokens = find_tokens(
+    return find_tokens(
         settings.crawl.api_url,
         file=None if token_file is None or token else _path("token_file", token_file),
         environ=os.environ if token is None else {"GITHUB_TOKEN": token},
         plain_http=settings.crawl.plain_http,
     )
-    route = RestRoute if settings.api == "rest" else GraphQLRoute
-    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling, route)
