@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 _RIDGE = 1e-3  # so that numbers which part the two kinds wholly have an answer, too
 _STEPS, _ENOUGH = 100, 1e-9
 _STEEPEST = 60  # beyond it a float's exponential is 0 or overflows
-_TENTHS = 10
+TENTHS = 10
 _Array = NDArray[np.float64]
 
 
@@ -67,10 +67,10 @@ def logistic(values: NDArray[np.floating]) -> _Array:
 
 def reliability(told: NDArray[np.floating], truth: NDArray[np.floating]) -> tuple[float, list[Tenth]]:
     """Brier's score (the mean square of the difference), and told and seen by tenths that have cases."""
-    tenths = np.minimum((told * _TENTHS).astype(int), _TENTHS - 1)
+    tenths = np.minimum((told * TENTHS).astype(int), TENTHS - 1)
     found = [
-        Tenth(tenth / _TENTHS, int(own.sum()), float(told[own].mean()), float(truth[own].mean()))
-        for tenth in range(_TENTHS)
+        Tenth(tenth / TENTHS, int(own.sum()), float(told[own].mean()), float(truth[own].mean()))
+        for tenth in range(TENTHS)
         if (own := tenths == tenth).any()
     ]
     return float(((told - truth) ** 2).mean()) if len(told) else 0.0, found

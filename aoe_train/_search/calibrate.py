@@ -120,7 +120,7 @@ def draw(found: Calibration, folder: Path) -> None:
     told, seen, hits = zip(*((one.told, one.seen, one.hits) for one in found.reliability), strict=True)
     title = f"Hits of texts of {found.judged}; Brier's score {found.brier:.3f}"
     with paper_style():
-        write_figure(draw_reliability(told, seen, hits, title=title, width=1 / _BINS), folder, FIGURE)
+        write_figure(draw_reliability(told, seen, hits, title=title, width=1 / logistic.TENTHS), folder, FIGURE)
 
 
 def read_calibration(folder: Path) -> Calibration | None:
