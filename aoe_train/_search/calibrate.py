@@ -119,8 +119,9 @@ def draw(found: Calibration, folder: Path) -> None:
 
     told, seen, hits = zip(*((one.told, one.seen, one.hits) for one in found.reliability), strict=True)
     title = f"Hits of texts of {found.judged}; Brier's score {found.brier:.3f}"
+    width = 1 / logistic.TENTHS
     with paper_style():
-        write_figure(draw_reliability(told, seen, hits, title=title, width=1 / logistic.TENTHS), folder, FIGURE)
+        write_figure(draw_reliability(told, seen, hits, title=title, width=width), folder, FIGURE)
 
 
 def read_calibration(folder: Path) -> Calibration | None:
