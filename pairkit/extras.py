@@ -31,6 +31,7 @@ _MODULES = {
     "figures": ("matplotlib",),
     "review": ("starlette", "uvicorn"),
     "serve": ("prometheus_client",),
+    "tokens": ("tiktoken",),
     "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
 }
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

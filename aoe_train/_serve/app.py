@@ -21,6 +21,7 @@ from aoe_train._serve.limits import Limits
 from aoe_train._serve.metrics import Metrics
 from aoe_train._serve.openapi import openapi
 from aoe_train._serve.refusals import RefusalError
+from aoe_train._serve.token_arrays import TokenArrays
 from aoe_train._serve.wire import Sought, Texts, check_model, listed, read
 from aoe_train._small import checked_dim
 from pairkit.errors import ConfigError, DataError
@@ -58,6 +59,7 @@ class Application:
         batcher: Batcher,
         metrics: Metrics,
         limits: Limits,
+        arrays: TokenArrays | None = None,
     ) -> None:
         """Put it together.
 
@@ -68,9 +70,11 @@ class Application:
             batcher: Runs the model.
             metrics: Told of texts and tokens.
             limits: Of a request.
+            arrays: Reads texts that come as arrays of tokens; None refuses them.
         """
         self._embedder, self._name, self._search = embedder, name, search
         self._batcher, self._metrics, self._limits = batcher, metrics, limits
+        self._arrays = arrays
 
     def routes(self) -> Starlette:
         """The application."""
@@ -95,7 +99,7 @@ class Application:
     async def _embeddings(self, request: Request) -> Response:
         asked = read(await request.body(), Texts)
         check_model(asked.model, self._name)
-        texts = asked.texts(self._limits.texts)
+        texts = asked.texts(self._limits.texts, self._arrays)
         try:
             prompt = None
             if asked.prompt_name is not None:

@@ -56,12 +56,18 @@ def _operation(summary: str, body: dict[str, Any] | None = None) -> dict[str, An
 
 def _texts(limits: Limits) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
+    tokens = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
     return {
         "type": "object",
         "required": ["input"],
         "properties": {
             "input": {
-                "oneOf": [text, {"type": "array", "items": text, "minItems": 1, "maxItems": limits.texts}]
+                "oneOf": [
+                    text,
+                    {"type": "array", "items": text, "minItems": 1, "maxItems": limits.texts},
+                    {**tokens, "description": "Only with --token-encoding."},
+                    {"type": "array", "items": tokens, "minItems": 1, "maxItems": limits.texts},
+                ]
             },
             "model": {"type": "string"},
             "encoding_format": {"enum": ["float", "base64"], "default": "float"},

@@ -13,6 +13,7 @@ from aoe_train._serve.door import Door
 from aoe_train._serve.limits import Limits
 from aoe_train._serve.metrics import Metrics
 from aoe_train._serve.slow import protocol_of
+from aoe_train._serve.token_arrays import TokenArrays
 from pairkit.errors import ConfigError
 from pairkit.http_door import bound
 from pairkit.http_server import HttpServer
@@ -36,6 +37,7 @@ class EmbeddingServer:
         port: int,
         key: str | None,
         limits: Limits,
+        arrays: TokenArrays | None = None,
     ) -> None:
         """Start it.
 
@@ -47,6 +49,7 @@ class EmbeddingServer:
             port: 0 for one that is free.
             key: What requests have to bear; None for nothing.
             limits: How much it takes.
+            arrays: Reads texts that come as arrays of tokens; None refuses them.
 
         Raises:
             ConfigError: No such address, or a port that is taken.
@@ -58,7 +61,7 @@ class EmbeddingServer:
         self.url, self.model = f"http://{shown}:{port}", name
         self._batcher = Batcher(embedder, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
         metrics = Metrics(self._batcher)
-        application = Application(embedder, name, search, self._batcher, metrics, limits)
+        application = Application(embedder, name, search, self._batcher, metrics, limits, arrays)
         hosts = _own_names(host, port) if is_loopback(host) else frozenset[bytes]()
         self._server = HttpServer(
             Door(application.routes(), limits, metrics, hosts=hosts, key=key),

@@ -11,11 +11,14 @@ import numpy as np
 from msgspec import Meta
 
 from aoe_train._serve.refusals import RefusalError
+from aoe_train._serve.token_arrays import TokenArrays
 from pairkit.printable import one_line
 
 Encoding = Literal["float", "base64"]
 _SHOWN = 100  # characters of a name
 _MOST_HITS = 1000
+# Of token numbers, as in OpenAI's API: a number of a few bytes may stand for a hundred letters.
+_MOST_TOKENS, _MOST_TOKENS_IN_ALL = 8192, 300_000
 R = TypeVar("R")
 
 
@@ -28,13 +31,17 @@ class Texts(msgspec.Struct, frozen=True):
     dimensions: Annotated[int, Meta(ge=1)] | None = None
     prompt_name: str | None = None
 
-    def texts(self, most: int) -> list[str]:
+    def texts(self, most: int, arrays: TokenArrays | None = None) -> list[str]:
         """The texts, in order.
 
+        Args:
+            most: How many there may be.
+            arrays: Reads those that are arrays of tokens; None refuses them.
+
         Raises:
-            RefusalError: None or too many, one of blanks, or token numbers.
+            RefusalError: None or too many, one of blanks, or arrays of tokens that can't be read.
         """
-        given = [self.input] if isinstance(self.input, str) else self.input
+        given = _inputs(self.input)
         if not given:
             raise RefusalError(400, "input is empty; expected a text or several", param="input")
         if len(given) > most:
@@ -43,17 +50,43 @@ class Texts(msgspec.Struct, frozen=True):
             )
         texts = [text for text in given if isinstance(text, str)]
         if len(texts) < len(given):
-            raise RefusalError(
-                400,
-                "input holds token numbers, which are another model's; send texts (with LangChain,"
-                " check_embedding_ctx_length=False)",
-                param="input",
-                code="token_ids",
-            )
+            texts = _read(given, arrays)
         blank = next((place for place, text in enumerate(texts) if not text.strip()), None)
         if blank is not None:
             raise RefusalError(400, f"text {blank} (from 0) is empty; leave it out", param="input")
         return texts
+
+
+def _inputs(given: str | list[str | int | list[int]]) -> list[str | list[int]]:
+    """Texts and arrays of tokens; a list of numbers is one array."""
+    if isinstance(given, str):
+        return [given]
+    numbers = [one for one in given if isinstance(one, int)]
+    if not numbers:
+        return [one for one in given if not isinstance(one, int)]
+    if len(numbers) < len(given):
+        raise RefusalError(400, "input mixes numbers with texts or arrays; send one kind", param="input")
+    return [numbers]
+
+
+def _read(given: list[str | list[int]], arrays: TokenArrays | None) -> list[str]:
+    if arrays is None:
+        raise RefusalError(
+            400,
+            "input holds token numbers, which don't say whose they are; send texts (with LangChain,"
+            " check_embedding_ctx_length=False), or start the server with --token-encoding",
+            param="input",
+            code="token_ids",
+        )
+    lengths = [len(one) for one in given if not isinstance(one, str)]
+    if max(lengths) > _MOST_TOKENS or sum(lengths) > _MOST_TOKENS_IN_ALL:
+        raise RefusalError(
+            400,
+            f"input holds {max(lengths):,} tokens in an array and {sum(lengths):,} in all; at most"
+            f" {_MOST_TOKENS:,} and {_MOST_TOKENS_IN_ALL:,}",
+            param="input",
+        )
+    return [one if isinstance(one, str) else arrays.text(one) for one in given]
 
 
 class Sought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
