@@ -264,7 +264,7 @@ class Answers(BaseHTTPRequestHandler):
 def answers() -> Iterator[tuple[str, type[Answers]]]:
     handler = type("Told", (Answers,), {"asked": [], "keys": []})
     with HTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", handler
         server.shutdown()
 
