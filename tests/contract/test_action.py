@@ -127,6 +127,7 @@ def inputs(runner: Runner) -> dict[str, str]:
     return {"model": str(runner.folder / "model"), "calibration": str(runner.folder / "calibration.json")}
 
 
+@pytest.mark.slow  # see test_gis_suggest for its fast twin
 def test_a_dry_run_finds_the_older_issue_and_writes_nothing(runner: Runner, inputs: dict[str, str]) -> None:
     found = runner.run(threshold="0.5", **inputs)
     assert (found["issue"], found["comment"]) == (f"{REPO}#{ISSUE}", "would write")
