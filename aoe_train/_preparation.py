@@ -17,6 +17,7 @@ from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.bilstm import bilstm_folder
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train._backbones.recompute import recompute_layers
 from aoe_train._backbones.static import refuse_static
 from aoe_train._baselines.way import WayModel, make_way
 from aoe_train._batches import Batches
@@ -96,7 +97,7 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Enco
 def _recompute_layers(encoder: Encoder) -> None:
     backbone = encoder.model.backbone
     try:
-        backbone.activation_checkpointing_enable({"use_reentrant": False})
+        recompute_layers(backbone)
     except ValueError as error:
         raise ConfigError(
             f"run.gradient_checkpointing: {type(backbone).__name__} can't recompute its layers; use run.chunk"

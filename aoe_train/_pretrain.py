@@ -22,6 +22,7 @@ from aoe_train._backbones.ran.initialise import copy_embeddings, read_embeddings
 from aoe_train._backbones.ran.masking import Vocabulary
 from aoe_train._backbones.ran.sequences import MaskedSequences, pad_examples
 from aoe_train._backbones.ran.tokenizer import load_tokenizer
+from aoe_train._backbones.recompute import recompute_argument
 from aoe_train._conflicts import Say, silent
 from aoe_train._model_folder.files import read_json
 from aoe_train._precision import training_note
@@ -225,6 +226,7 @@ def _batch(args: TrainingArguments) -> int:
 
 
 def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
+    recompute: dict[str, Any] = {recompute_argument(TrainingArguments): settings.gradient_checkpointing}
     args = TrainingArguments(
         output_dir=str(work),
         seed=settings.seed,
@@ -236,7 +238,6 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup,
         optim="adamw_torch_fused",
-        activation_checkpointing=settings.gradient_checkpointing,
         ddp_find_unused_parameters=True,  # texts of one window leave the recurrence's parameters out
         logging_steps=settings.log_steps,
         logging_first_step=True,
@@ -248,6 +249,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         remove_unused_columns=False,
         disable_tqdm=True,
         log_level="error",
+        **recompute,
     )
     one_gpu(args)
     set_precision(args, settings.precision)

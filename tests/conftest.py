@@ -26,6 +26,12 @@ settings.register_profile("search", settings.get_profile("house"), derandomize=F
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide a GPU from tests that are not about one: they compare with float32 on a processor."""
+    if "not gpu" in config.getoption("markexpr"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Take all that is loaded by now (torch, the tests) out of garbage collection: it stays to the end.

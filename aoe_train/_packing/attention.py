@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from aoe_train._packing.compiling import uncompiled
+from aoe_train._packing.flash import flash, is_for_flash
 from aoe_train._packing.randomness import draw_seed, keep_mask
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _UNKNOWN = ("softcap", "s_aux", "position_bias")
 Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
 
 
-@uncompiled  # it would be compiled anew for each batch's lengths
 def packed_attention(
     module: nn.Module,
     query: Float[Tensor, "1 head token dim"],
@@ -55,15 +55,31 @@ def packed_attention(
         raise TypeError(f"packed attention has no {strange[0]}")
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
     scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
-    groups = query.shape[1] // key.shape[1]
-    if groups > 1:
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     # Under autocast rotary positions leave queries and keys in float32, while values have autocast's type.
     kind = query.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
-    attend = cast("Attend", _by_bucket if _is_for_torch(q, packed) else _Attention.apply)
+    attend: Attend = flash if packed.flash and is_for_flash(q) else _by_lengths
     return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
+
+
+@uncompiled  # it would be compiled anew for each batch's lengths
+def _by_lengths(
+    query: Float[Tensor, "token head dim"],
+    key: Float[Tensor, "token kv dim"],
+    value: Float[Tensor, "token kv dim"],
+    packed: Sequences,
+    scaling: float,
+    dropout: float,
+    causal: bool,
+    window: int | None,
+) -> Float[Tensor, "token head dim"]:
+    """Sequences of like lengths together, padded to the longest."""
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    attend = cast("Attend", _by_bucket if _is_for_torch(query, packed) else _Attention.apply)
+    return attend(query, key, value, packed, scaling, dropout, causal, window)
 
 
 def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
@@ -84,7 +100,7 @@ def _by_bucket(
     causal: bool,
     window: int | None,
 ) -> Float[Tensor, "token head dim"]:
-    """With torch's own attention, which has fast kernels on accelerators."""
+    """With torch's own attention, for accelerators and numbers that `flash` is not for."""
     found = []
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from aoe_train._packing.compiling import uncompiled
+from aoe_train._packing.flash import has_flash
 from aoe_train._packing.transfer import upload
 
 if TYPE_CHECKING:
@@ -180,6 +181,13 @@ class Sequences:
     Args:
         lengths: Tokens of each sequence, ascending.
         device: Where the tokens are.
+
+    Attributes:
+        sizes: `lengths`, where the tokens are.
+        bounds: Where each sequence begins, and the last one ends; int32.
+        longest: Tokens of the longest one.
+        positions: Each token's place in its sequence, from 0.
+        flash: Whether there are kernels that need no buckets.
     """
 
     @uncompiled
@@ -187,8 +195,12 @@ class Sequences:
         self.lengths = lengths
         self.device = device
         self.sizes: Int[Tensor, " sequence"] = upload(torch.tensor(lengths), device)
-        starts = torch.cumsum(self.sizes, 0) - self.sizes
-        self.positions: Int[Tensor, " token"] = _from_starts(-starts, self.sizes, sum(lengths))
+        ends = torch.cumsum(self.sizes, 0)
+        self.positions: Int[Tensor, " token"] = _from_starts(self.sizes - ends, self.sizes, sum(lengths))
+        # Attributes and not properties: torch.compile reads them anew for every batch.
+        self.bounds: Int[Tensor, " sequence+1"] = torch.nn.functional.pad(ends, (1, 0)).to(torch.int32)
+        self.longest = lengths[-1]
+        self.flash = has_flash(device)
 
     @cached_property
     def buckets(self) -> list[Bucket]:

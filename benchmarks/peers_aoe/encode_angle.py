@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from angle_emb import AnglE, __version__
 from runner import answer, job, time_encoding
 
@@ -11,12 +12,13 @@ def main() -> None:
     """Load the model and time each batch size."""
     work = job()
     dtype = {"fp32": "float32", "bf16": "bfloat16"}[work["precision"]]
+    pooling = work.get("pooling", "avg")
+    # Its own `torch_dtype` is not looked at for encoders.
+    kind = {"is_llm": True, "torch_dtype": dtype} if pooling == "last" else {"model_kwargs": {"dtype": dtype}}
     angle = AnglE.from_pretrained(
-        work["model"],
-        max_length=work["max_length"],
-        pooling_strategy="avg",
-        model_kwargs={"dtype": dtype},  # its own `torch_dtype` is not looked at for encoders
+        work["model"], max_length=work["max_length"], pooling_strategy=pooling, **kind
     )
+    angle.backbone.to("cuda" if torch.cuda.is_available() else "cpu")
 
     def encode(texts: list[str], size: int) -> np.ndarray:
         starts = range(0, len(texts), size)

@@ -1,4 +1,4 @@
-"""Encode with `Encoder.load("minilm").encode(texts)`; it makes its own batches."""
+"""Encode with `Encoder.load(model).encode(texts)`; it makes its own batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from aoe_train import Encoder
 def main() -> None:
     """Load the model and time it."""
     work = job()
-    encoder = Encoder.load("minilm", precision=work["precision"], max_length=work["max_length"])
+    encoder = Encoder.load(
+        work["model"],
+        precision=work["precision"],
+        max_length=work["max_length"],
+        pooling=work.get("pooling"),
+    )
     answer(**time_encoding(lambda texts, _size: encoder.encode(texts), work))
 
 

@@ -68,7 +68,8 @@ def run(python: str, script: str, job: dict) -> dict:
     """Run a script of this folder on a job in a process of its own; its answer and the wall time."""
     with tempfile.TemporaryDirectory() as folder:
         # A cache of its own: tokenising is part of the whole process's time, in every round.
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "AOE_CACHE": folder}
+        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": paths, "AOE_CACHE": folder}
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
         start = time.perf_counter()

@@ -18,9 +18,27 @@ def job() -> dict:
 
 
 def answer(**result: object) -> None:
-    """Print the result, with the process's peak of resident memory, as the last line of stdout."""
+    """Print the result, with the process's peaks of resident and GPU memory, as the last line of stdout."""
     peak_rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**result, "peak_rss_mb": round(peak_rss_mb)}), flush=True)
+    memory = {"peak_rss_mb": round(peak_rss_mb), "gpu_gb": gpu_memory()}
+    print(json.dumps({**result, **memory}), flush=True)
+
+
+def gpu_memory() -> tuple[float, float]:
+    """Gigabytes that torch held on the GPU at most, and had reserved; 0 without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return 0.0, 0.0
+    return torch.cuda.max_memory_allocated() / 1e9, torch.cuda.max_memory_reserved() / 1e9
+
+
+def wait_for_gpu() -> None:
+    """Until it has done all that was asked of it."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def rows(path: str) -> list[dict]:
@@ -44,10 +62,13 @@ class Stopwatch:
         end = DefaultFlowCallback.on_step_end
 
         def on_epoch_begin(_callback, _args, _state, control, **_kwargs):
+            wait_for_gpu()
             self.epochs.append((time.perf_counter(), time.process_time()))
             return control
 
         def on_step_end(callback, args, state, control, **kwargs):
+            if state.global_step % max(1, state.max_steps // state.num_train_epochs) == 0:  # an epoch's last
+                wait_for_gpu()
             self.steps.append((time.perf_counter(), time.process_time()))
             return end(callback, args, state, control, **kwargs)
 
@@ -59,6 +80,12 @@ class Stopwatch:
         wall, cpu = (end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True))
         return {"seconds": wall, "cpu_s": cpu}
 
+    def each_epoch(self) -> list[float]:
+        """Those seconds of every epoch; each has as many steps."""
+        length = len(self.steps) // len(self.epochs)
+        ends = self.steps[length - 1 :: length]
+        return [end[0] - begin[0] for begin, end in zip(self.epochs, ends, strict=True)]
+
 
 def time_encoding(encode, work: dict) -> dict:
     """Seconds that `encode(texts, batch size)` takes for all texts, by batch size, after a warm-up.
@@ -68,12 +95,14 @@ def time_encoding(encode, work: dict) -> dict:
     import numpy as np
 
     texts = json.loads(Path(work["texts"]).read_text(encoding="utf-8"))
-    seconds = {}
+    seconds, each = {}, []
     for size in work["batch_sizes"]:
         encode(texts[:128], size)
-        start = time.perf_counter()
-        vectors = np.asarray(encode(texts, size), dtype=np.float32)
-        seconds[str(size)] = time.perf_counter() - start
+        for _ in range(work.get("times", 1)):
+            start = time.perf_counter()
+            vectors = np.asarray(encode(texts, size), dtype=np.float32)
+            each.append(time.perf_counter() - start)
+        seconds[str(size)] = min(each[-work.get("times", 1) :])
         if len(seconds) == 1:
             np.save(work["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    return {"seconds": seconds}
+    return {"seconds": seconds, "each": each}

@@ -17,7 +17,7 @@ from score import score
 def main() -> None:
     """Train as the job says; measure the last epoch, or score what each epoch left."""
     work = job()
-    angle = load(work["model"], work["max_length"])
+    angle = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as out:
@@ -47,7 +47,21 @@ def main() -> None:
         # Read back from disk: a model trained under autocast would else go on encoding under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
         scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders]
-    answer(**watch.last_epoch(), steps=len(watch.steps), epochs=scores)
+    answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
+
+
+def adapted(work: dict) -> AnglE:
+    """A decoder in bf16 with adapters in all its linear layers, and the last token's vector."""
+    return AnglE.from_pretrained(
+        work["model"],
+        max_length=work["max_length"],
+        pooling_strategy="last",
+        is_llm=True,
+        apply_lora=True,
+        train_mode=True,
+        torch_dtype=torch.bfloat16,
+        lora_config_kwargs={"r": work["lora"], "lora_alpha": work["lora"]},
+    )
 
 
 def load(model: str, max_length: int) -> AnglE:

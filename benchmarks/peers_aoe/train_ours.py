@@ -20,7 +20,13 @@ def main() -> None:
         scores = []
         if sets:
             scores = [score(aoe_train.Encoder.load(run.out, precision="fp32").encode, sets)]
-    answer(**watch.last_epoch(), steps=len(watch.steps), epochs=scores, report=run.to_dict())
+    answer(
+        **watch.last_epoch(),
+        each=watch.each_epoch(),
+        steps=len(watch.steps),
+        epochs=scores,
+        report=run.to_dict(),
+    )
 
 
 if __name__ == "__main__":

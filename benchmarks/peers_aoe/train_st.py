@@ -26,7 +26,7 @@ LOSSES = {
 def main() -> None:
     """Train as the job says; measure the last epoch, or score what each epoch left."""
     work = job()
-    model = load(work["model"], work["max_length"])
+    model = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
     pairs = rows(work["rows"])
     # The losses' documented input is a score between 0 and 1.
     top = max(row["label"] for row in pairs)
@@ -55,7 +55,23 @@ def main() -> None:
         # Read back from disk: a model trained under autocast would else go on encoding under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
         scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders]
-    answer(**watch.last_epoch(), steps=len(watch.steps), epochs=scores)
+    answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
+
+
+def adapted(work: dict) -> SentenceTransformer:
+    """A decoder in bf16 with adapters in all its linear layers, and the last token's vector."""
+    from peft import LoraConfig
+    from sentence_transformers.models import Pooling, Transformer
+
+    decoder = Transformer(
+        work["model"], max_seq_length=work["max_length"], model_args={"dtype": torch.bfloat16}
+    )
+    pooling = Pooling(decoder.get_word_embedding_dimension(), pooling_mode="lasttoken")
+    model = SentenceTransformer(modules=[decoder, pooling])
+    model.tokenizer.pad_token = model.tokenizer.pad_token or model.tokenizer.eos_token
+    rank = work["lora"]
+    model.add_adapter(LoraConfig(r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear"))
+    return model
 
 
 def load(model: str, max_length: int) -> SentenceTransformer:
