@@ -165,27 +165,29 @@ def _marks(repo: str, pairs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def report(name: str, found: dict[str, Any]) -> None:
     """Recall and precision of each ranking, on the later half."""
     one = next(iter(found.values()))
+    weeks = f"; {one.weeks:.0f} weeks" if name == RUST else ""
     print(
         f"\n## {name}: {one.later_issues:,} issues of the later half, {one.later_repeats:,} of them repeat an"
-        f" older one; {one.weeks:.0f} weeks\n"
+        f" older one{weeks}\n"
     )
     print("| ranked by | R@1 | R@5 | R@20 |\n|---|---|---|---|")
     for row, done in found.items():
         print(f"| {row} | {' | '.join(_share(figure) for figure in done.later_recall.values())} |")
-    heads = [f"from {least:g}: right (of), a week" for least in LEASTS]
-    print(f"\n| ranked by | {' | '.join(heads)} | Brier |\n|---|{'---|' * len(LEASTS)}---|")
+    heads = " | ".join(f"from {least:g}" for least in LEASTS)
+    print(f"\nright, of how many{', a week' if weeks else ''}\n\n| ranked by | {heads} | Brier |")
+    print(f"|---|{'---|' * len(LEASTS)}---|")
     for row, done in found.items():
-        at = {said.least: said for said in done.at_least}
-        cells = [
-            f"{_share(at[least].precision)} ({at[least].suggestions:,}), {at[least].a_week:.2f}"
-            for least in LEASTS
-        ]
-        print(f"| {row} | {' | '.join(cells)} | {done.brier:.4f} |")
+        cells = " | ".join(_said(said, weekly=bool(weeks)) for said in done.at_least if said.least in LEASTS)
+        print(f"| {row} | {cells} | {done.brier:.4f} |")
+
+
+def _said(said: Any, *, weekly: bool) -> str:
+    if not said.suggestions:
+        return "nothing"
+    return f"{_share(said.precision)} of {said.suggestions:,}" + (f", {said.a_week:.2f}" if weekly else "")
 
 
 def _share(figure: Any) -> str:
-    if figure.value is None:
-        return "none"
     low, high = figure.interval
     return f"{100 * figure.value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 

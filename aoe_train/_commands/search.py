@@ -72,13 +72,13 @@ def search(
     if every != (text is None) or every != (out is not None):
         raise ConfigError("expected a text to search for, or --every and --out for all texts of the index")
     if every and out is not None:
-        if where or model or len(before or []) > 1 or any("=" in name for name in before or []):
-            raise ConfigError("--every: takes --before COLUMN once, and neither --where nor --model")
+        if where or len(before or []) > 1 or any("=" in name for name in before or []):
+            raise ConfigError("--every: takes --before COLUMN once, and no --where")
         column = before[0] if before else None
         if out.exists():
             raise ConfigError(f"{out}: already exists; choose another file, or move it away")
         found = aoe_train.search_every(
-            index, before=column, top=top, by=by, weight=weight, progress=not quiet
+            index, before=column, top=top, by=by, weight=weight, model=model, progress=not quiet
         )
         found.write(out)
         if json:

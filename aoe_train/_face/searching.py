@@ -158,9 +158,12 @@ def search_every(
     top: int = 20,
     by: str = "both",
     weight: float | None = None,
+    model: str | Path | Encoder | None = None,
     progress: bool | Listener = True,
 ) -> Every:
-    """Search for every text of an index in the index itself, by the vectors that it has; no model is loaded.
+    """Search for every text of an index in the index itself, by the vectors that it has.
+
+    Only a model with a prompt of its own for what is searched for has to be given, and encodes texts anew.
 
     Args:
         folder: What `index` made.
@@ -169,13 +172,14 @@ def search_every(
         top: Hits of each text, at most.
         by: both: vectors and BM25; or model, or words alone.
         weight: How much vectors count beside words, from 0 to 1.
+        model: One with such a prompt; by default none is loaded.
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
         ConfigError: No index, column or way, or a number out of its range.
         DataError: A damaged index.
     """
-    opened = open_index(folder, words_only=True)
+    opened = open_index(folder, model=model, words_only=model is None)
     return opened.search_every(before=before, top=top, by=by, weight=weight, progress=progress)
 
 

@@ -182,7 +182,10 @@ class SearchIndex:
         weight: float | None = None,
         progress: bool | Listener = True,
     ) -> Every:
-        """Search for every text of the index, by the vector that the index has of it.
+        """Search for every text of the index.
+
+        By the vector that the index has of it; or by one that is made anew, where the index was opened with its
+        model, and that has another prompt for what is searched for.
 
         Args:
             before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
@@ -200,6 +203,13 @@ class SearchIndex:
 
         with Display(progress) as show:
             return every(self, before=before, top=top, by=by, weight=weight, show=show)
+
+    def vectors_to_search(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of length 1 by which some of its own texts are searched for, (text, dim)."""
+        embedder = self._embedder
+        if embedder is None or embedder.prompts.query == embedder.prompts.document:
+            return self.vectors.rows(places)
+        return np.asarray(scaled_to_one(embedder.encode(list(texts), embedder.prompts.query)))
 
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors; see `Ranker.searcher`."""

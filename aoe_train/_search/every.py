@@ -59,7 +59,7 @@ class Every:
 def every(
     index: SearchIndex, *, before: str | None, top: int, by: str, weight: float | None, show: Listener
 ) -> Every:
-    """Search for every text of an index, by the vector that the index has of it.
+    """Search for every text of an index; see `SearchIndex.search_every`.
 
     Args:
         index: Whose texts.
@@ -81,8 +81,9 @@ def every(
     turns = _turns(rows, before)  # one by one: what is older than each takes a place for each older row
     while some := list(islice(turns, _BLOCK)):
         places = np.array([place for place, _ in some])
-        vectors = index.vectors.rows(places)
-        for (place, older), text, vector in zip(some, index.texts(places), vectors, strict=True):
+        texts = index.texts(places)
+        vectors = index.vectors_to_search(places, texts)
+        for (place, older), text, vector in zip(some, texts, vectors, strict=True):
             allowed = older if before is not None else np.delete(np.arange(len(index)), place)
             found[place] = index.ranker.ranked(text, vector, top, allowed, by=way, weight=weight)
         show(Progress("search for each text", len(found), count))

@@ -442,6 +442,25 @@ def test_each_text_finds_all_others_and_never_itself_without_a_column(bert: Path
     assert hits.filter(pl.col("place1") == pl.col("place2")).height == 0
 
 
+def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path: Path):
+    encoder = Encoder.load(bert, prompts={"query": "the dog: "})
+    encoder.save(tmp_path / "model")
+    out, texts = tmp_path / "index", dated()["text"][:2].to_list()
+    aoe_train.index(dated(), model=tmp_path / "model", out=out, cache=False, progress=False)
+    opened, unopened = aoe_train.open_index(out), aoe_train.open_index(out, words_only=True)
+    wanted = encoder.encode(texts, prompt_name="query")
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    places = np.arange(2)
+    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
+    stored = opened.vectors.rows(places)
+    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
+    assert np.abs(stored - wanted).max() > 1e-4
+    for model, own in ((None, stored), (tmp_path / "model", wanted)):
+        hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
+        found = hits.filter(place1=1, place2=0)["cosine"].item()
+        assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-7)
+
+
 def test_rows_before_a_value_alone(bert: Path, tmp_path: Path):
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
     out = tmp_path / "index"
