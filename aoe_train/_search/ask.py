@@ -184,8 +184,8 @@ class SearchIndex:
     ) -> Every:
         """Search for every text of the index.
 
-        By the vector that the index has of it; or by one that is made anew, where the index was opened with its
-        model, and that has another prompt for what is searched for.
+        By the vector that the index has of it; or by one that is made anew, where the index was opened with
+        its model, and that has another prompt for what is searched for.
 
         Args:
             before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
