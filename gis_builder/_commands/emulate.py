@@ -35,7 +35,10 @@ def emulate(
     points: Annotated[int, typer.Option(metavar="N", help="Points of a token in each window.")] = 5000,
     window: Annotated[float, typer.Option(metavar="SECONDS", help="How long a window is.")] = 3600.0,
 ) -> None:
-    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token but `bad` works."""
+    """Serve saved trackers as a local GitHub, over GraphQL and REST. Any token but `bad` works.
+
+    Comments and labels can be written over REST, but not by the token `readonly`; they last until it ends.
+    """
     with gis_builder.emulate(
         list(dump),
         host=host,

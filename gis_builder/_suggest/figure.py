@@ -39,6 +39,7 @@ def precision_picture(told: NDArray[np.float64], right: NDArray[np.bool_], weeks
     bounds = np.array([wilson(hits[end], counts[end]) for end in ends]).reshape(-1, 2)
     with drawing(_STYLE):
         from matplotlib.figure import Figure
+        from matplotlib.ticker import StrMethodFormatter
 
         figure = Figure(figsize=(5.6, 3.4), layout="constrained")
         axes = figure.subplots()
@@ -53,6 +54,7 @@ def precision_picture(told: NDArray[np.float64], right: NDArray[np.bool_], weeks
                 axes.annotate(f"{least:g}", at, textcoords="offset points", xytext=(4, 5), fontsize=8)
         axes.set_ylim(0, 1.02)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.set_xlabel("suggestions a week")
         axes.set_ylabel("share that is right, with its 95 % interval")
         return image(figure, "svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -309,6 +310,39 @@ def test_a_server_that_is_not_there_and_a_key_in_clear() -> None:
         ServerSearch("http://127.0.0.1:9")(Sought("text", MOON, None, 5))
     with pytest.raises(ConfigError, match="others can read the key"):
         ServerSearch("http://example.org", "key")
+
+
+def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told.json"
+    script = tmp_path / "python"
+    script.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        f"kept = {{'words': sys.argv[1:], 'text': sys.stdin.read(), 'names': sorted(os.environ)}}\n"
+        f"json.dump(kept, open({str(told)!r}, 'w'))\n"
+        f"print({json.dumps({'hits': [HIT]})!r})\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    text = "é" * 200_000 + "\n--help"
+    (found,) = IndexSearch(tmp_path / "index")(Sought(text, MOON, "2020", 7))
+    assert found.number == 1
+    kept = json.loads(told.read_text())
+    assert kept["text"] == text
+    assert kept["words"][:4] == ["-m", "aoe_train", "search", str(tmp_path / "index")]
+    assert kept["words"][4:] == [
+        "-",
+        "--json",
+        "--top",
+        "7",
+        "--where",
+        f"repo={MOON}",
+        "--before",
+        "created_at=2020",
+    ]
+    assert "GITHUB_TOKEN" not in kept["names"]
 
 
 def test_an_index_that_is_none_is_told_as_aoe_tells_it(tmp_path: Path) -> None:
