@@ -26,7 +26,8 @@ _MOST_BYTES = 1 << 16
 _REMEDY = "learn it again by a backtest"
 
 Evidence = Literal["cosine", "words"]
-_Weights = Annotated[list[float], Meta(min_length=3, max_length=5)]
+_Weight = Annotated[float, Meta(ge=-1e6, le=1e6)]
+_Weights = Annotated[list[_Weight], Meta(min_length=3, max_length=5)]
 _Array = NDArray[np.float64]
 
 

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from msgspec import Meta
 from msgspec.json import Decoder
 
 from gis_builder._decoding import Malformed, Node, Number, RepoName, decode
@@ -54,9 +55,9 @@ class Candidate(Node, frozen=True):
 
     row: _Row
     text: str
-    cosine: float | None = None
-    words: float | None = None
-    probability: float | None = None
+    cosine: Annotated[float, Meta(ge=-1.01, le=1.01)] | None = None  # a float32's may be a little above 1
+    words: Annotated[float, Meta(ge=0, le=1.01)] | None = None
+    probability: Annotated[float, Meta(ge=0, le=1)] | None = None
 
     @property
     def number(self) -> int:
@@ -105,7 +106,7 @@ class IndexSearch:
         )
         if done.returncode:
             raise _error_of(done.returncode, done.stderr.decode("utf-8", "replace"))
-        return _candidates(done.stdout, str(self._index))
+        return _candidates(done.stdout, str(self._index), sought)
 
 
 class ServerSearch:
@@ -136,7 +137,7 @@ class ServerSearch:
         if isinstance(raw, Answer):
             raise RemoteError(f"{where}: {raw.message}; is an `aoe serve` with an index running there?")
         if raw.status == 200:
-            return _candidates(raw.body, where)
+            return _candidates(raw.body, where, sought)
         words = f"{where}: HTTP {raw.status}, {one_line(_message(raw.body))}"
         if raw.status in (401, 403):
             raise AuthError(f"{words}; give its key")
@@ -158,9 +159,10 @@ class _Refusal(Node, frozen=True):
 _REFUSAL = Decoder(_Refusal)
 
 
-def _candidates(body: bytes, where: str) -> Sequence[Candidate]:
+def _candidates(body: bytes, where: str, sought: Sought) -> Sequence[Candidate]:
     try:
-        return decode(body, _HITS).hits
+        # Each costs a request to GitHub, so no more are taken than were asked for.
+        return decode(body, _HITS).hits[: sought.top]
     except Malformed as error:
         raise BadReply(f"{where}: what was found is not of issues ({error}); {_NEEDED}") from None
 

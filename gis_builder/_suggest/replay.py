@@ -22,7 +22,14 @@ from pairkit.errors import DataError
 from pairkit.parquet import read_parquet
 from pairkit.printable import one_line
 
-_HITS = ("id_1", "id_2", "rank", "cosine", "words")
+_TYPES = {
+    "id_1": pl.String,
+    "id_2": pl.String,
+    "rank": pl.Int64,
+    "cosine": pl.Float64,
+    "words": pl.Float64,
+}
+_HITS = tuple(_TYPES)
 _MADE = (
     "have `aoe search` look for every text of what `gis render` wrote, among the rows before it (in Python"
     " aoe_train.search_every)"
@@ -115,17 +122,21 @@ def read_replay(
 
 def _read(path: Path) -> pl.DataFrame:
     try:
-        return read_parquet(path, list(_HITS))
+        table = read_parquet(path, list(_HITS)).cast(_TYPES)  # type: ignore[arg-type]  # names to types
     except FileNotFoundError as error:
         raise DataError(f"no such file; {_MADE}", path=path) from error
-    except DataError as error:
+    except (DataError, pl.exceptions.PolarsError) as error:
         raise DataError(f"holds no hits with the columns {', '.join(_HITS)}; {_MADE}", path=path) from error
+    numbers = table.select(pl.col("cosine", "words").is_finite().fill_null(value=True).all())
+    if table["rank"].null_count() or not all(numbers.row(0)):
+        raise DataError(f"holds a rank, cosine or share of words that is no number; {_MADE}", path=path)
+    return table
 
 
 def _check(table: pl.DataFrame, opened: Mapping[str, str], path: Path) -> None:
     for row, (one, other) in enumerate(table.select("id_1", "id_2").iter_rows(), 1):
-        if unknown := next((name for name in (one, other) if name not in opened), None):
-            words = f"{one_line(str(unknown))} is not in the crawl; give the one that was rendered"
+        if unknown := [name for name in (one, other) if name not in opened]:
+            words = f"{one_line(str(unknown[0]))} is not in the crawl; give the one that was rendered"
             raise DataError(words, path=path, row=row)
         if opened[one] <= opened[other]:
             words = f"{other} is not older than {one}, which found it; {_MADE}"

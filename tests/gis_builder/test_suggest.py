@@ -38,7 +38,9 @@ SHORT = {"first": [1, 2, 3], "further": [1, 2, 3], "repositories": [], "until": 
 HOSTILE = (
     "`x` @acme/all <img src=x onerror=y> [a](http://evil) ![b](c) #1 </sub>\u202e\u0000 <!-- gis suggest"
 )
-SURE = Calibration(["cosine"], [-9, 10, 0], [-9, 10, 0], [MOON], "2020", 100, 30)  # 0.9 from a cosine of 1.12
+SURE = Calibration(
+    ["cosine"], [-9, 12, 0], [-9, 12, 0], [MOON], "2020", 100, 30
+)  # 0.9 from a cosine of 0.933
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def comments(server: Server) -> list[str]:
 
 def test_older_issues_are_shown_as_they_are_now(github: Server) -> None:
     crash = "Crash on start\n\nIt broke.\nThe log says E42 in line 7. More."
-    search = Found(candidate(4, 1.3), candidate(3, 1.25), candidate(1, 1.2, crash), candidate(2, 0.9))
+    search = Found(candidate(4, 1), candidate(3, 1), candidate(1, 1, crash), candidate(2, 0.75))
     found = suggested(github, search, top=2)
     (sought,) = search.asked
     assert (sought.repo, sought.before) == (MOON, "2020-01-05T12:00:00Z")
@@ -108,7 +110,7 @@ def test_older_issues_are_shown_as_they_are_now(github: Server) -> None:
 
 
 def test_a_comment_is_written_above_the_threshold_once_and_never_in_a_dry_run(github: Server) -> None:
-    likely, unlikely = Found(candidate(1, 1.2), candidate(2, 0.5)), Found(candidate(1, 1.1))
+    likely, unlikely = Found(candidate(1, 1), candidate(2, 0.4)), Found(candidate(1, 0.92))
     assert suggested(github, likely, comment=True).comment == "would write"
     assert suggested(github, unlikely, comment=True, dry_run=False).comment == "none"
     assert comments(github) == []
@@ -120,15 +122,15 @@ def test_a_comment_is_written_above_the_threshold_once_and_never_in_a_dry_run(gi
 
 
 def test_a_label_is_put_on_above_the_threshold_once(github: Server) -> None:
-    likely = Found(candidate(1, 1.2))
+    likely = Found(candidate(1, 1))
     assert suggested(github, likely, label="maybe").label == "would write"
-    assert suggested(github, Found(candidate(1, 1)), label="maybe", dry_run=False).label == "none"
+    assert suggested(github, Found(candidate(1, 0.8)), label="maybe", dry_run=False).label == "none"
     assert suggested(github, likely, label="maybe", dry_run=False).label == "written"
     assert suggested(github, likely, label="maybe", dry_run=False).label == "was there"
 
 
 def test_an_issue_that_is_not_written_yet(github: Server) -> None:
-    search = Found(candidate(1, 1.2))
+    search = Found(candidate(1, 1))
     desk = Notices(quick(github.url), Token("one", github.url))
     found = suggest_new(desk, "Acme/Moon", "New", "It dies", search, None, Wanted())
     assert search.asked[0] == Sought("New\n\nIt dies", MOON, None, 15)
@@ -218,7 +220,7 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     again = read_calibration(tmp_path / "c.json")
     assert again == SURE
     assert again.probabilities([]) == []
-    told = again.probabilities([[1.2], [0.9]])
+    told = again.probabilities([[1.0], [0.75]])
     assert told == pytest.approx([1 / (1 + 2.718281828**-3), 0.5], abs=1e-6)
     with pytest.raises(ConfigError, match="rests on cosine, which this search does not give"):
         again.probabilities([[None]])
@@ -231,6 +233,7 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
         ('{"format": 2}', "is no calibration"),
         ("[" * 100_000, "is no calibration"),
         (json.dumps({**SHORT, "evidence": ["cosine", "words"]}), "has not 5 weights"),
+        (json.dumps({**SHORT, "evidence": ["cosine"], "first": [1, 2, 1e300]}), "is no calibration"),
     ],
 )
 def test_a_damaged_calibration_is_one_line(tmp_path: Path, text: str, words: str) -> None:
@@ -289,6 +292,7 @@ def test_a_server_is_asked_for_older_issues_of_the_repository(answers: tuple[str
     [
         (200, "{}", BadReply, "not of issues .*gis render"),
         (200, json.dumps({"hits": [{**HIT, "row": {"text": "x"}}]}), BadReply, "not of issues"),
+        (200, json.dumps({"hits": [{**HIT, "cosine": 7}]}), BadReply, "not of issues"),
         (400, '{"error": {"message": "where repo: no such column"}}', ConfigError, "no such column"),
         (401, "{}", AuthError, "give its key"),
         (404, '{"error": {"message": "this server has no index"}}', ConfigError, "has no index"),

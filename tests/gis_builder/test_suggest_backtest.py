@@ -137,6 +137,11 @@ def test_a_hit_that_the_crawl_lacks_is_named(work: Path, tmp_path: Path) -> None
         (pl.DataFrame({"a": [1]}), "holds no hits with the columns id_1, id_2, rank, cosine, words"),
         (hits().rename({"id_1": "id_2", "id_2": "id_1"}), r"is not older than acme/sun#1, which found it"),
         (hits().with_columns(cosine=None), "none with cosine or words"),
+        (hits().with_columns(cosine=pl.lit("near")), "holds no hits with the columns"),
+        (hits().with_columns(cosine=float("nan")), "that is no number"),
+        (hits().with_columns(rank=None), "that is no number"),
+        (hits().with_columns(id_2=None), "None is not in the crawl"),
+        (hits().head(0), "no hit of one repository"),
     ],
 )
 def test_what_is_no_file_of_hits(work: Path, tmp_path: Path, table: pl.DataFrame, words: str) -> None:
