@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta
 from msgspec.json import Decoder
@@ -21,6 +21,8 @@ from gis_builder._github.tokens import Token
 from pairkit.address import read_address
 from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
 from pairkit.printable import one_line
+
+By = Literal["both", "model", "words"]
 
 _TIMEOUT_S = 60.0
 _NEEDED = "index what `gis render` writes, with its columns repo, number, text and created_at"
@@ -37,12 +39,14 @@ class Sought:
         repo: Only issues of it, `owner/name`.
         before: Only issues that were opened earlier; None for all.
         top: How many, at most.
+        by: both, model or words; see `aoe_train.search`.
     """
 
     text: str
     repo: str
     before: str | None
     top: int
+    by: By = "both"
 
 
 class _Row(Node, frozen=True):
@@ -94,7 +98,7 @@ class IndexSearch:
     def __call__(self, sought: Sought) -> Sequence[Candidate]:
         """See `Search`."""
         command = [sys.executable, "-m", "aoe_train", "search", str(self._index), "-", "--json"]
-        command += ["--top", str(sought.top), "--where", f"repo={sought.repo}"]
+        command += ["--top", str(sought.top), "--by", sought.by, "--where", f"repo={sought.repo}"]
         if sought.before is not None:
             command += ["--before", f"created_at={sought.before}"]
         done = subprocess.run(  # noqa: S603 - our own command; a text comes by standard input
@@ -129,7 +133,12 @@ class ServerSearch:
 
     def __call__(self, sought: Sought) -> Sequence[Candidate]:
         """See `Search`."""
-        asked = {"text": sought.text, "top": sought.top, "where": {"repo": sought.repo}}
+        asked = {
+            "text": sought.text,
+            "top": sought.top,
+            "by": sought.by,
+            "where": {"repo": sought.repo},
+        }
         if sought.before is not None:
             asked["before"] = {"created_at": sought.before}
         raw = self._exchange.post("/search", json.dumps(asked).encode())

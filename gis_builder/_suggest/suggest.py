@@ -8,14 +8,20 @@ from dataclasses import dataclass, replace
 from gis_builder._github import Notices
 from gis_builder._pairs.text import render
 from gis_builder._records import Issue, IssueRef
-from gis_builder._suggest.calibration import RIVALS, Calibration
-from gis_builder._suggest.candidates import Candidate, Search, Sought
+from gis_builder._suggest.calibration import RIVALS, Calibration, Evidence
+from gis_builder._suggest.candidates import By, Candidate, Search, Sought
 from gis_builder._suggest.comment import comment_text
 from gis_builder._suggest.found import Done, Suggested, Suggestion
 from gis_builder._suggest.sentences import best_sentences
 from pairkit.errors import ConfigError, DataError
 
 _SPARE = 10  # further candidates, in place of those that are gone by now
+# What was learnt of one ranking says nothing of another.
+_BY: dict[frozenset[Evidence], By] = {
+    frozenset(("cosine", "words")): "both",
+    frozenset(("cosine",)): "model",
+    frozenset(("words",)): "words",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,8 @@ def _found(
     text = render(issue).text
     if not text.strip():
         raise DataError(f"{issue.ref}: no text is left of it to look for")
-    candidates = search(Sought(text, issue.repo, before, max(wanted.top, RIVALS) + _SPARE))
+    by: By = "both" if calibration is None else _BY[frozenset(calibration.evidence)]
+    candidates = search(Sought(text, issue.repo, before, max(wanted.top, RIVALS) + _SPARE, by))
     there, gone = _as_now(notices, issue.repo, candidates, wanted.top)
     # What is gone is no rival to what is there.
     likely = _probabilities([one for one in candidates if one.number not in gone], calibration)

@@ -96,6 +96,7 @@ def test_older_issues_are_shown_as_they_are_now(github: Server) -> None:
     found = suggested(github, search, top=2)
     (sought,) = search.asked
     assert (sought.repo, sought.before) == (MOON, "2020-01-05T12:00:00Z")
+    assert sought.by == "model"  # as the calibration was learnt
     assert sought.text == "It dies at once\n\nLog: E42. Please help!"
     assert [(one.number, one.title, one.state) for one in found.suggestions] == [
         (1, "Crash on start", "open"),
@@ -282,7 +283,7 @@ def test_a_server_is_asked_for_older_issues_of_the_repository(answers: tuple[str
     (found,) = ServerSearch(url, "secret-of-this-server")(Sought("text", MOON, "2020", 7))
     assert (found.number, found.cosine, found.words) == (1, 0.5, 0.1)
     ServerSearch(url)(Sought("text", MOON, None, 7))
-    first = {"text": "text", "top": 7, "where": {"repo": MOON}}
+    first = {"text": "text", "top": 7, "by": "both", "where": {"repo": MOON}}
     assert told.asked == [{**first, "before": {"created_at": "2020"}}, first]
     assert told.keys == ["Bearer secret-of-this-server", None]
 
@@ -341,6 +342,8 @@ def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
         "--json",
         "--top",
         "7",
+        "--by",
+        "both",
         "--where",
         f"repo={MOON}",
         "--before",
