@@ -25,6 +25,7 @@ from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
     from gis_builder._emulator import Server as Server
+    from gis_builder._face import archive as archive
     from gis_builder._face import backtest as backtest
     from gis_builder._face import build as build
     from gis_builder._face import crawl as crawl
@@ -39,18 +40,21 @@ if TYPE_CHECKING:
     from gis_builder._face import status as status
     from gis_builder._face import suggest as suggest
     from gis_builder._plan import Plan as Plan
+    from gis_builder._results import ArchiveBuilt as ArchiveBuilt
     from gis_builder._results import Built as Built
     from gis_builder._results import Crawled as Crawled
     from gis_builder._results import Detected as Detected
     from gis_builder._results import Explanation as Explanation
     from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder._results import Rendered as Rendered
+    from gis_builder._results import ShardDone as ShardDone
     from gis_builder._status import Status as Status
     from gis_builder._suggest.backtest import Backtested as Backtested
     from gis_builder._suggest.found import Suggested as Suggested
 
 _FUNCTIONS = (
     *(
+        "archive",
         "backtest",
         "build",
         "crawl",
@@ -68,7 +72,10 @@ _FUNCTIONS = (
 )
 _PLACES = {
     **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
-    **dict.fromkeys(("Built", "Crawled", "Detected", "Explanation", "Rendered"), "gis_builder._results"),
+    **dict.fromkeys(
+        ("ArchiveBuilt", "Built", "Crawled", "Detected", "Explanation", "Rendered", "ShardDone"),
+        "gis_builder._results",
+    ),
     "IncompleteCrawlError": "gis_builder._results",
     "Backtested": "gis_builder._suggest.backtest",
     "Plan": "gis_builder._plan",

@@ -20,7 +20,7 @@ from gis_builder._pairs.positives import make_positives
 from gis_builder._pairs.text import render_issues
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
-from gis_builder._settings import BuildSettings
+from gis_builder._settings import BuildSettings, SplitSettings
 from gis_builder._split import split_issues, tie_similar
 from gis_builder._store import RepoRow, Store, full_names
 from gis_builder._verdicts import count_verdicts, read_duplicates
@@ -59,7 +59,7 @@ def assemble(
     wanted = members | _pool(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, wanted), len(wanted))
     texts = render_issues(issues, clusters, settings.text)
-    positives = make_positives(clusters, texts, _grounds(duplicates), settings.pair, seed)
+    positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
         "%d duplicates in %d clusters, %d texts (%d left out), %d positives (%d dropped)",
         *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
@@ -80,12 +80,7 @@ def assemble(
         settings.pair,
         seed,
     )
-    missing = {split: count for split, count in negatives.missing.items() if count}
-    if missing and settings.split.exact:
-        raise ConfigError(
-            f"split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
-            "smaller ratio, or crawl more issues (such as pool.per_positive=3)"
-        )
+    missing = check_missing(negatives.missing, settings.split)
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
     write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
     return write_gis(
@@ -103,6 +98,21 @@ def assemble(
         },
         run=run_record(store, rows, settings, crawled),
     )
+
+
+def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
+    """How many negatives each split lacks of those wanted, where it lacks any.
+
+    Raises:
+        ConfigError: The sizes are numbers of rows, which can't be met.
+    """
+    missing = {split: count for split, count in negatives.items() if count}
+    if missing and settings.exact:
+        raise ConfigError(
+            f"split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
+            "smaller ratio, or more issues (such as pool.per_positive=3)"
+        )
+    return missing
 
 
 def run_record(
@@ -132,7 +142,7 @@ def _pool(
     for repo in full_names(rows):
         refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
-        pool.update(islice(issues, pool_size(counts[repo], settings)))
+        pool.update(islice(issues, pool_size(counts[repo], settings.pool)))
     return pool
 
 
@@ -142,7 +152,7 @@ def _issues(store: Store, wanted: Collection[IssueRef]) -> Iterator[Issue]:
         yield from (issue for issue in store.issues(repo) if issue.ref in wanted)
 
 
-def _grounds(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
     """What each (duplicate, target) rests on; of the statements the last that names the target, or of all."""
     found: dict[tuple[IssueRef, IssueRef], Grounds] = {}
     for verdict in duplicates:
@@ -161,11 +171,12 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
     for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
         ref = IssueRef(repo, stored.number)
         if ref in usable:
-            links.update(frozenset((ref, other)) for other in _mentions(stored.read()) if other in usable)
+            links.update(frozenset((ref, other)) for other in mentions_of(stored.read()) if other in usable)
     return links
 
 
-def _mentions(thread: Thread) -> set[IssueRef]:
+def mentions_of(thread: Thread) -> set[IssueRef]:
+    """Every issue that a thread's texts name."""
     texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
     repo = thread.issue.repo
     return {reference.ref for text in texts for reference in find_references(text, repo)}

@@ -65,7 +65,7 @@ def build(
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
     show.say("auditing")
-    return Built(out, work, statistics, checked(out), rows, usage, time.monotonic() - start)
+    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
 def pair(
@@ -87,7 +87,7 @@ def pair(
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
-    return Built(out, work, statistics, checked(out), rows, usage, time.monotonic() - start)
+    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
 def checked(out: Path) -> AuditReport:

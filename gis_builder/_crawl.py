@@ -16,7 +16,7 @@ from gis_builder._detection import Detector
 from gis_builder._github import GitHub
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._records import IssueRef, Outcome
-from gis_builder._settings import BuildSettings
+from gis_builder._settings import BuildSettings, PoolSettings
 from gis_builder._sources.archive import archive_files, read_candidates
 from gis_builder._sources.dump import import_dump
 from gis_builder._store import RepoRow, Store
@@ -187,7 +187,7 @@ def _complete(
     positives = _fetch_targets(github, store, homes, settings, show)
     # After a sweep there is nothing more to draw from.
     drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
-    github.pool({repo: pool_size(positives[repo], settings) for repo in drawn}, settings.seed)
+    github.pool({repo: pool_size(positives[repo], settings.pool) for repo in drawn}, settings.seed)
 
 
 def _fetch_targets(
@@ -218,6 +218,6 @@ def _fetch_targets(
         judged = detector.judge_again(unsettled)
 
 
-def pool_size(positives: int, settings: BuildSettings) -> int:
+def pool_size(positives: int, settings: PoolSettings) -> int:
     """How many further issues a repository with so many duplicates lends to negatives."""
-    return max(settings.pool.at_least, round(settings.pool.per_positive * positives)) if positives else 0
+    return max(settings.at_least, round(settings.per_positive * positives)) if positives else 0

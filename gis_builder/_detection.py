@@ -8,8 +8,6 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import polars as pl
 from msgspec.json import Decoder
 
+from gis_builder._code import code_digest
 from gis_builder._decoding import Node
 from gis_builder._detect import KindOf, Rules, decide, explain
 from gis_builder._progress import SILENT, RunDisplay
@@ -29,6 +28,7 @@ from pairkit.errors import ConfigError, DataError
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
+CODE = ("_records.py", "_markdown.py", "_detect")  # what a verdict is made by
 
 
 class _Basis(Node, frozen=True):
@@ -178,12 +178,8 @@ class Detector:
         return Kept(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
-        """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
-        verdict = decide(thread, kind_of, self.rules(thread.issue.repo))
-        is_unsure = verdict.confidence < self._settings.min_confidence
-        if verdict.outcome is Outcome.DUPLICATE and is_unsure:
-            return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
-        return verdict
+        """The verdict on one thread, see `judge_thread`."""
+        return judge_thread(thread, kind_of, self.rules(thread.issue.repo), self._settings)
 
     def rules(self, repo: str) -> Rules:
         """The rules for one repository: a reference by a name that it once had is one to itself."""
@@ -207,14 +203,13 @@ class Detector:
     def _rules_digest(self, repo: str) -> bytes:
         """A digest of what decides a verdict beside thread and tracker."""
         names = sorted(self.rules(repo).former_names)
-        basis = json.dumps([repo, names, self._settings.model_dump(mode="json"), code_digest()])
+        basis = json.dumps([repo, names, self._settings.model_dump(mode="json"), code_digest(*CODE)])
         return hashlib.sha256(basis.encode()).digest()
 
 
-@cache
-def code_digest() -> str:
-    """A digest of detection's own code: what another version said is not what this one says."""
-    package = files("gis_builder")
-    sources = [package / "_records.py", package / "_markdown.py", *(package / "_detect").iterdir()]
-    found = sorted((source.name, source.read_bytes()) for source in sources if source.name.endswith(".py"))
-    return hashlib.sha256(b"".join(name.encode() + text for name, text in found)).hexdigest()
+def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings) -> Verdict:
+    """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
+    verdict = decide(thread, kind_of, rules)
+    if verdict.outcome is Outcome.DUPLICATE and verdict.confidence < settings.min_confidence:
+        return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
+    return verdict

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gis_builder._github import GitHub, Token
     from gis_builder._plan import Plan
     from gis_builder._progress import RunDisplay
-    from gis_builder._results import Built, Crawled, Detected, Explanation, Rendered
+    from gis_builder._results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered, ShardDone
     from gis_builder._settings import BuildSettings
     from gis_builder._status import Status
     from gis_builder._store import Store
@@ -349,6 +349,102 @@ def pair(
     folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
         return pair_dataset(folder, place, merged, show, fresh=fresh)
+
+
+def archive(
+    hours: str,
+    source: str | Path,
+    out: str | Path = "gis-archive",
+    *,
+    work: str | Path | None = None,
+    exclude: str | Path | None = None,
+    min_closed: int | None = None,
+    per_repo_max: int | None = None,
+    incomplete: bool = False,
+    workers: int | None = None,
+    shard: str | None = None,
+    partitions: int = 64,
+    split: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: _Settings | None = None,
+    fresh: bool = False,
+    progress: _Progress = True,
+) -> ArchiveBuilt | ShardDone:
+    """Make a dataset of all public repositories from hours of GH Archive, without asking GitHub for anything.
+
+    If it was stopped, the same call continues. Workers, shards and partitions don't change the dataset.
+
+    Args:
+        hours: The first and the last day, or hour of a day, in UTC: `2015-01-01..2015-12-31`,
+            `2015-01-01-0..2015-01-01-5`.
+        source: A folder with the archive's files, `YYYY-MM-DD-H.json.gz`.
+        out: The dataset's folder.
+        work: The folder of what the tasks make; by default OUT.work. Shards must share it.
+        exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
+        min_closed: Closed issues that a repository has at least; 1 by default.
+        per_repo_max: Most positives of one repository.
+        incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
+        workers: Processes on this machine; by default one for each core.
+        shard: Do only one share of the tasks, such as `2/8`, for other machines to do the others.
+        partitions: How many parts the repositories are judged in; more take less memory each.
+        split: See `build`.
+        relations: See `build`.
+        negatives: See `build`; without functions.
+        match: See `build`.
+        ratio: See `build`.
+        all_within_cluster: See `build`.
+        seed: See `build`.
+        config: See `build`.
+        settings: See `build`.
+        fresh: See `build`.
+        progress: See `build`.
+
+    Returns:
+        The dataset; with `shard`, how far its tasks are.
+
+    Raises:
+        ConfigError: A setting or a folder is no good.
+        DataError: None of the hours is there, or no pair is in them.
+        LeakError: The audit found a leak; the dataset is left to be looked at.
+    """
+    from typing import Annotated
+
+    from pydantic import Field
+
+    from gis_builder._archive.engine import Local, cores
+    from gis_builder._archive.exclusions import read_exclusions
+    from gis_builder._archive.hours import hours_between
+    from gis_builder._archive.run import Job, run_all, run_shard
+    from gis_builder._archive.shards import read_shard
+    from gis_builder._flags import ARCHIVE
+    from gis_builder._settings import ArchiveSettings
+    from pairkit.config import argument, merge
+    from pairkit.folders import work_beside
+
+    merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
+    words, folder = argument("hours", hours, str), _path("out", out)
+    positive = Annotated[int, Field(ge=1)]
+    job = Job(
+        words=words,
+        hours=hours_between(words, incomplete=incomplete),
+        source=_path("source", source),
+        work=work_beside(folder) if work is None else _path("work", work),
+        settings=merged,
+        excluded=() if exclude is None else read_exclusions(_path("exclude", exclude)),
+        partitions=argument("partitions", partitions, positive),
+    )
+    share = None if shard is None else read_shard(argument("shard", shard, str))
+    processes = cores() if workers is None else argument("workers", workers, positive)
+    with _display(progress) as show, Local(processes) as engine:
+        if share is not None:
+            return run_shard(job, *share, engine, show)
+        return run_all(job, folder, engine, show, fresh=fresh)
 
 
 def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:

@@ -12,3 +12,10 @@ FLAGS = {
     "ratio": "pair.ratio",
     "all_within_cluster": "pair.all_within_cluster",
 }
+
+# Those of `gis archive`: its limits, and how pairs are made.
+ARCHIVE = {
+    "min_closed": "limits.min_closed",
+    "per_repo_max": "limits.per_repo_max",
+    **{name: key for name, key in FLAGS.items() if key == "seed" or key.startswith(("split.", "pair."))},
+}

@@ -195,7 +195,7 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
     top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
     targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
-    pool = min(issues, pool_size(round(issues * _DUPLICATES_AN_ISSUE), settings))
+    pool = min(issues, pool_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
     # The pool is drawn from all numbers, of which pull requests have their share.
     drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
     points = (

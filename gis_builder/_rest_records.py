@@ -141,15 +141,15 @@ def issue_record(repo: str, value: IssueObject | Given) -> Issue:
         body=whole_text(item.body),
         state=item.state,
         state_reason=item.state_reason,
-        author=_login(item.user),
+        author=account_name(item.user),
         author_association=item.author_association or "NONE",
         created_at=stamp(item.created_at),
         updated_at=stamp(item.updated_at),
         closed_at=stamp_or_none(item.closed_at),
         # What was reopened keeps the name of who once closed it.
-        closed_by=_login(item.closed_by) if item.closed_at else None,
+        closed_by=account_name(item.closed_by) if item.closed_at else None,
         is_pull=item.is_pull,
-        is_bot=_is_bot(item.user),
+        is_bot=is_bot(item.user),
         labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
     )
 
@@ -183,11 +183,11 @@ def comment_record(value: CommentObject | Given) -> Comment:
     item = _taken(value, CommentObject)
     return Comment(
         id=item.id,
-        author=_login(item.user),
+        author=account_name(item.user),
         author_association=item.author_association or "NONE",
         created_at=stamp(item.created_at),
         body=whole_text(item.body),
-        is_bot=_is_bot(item.user),
+        is_bot=is_bot(item.user),
     )
 
 
@@ -203,7 +203,7 @@ def event_record(value: EventObject | Given) -> Event | None:
         raise Malformed("created_at: missing")
     return Event(
         kind=item.event,
-        actor=_login(item.actor),
+        actor=account_name(item.actor),
         created_at=stamp(item.created_at),
         target=reference(item.canonical) if item.canonical else None,
         state_reason=item.state_reason if item.event == "closed" else None,
@@ -246,12 +246,13 @@ def _in_range(number: int) -> int:
     return number
 
 
-def _login(account: Account | None) -> str | None:
+def account_name(account: Account | None) -> str | None:
     """The account's name as GraphQL gives it; None where it is gone, lest two such pass for one person."""
     if account is None or account.login == _GHOST:
         return None
     return account.login.removesuffix(_BOT)
 
 
-def _is_bot(account: Account | None) -> bool:
+def is_bot(account: Account | None) -> bool:
+    """Whether an account is a bot's."""
     return account is not None and (account.type == "Bot" or account.login.endswith(_BOT))

@@ -24,25 +24,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Built:
-    """A finished dataset.
-
-    Attributes:
-        out: Its folder.
-        work: The folder of the crawl and its verdicts.
-        statistics: All counts, as in statistics.json.
-        audit: What the audit found; a dataset that leaks is never returned.
-        repositories: What became of each repository.
-        usage: What the crawl cost in all its runs.
-        seconds: How long this run took.
-    """
+class _Dataset:
+    """A finished dataset, whatever it was made from."""
 
     out: Path
     work: Path
     statistics: dict[str, Any]
     audit: AuditReport
-    repositories: Sequence[RepoRow]
-    usage: Usage
     seconds: float
 
     @cached_property
@@ -62,25 +50,6 @@ class Built:
         """Negative pairs in all splits."""
         return self._sum("negative")
 
-    @property
-    def points_per_100_positives(self) -> float:
-        """What a hundred positives cost, in GraphQL points."""
-        return 100 * self.usage.points / self.positives
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as one flat object for scripts."""
-        sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
-        return {
-            "out": str(self.out),
-            "positives": self.positives,
-            "negatives": self.negatives,
-            **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
-            "points": self.usage.points,
-            "requests": self.usage.requests,
-            "seconds": round(self.seconds, 3),
-            "peak_rss_mb": peak_rss_mb(),
-        }
-
     def table(self) -> ResultTable:
         """The papers' Table 7: positives, negatives and long texts by split."""
         splits = self.statistics["splits"]
@@ -92,6 +61,52 @@ class Built:
         counts.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return counts
 
+    def _counts(self) -> dict[str, Any]:
+        sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
+        return {
+            "out": str(self.out),
+            "positives": self.positives,
+            "negatives": self.negatives,
+            **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
+        }
+
+    def _effort(self) -> dict[str, Any]:
+        return {"seconds": round(self.seconds, 3), "peak_rss_mb": peak_rss_mb()}
+
+    def _sum(self, key: str) -> int:
+        return sum(split[key] for split in self.statistics["splits"].values())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
+class Built(_Dataset):
+    """A finished dataset.
+
+    Attributes:
+        out: Its folder.
+        work: The folder of the crawl and its verdicts.
+        statistics: All counts, as in statistics.json.
+        audit: What the audit found; a dataset that leaks is never returned.
+        seconds: How long this run took.
+        repositories: What became of each repository.
+        usage: What the crawl cost in all its runs.
+    """
+
+    repositories: Sequence[RepoRow]
+    usage: Usage
+
+    @property
+    def points_per_100_positives(self) -> float:
+        """What a hundred positives cost, in GraphQL points."""
+        return 100 * self.usage.points / self.positives
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as one flat object for scripts."""
+        cost = {"points": self.usage.points, "requests": self.usage.requests}
+        return self._counts() | cost | self._effort()
+
     def notes(self) -> list[str]:
         """What was left out and why, and what the crawl cost; a line each."""
         return [*outcome_lines(self.repositories), *_drop_lines(self.statistics), self._cost()]
@@ -102,14 +117,81 @@ class Built:
             f"{self.points_per_100_positives:.1f} points for 100 positives; audit: no leaks"
         )
 
-    def _sum(self, key: str) -> int:
-        return sum(split[key] for split in self.statistics["splits"].values())
-
     def __repr__(self) -> str:
         return f"{self.table()}\n{self._cost()}"
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+
+@dataclass(frozen=True, repr=False)
+class ArchiveBuilt(_Dataset):
+    """A finished dataset from GH Archive.
+
+    Attributes:
+        out: Its folder.
+        work: The folder with the results of the tasks.
+        statistics: All counts, as in statistics.json; `months` says what each month of the archive held.
+        audit: What the audit found; a dataset that leaks is never returned.
+        seconds: How long this run took.
+    """
+
+    @property
+    def months(self) -> Mapping[str, Mapping[str, Any]]:
+        """What each month held of the hours asked for: hours, events, broken lines."""
+        found: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as one flat object for scripts."""
+        return self._counts() | {"hours": self._of_months("hours")} | self._effort()
+
+    def notes(self) -> list[str]:
+        """What was left out and why, and how much of the hours there was; a line each."""
+        return [*_drop_lines(self.statistics), self._read()]
+
+    def _read(self) -> str:
+        missing = sum(len(month["missing_hours"]) for month in self.months.values())
+        broken = sum(sum(month["broken_lines"].values()) for month in self.months.values())
+        broke_off = sum(len(month["hours_broken_off"]) for month in self.months.values())
+        return (
+            f"{self._of_months('issue_events'):,} events of issues in {self._of_months('hours') - missing:,}"
+            f" hours; {missing:,} hours missing, {broke_off:,} broken off, {broken:,} broken lines;"
+            " audit: no leaks"
+        )
+
+    def _of_months(self, key: str) -> int:
+        return sum(month[key] for month in self.months.values())
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self._read()}"
+
+
+@dataclass(frozen=True)
+class ShardDone:
+    """What one shard of a run over GH Archive came to.
+
+    Attributes:
+        work: The folder with the results of the tasks.
+        done: Tasks of this shard that are done, now or before.
+        waiting: Those of this shard that wait for tasks of other shards.
+        left: Tasks of all shards that are not done.
+    """
+
+    work: Path
+    done: int
+    waiting: int
+    left: int
+
+    def summary(self) -> str:
+        """The counts, and what to do next, in a line."""
+        if not self.left:
+            return "all shards are done: run the same command without --shard (shard=None) for the dataset"
+        return (
+            f"{self.done:,} tasks of this shard are done, {self.waiting:,} wait for other shards,"
+            f" {self.left:,} of all shards are left: run all shards again until none is left"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as one object for scripts."""
+        return {"work": str(self.work), "done": self.done, "waiting": self.waiting, "left": self.left}
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
 from gis_builder._settings.pairs import SPLITS, SplitSettings
@@ -217,5 +218,26 @@ def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[l
         threshold: Jaccard similarity of word triples, see `pairkit.similar`.
     """
     refs = sorted(texts)
-    groups = near_identical([texts[ref].text for ref in refs], threshold)
+    groups = near_identical(_TextsOf(refs, texts), threshold)
     return [[refs[place] for place in members] for members in groups]
+
+
+class _TextsOf(Sequence[str]):
+    """The texts of some issues, looked up when they are asked for: they may lie on disk."""
+
+    def __init__(self, refs: Sequence[IssueRef], texts: Mapping[IssueRef, IssueText]) -> None:
+        self._refs, self._texts = refs, texts
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._texts[ref].text for ref in self._refs[place]]
+        return self._texts[self._refs[place]].text

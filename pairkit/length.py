@@ -16,9 +16,15 @@ def estimated_tokens(text: pl.Expr) -> pl.Expr:
     return text.str.count_matches(_TOKEN) + 2
 
 
+def count_long(*columns: str) -> pl.Expr:
+    """How many of a row's texts in `columns` are longer than 512 tokens."""
+    return pl.sum_horizontal(
+        (estimated_tokens(pl.col(name)) > LONG_TOKENS).cast(pl.Int64) for name in columns
+    )
+
+
 def share_long(frame: pl.DataFrame, *columns: str) -> float:
     """Share of rows' texts in `columns` that are longer than 512 tokens, in [0, 1]; 0 for no rows."""
     if not frame.height:
         return 0.0
-    counts = frame.select((estimated_tokens(pl.col(name)) > LONG_TOKENS).alias(name) for name in columns)
-    return float(counts.sum().sum_horizontal().item()) / (frame.height * len(columns))
+    return float(frame.select(count_long(*columns).sum()).item()) / (frame.height * len(columns))

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,32 @@ def is_gzipped(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
     """A file's lines with their numbers from 1 and their ends, one in memory at a time.
 
     Only a line feed ends a line, as other marks may stand inside a text.
 
+    Args:
+        path: The file.
+        pass_over: Told the row of a line above `MAX_LINE_BYTES`, which is then left out.
+
     Raises:
-        DataError: No such file, not readable, a line above `MAX_LINE_BYTES`, or unpacked above `MAX_RATIO`;
-            with the row.
+        DataError: No such file, not readable, a line above `MAX_LINE_BYTES` that nobody passes over, or
+            unpacked above `MAX_RATIO`; with the row.
     """
     row = 0
     try:
         with _open(path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 row += 1
-                if len(line) > MAX_LINE_BYTES:
+                if len(line) <= MAX_LINE_BYTES:
+                    yield row, line
+                    continue
+                if pass_over is None:
                     raise _line_too_long(path, row)
-                yield row, line
+                pass_over(row)
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (OSError, EOFError, zlib.error, _TooLargeError) as error:

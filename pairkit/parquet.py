@@ -27,15 +27,24 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
     write_bytes(path, parquet_bytes(rows), private=private)
 
 
-def parquet_bytes(rows: pl.DataFrame) -> bytes:
-    """What `write_parquet` writes."""
+def parquet_bytes(
+    rows: pl.DataFrame, *, row_group: int = _ROW_GROUP, notes: dict[str, str] | None = None
+) -> bytes:
+    """What `write_parquet` writes.
+
+    Args:
+        rows: The table.
+        row_group: Rows of a part that a reader can pass over.
+        notes: Go with the table, in its footer.
+    """
     buffer = io.BytesIO()
     rows.rechunk().write_parquet(
         buffer,
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
-        row_group_size=_ROW_GROUP,
+        row_group_size=row_group,
         statistics=True,
+        metadata=notes,
     )
     return buffer.getvalue()
 
@@ -51,5 +60,17 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
         check_parquet(file, path)
     try:
         return pl.read_parquet(path, columns=columns, glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error
+
+
+def read_notes(path: Path) -> dict[str, str]:
+    """The notes that go with a table of `parquet_bytes`.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    try:
+        return pl.read_parquet_metadata(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error

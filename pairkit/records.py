@@ -18,7 +18,8 @@ Equal input gives equal bytes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -150,9 +151,9 @@ def mean_label(frame: pl.DataFrame) -> float:
     return float(frame["label"].cast(pl.Float64).sum()) / max(1, frame.height)
 
 
-def shard(config: str, split: str) -> str:
-    """Where a split of a configuration lies in the folder."""
-    return f"{CONFIG_FOLDERS[config]}/{split}-00000-of-00001.parquet"
+def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
+    """Where a split of a configuration, or one of its `count` shards, lies in the folder."""
+    return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
 
 def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, dict[str, str]]:
@@ -190,19 +191,58 @@ def write_dataset(
     """
     for config, splits in configs.items():
         for split, rows in splits.items():
-            missing = [name for name in COLUMNS[config] if name not in rows.columns]
-            if config == "triplet" and not negative_columns(rows.columns):
-                missing.append("negative")
-            if missing:
-                raise ConfigError(
-                    f"{out}: {config}/{split} has no column {missing[0]}; it has {rows.columns}"
-                )
-    with whole_folder(out) as folder:
+            _check_columns(out, config, split, rows)
+    with dataset_folder(out) as folder:
         for config, splits in configs.items():
             for split, rows in splits.items():
-                if rows.height:
-                    write_parquet(folder / shard(config, split), rows)
-                    _LOG.info("%s: %s, %d rows", out, shard(config, split), rows.height)
-        write_json(folder / "statistics.json", statistics)
-        write_json(folder / "run.json", run)
-        write_text(folder / "README.md", card)
+                folder.add(config, split, rows)
+        folder.finish(card=card, statistics=statistics, run=run)
+
+
+class DatasetFolder:
+    """A dataset's folder that is being filled, a shard at a time, so that not all rows need be in memory.
+
+    Args:
+        out: What the folder will be called.
+        place: Where it is filled.
+    """
+
+    def __init__(self, out: Path, place: Path) -> None:
+        self._out, self._place = out, place
+
+    def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
+        """Write the shard `place` of `count`; one without rows is left out.
+
+        Raises:
+            ConfigError: The rows lack a column of their configuration.
+        """
+        _check_columns(self._out, config, split, rows)
+        if rows.height:
+            name = shard(config, split, place, count)
+            write_parquet(self._place / name, rows)
+            _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
+
+    def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        """Write what stands beside the rows, see `write_dataset`."""
+        write_json(self._place / "statistics.json", statistics)
+        write_json(self._place / "run.json", run)
+        write_text(self._place / "README.md", card)
+
+
+@contextmanager
+def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
+    """A folder to fill, which is whole or absent; one that stands at `out` is replaced.
+
+    Raises:
+        ConfigError: It can't be written.
+    """
+    with whole_folder(out) as place:
+        yield DatasetFolder(out, place)
+
+
+def _check_columns(out: Path, config: str, split: str, rows: pl.DataFrame) -> None:
+    missing = [name for name in COLUMNS[config] if name not in rows.columns]
+    if config == "triplet" and not negative_columns(rows.columns):
+        missing.append("negative")
+    if missing:
+        raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {rows.columns}")

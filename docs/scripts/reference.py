@@ -25,7 +25,10 @@ from setting_pages import Settings, sections, setting_page, setting_table
 DOCS = ROOT / "docs"
 # Settings by console script and heading: where the model is, and the table of its flags.
 SETTINGS = {
-    "gis": {"Build": ("gis_builder._settings:BuildSettings", "gis_builder._flags:FLAGS")},
+    "gis": {
+        "Build": ("gis_builder._settings:BuildSettings", "gis_builder._flags:FLAGS"),
+        "Archive": ("gis_builder._settings:ArchiveSettings", "gis_builder._flags:ARCHIVE"),
+    },
     "label": {"Labelling": ("llm_labeler._settings:LabelSettings", "llm_labeler._flags:FLAGS")},
     "aoe": {
         "Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN"),

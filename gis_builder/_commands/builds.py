@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import gis_builder
 from gis_builder._commands import options as o
-from gis_builder._commands.app import app, examples, show_plan
-from pairkit.terminal import next_step, print_json, say
+from gis_builder._commands.app import app, examples, show_built, show_plan, tell_to_train
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
-
-if TYPE_CHECKING:
-    from gis_builder import Built
 
 
 @app.command(
@@ -68,8 +65,8 @@ def build(
         show_plan(gis_builder.plan(repos, **common), repos, as_json=json, quiet=quiet)
         return
     built = gis_builder.build(repos, out, work=work, fresh=fresh, **common)
-    _show_built(built, as_json=json, quiet=quiet)
-    _tell_to_train(built, quiet=json or quiet)
+    show_built(built, as_json=json, quiet=quiet)
+    tell_to_train(built, quiet=json or quiet)
 
 
 @app.command(
@@ -142,8 +139,8 @@ def pair(
         fresh=fresh,
         progress=not quiet,
     )
-    _show_built(built, as_json=json, quiet=quiet)
-    _tell_to_train(built, quiet=json or quiet)
+    show_built(built, as_json=json, quiet=quiet)
+    tell_to_train(built, quiet=json or quiet)
 
 
 @app.command(epilog=examples("gis render --work gis.work --out issues.parquet"))
@@ -173,21 +170,6 @@ def demo(
 ) -> None:
     """Build a dataset from a sample tracker that a local emulator serves: no token, no network."""
     built = gis_builder.demo(out, progress=not quiet)
-    _show_built(built, as_json=json, quiet=quiet)
+    show_built(built, as_json=json, quiet=quiet)
     if not json:
         next_step("look at a pair", ["pairs", "show", out, "--label", "1"], quiet=quiet)
-
-
-def _show_built(built: Built, *, as_json: bool, quiet: bool) -> None:
-    """With --json the one object on stdout; else the table of counts there. Notes go to stderr either way."""
-    for line in built.notes():
-        say(line, quiet=quiet)
-    if as_json:
-        print_json(built.to_dict())
-    else:
-        stdout.print(built.table())
-
-
-def _tell_to_train(built: Built, *, quiet: bool) -> None:
-    command = ["aoe", "train", "--data", str(built.out), "--backbone", "minilm", "--out", "model"]
-    next_step("train on it", command, quiet=quiet)

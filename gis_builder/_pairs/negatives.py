@@ -97,14 +97,22 @@ def _by_repo(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     return by_repo
 
 
+def shares(positives: Sequence[int], wanted: int) -> list[int]:
+    """How many of `wanted` negatives each repository gives, by how many positives each has."""
+    total = sum(positives)
+    given, done = [], 0
+    for count in positives:
+        # Running sums rounded down: the shares add up to what is wanted.
+        before, done = done, done + count
+        given.append(wanted * done // total - wanted * before // total)
+    return given
+
+
 def _draw(grounds: Sequence[_Ground], wanted: int) -> int:
     """Share `wanted` out; what one repository can't give the others give. How many are missing in the end."""
-    total = sum(ground.positives for ground in grounds)
-    done = 0
-    for ground in grounds:
-        # Running sums rounded down: the shares add up to what is wanted.
-        before, done = done, done + ground.positives
-        ground.draw(wanted * done // total - wanted * before // total)
+    counts = shares([ground.positives for ground in grounds], wanted)
+    for ground, count in zip(grounds, counts, strict=True):
+        ground.draw(count)
     missing = wanted - sum(len(ground.drawer.pairs) for ground in grounds)
     for ground in grounds:
         if missing > 0:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
+from gis_builder._settings.archive import ArchiveSettings, LimitSettings
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._settings.pairs import PairSettings, SplitSettings, TextSettings
+from gis_builder._settings.stages import DetectSettings, PoolSettings
 from pairkit.config import Settings
 
-
-class DetectSettings(Settings):
-    """What counts as a duplicate."""
-
-    # count a duplicate of another repository's issue, which is uncertain by default
-    allow_cross_repository: bool = False
-    # leave out duplicates below this confidence, and count them
-    min_confidence: float = Field(default=0.0, ge=0, le=1)
-
-
-class PoolSettings(Settings):
-    """Issues that are fetched only to serve in negatives; a sweep has them all anyway."""
-
-    per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
-    at_least: int = Field(default=50, ge=0)  # issues to fetch of each repository at least
+__all__ = [
+    "ArchiveSettings",
+    "BuildSettings",
+    "CrawlSettings",
+    "DetectSettings",
+    "LimitSettings",
+    "PairSettings",
+    "PoolSettings",
+    "SplitSettings",
+    "TextSettings",
+]
 
 
 class BuildSettings(Settings):

@@ -57,6 +57,7 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
         "--against",
         "--split",
         "--faults",
+        "--hours",
         "--revision",
         "--prompt",
         "--model",

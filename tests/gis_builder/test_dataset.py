@@ -9,7 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder._dataset import drop_counts, make_rows, row_counts, write_dropped, write_gis
+from gis_builder._dataset import (
+    drop_counts,
+    make_rows,
+    row_counts,
+    without_texts,
+    write_dropped,
+    write_gis,
+)
 from gis_builder._records import DroppedPair, Pair
 from pairkit.errors import DataError
 
@@ -56,7 +63,9 @@ def test_the_place_in_the_file_says_nothing_about_the_label() -> None:
 
 
 def test_counts_of_rows() -> None:
-    counts = row_counts({name: make_rows(POSITIVES[name], NEGATIVES[name], TEXTS, 0) for name in POSITIVES})
+    counts = row_counts(
+        {name: without_texts(make_rows(POSITIVES[name], NEGATIVES[name], TEXTS, 0)) for name in POSITIVES}
+    )
     sizes = {"positive": 15, "negative": 13, "total": 28, "long_share": 0.0}
     assert counts["splits"]["train"] == sizes | {"gap_auc": 1.0}  # a second apart against two
     assert counts["gap_auc"] == 1.0

@@ -223,3 +223,19 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
     for read in (check_lines, read_whole, lambda path: list(read_lines(path))):
         with pytest.raises(DataError, match="is not a regular file"):
             read(tmp_path / name)
+
+
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20))
+def test_long_lines_are_passed_over_and_told(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], most: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "some.txt"
+    path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
+    told: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "MAX_LINE_BYTES", most)
+        found = list(read_lines(path, pass_over=told.append))
+    long = [row for row, length in enumerate(lengths, 1) if length + 1 > most]
+    assert told == long
+    kept = [(row, length) for row, length in enumerate(lengths, 1) if row not in long]
+    assert [(row, len(line) - 1) for row, line in found] == kept

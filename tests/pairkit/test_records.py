@@ -9,7 +9,7 @@ import pytest
 
 from pairkit.card import dataset_card, table
 from pairkit.errors import ConfigError
-from pairkit.length import estimated_tokens, share_long
+from pairkit.length import count_long, estimated_tokens, share_long
 from pairkit.reader import read_pairs, read_rows
 from pairkit.records import card_files, write_dataset
 
@@ -78,8 +78,11 @@ def test_estimated_tokens() -> None:
     frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
     # Two special tokens; six letters, two digits or one sign each.
     assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
-    assert share_long(pl.DataFrame({"t": ["a " * 511, "a " * 510]}), "t") == 0.5
-    assert share_long(frame.clear(), "t") == 0.0
+    long, short = "a " * 511, "a " * 510
+    rows = pl.DataFrame({"one": [long, short], "other": [long, long]})
+    assert rows.select(count_long("one", "other")).to_series().to_list() == [2, 1]
+    assert share_long(rows, "one", "other") == 0.75
+    assert share_long(rows.clear(), "one") == 0.0
 
 
 # As a published vocabulary cuts such words, though no part of one.

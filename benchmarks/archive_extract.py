@@ -1,0 +1,125 @@
+"""Speed and memory of reading an hour of GH Archive: `python benchmarks/archive_extract.py FOLDER [--mib N]`.
+
+FOLDER holds hours of the archive. They are joined, again and again under new ids, to one hour of `--mib`
+packed MiB, and read by `gis_builder`'s task, each in a process of its own: CPU seconds of all threads, MB of
+JSON a second, and the peak of memory, the interpreter and its libraries included. Beside it run `zcat` alone;
+`zcat | jq`, which takes the same events' fields without cleaning, merging or ordering them; and DuckDB's
+`read_json`, where a Python that has it is named with `--duckdb PYTHON`. With `--with-association` every
+author says what it is to the repository, as in later years: then pushes need not be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from machine import processor
+
+_READ = """
+import sys
+from pathlib import Path
+from gis_builder._archive.extract import extract_hour
+Path(sys.argv[2]).write_bytes(extract_hour(Path(sys.argv[1]), "2015-01-01-0"))
+"""
+_JQ = """
+select(.type == "IssuesEvent" or .type == "IssueCommentEvent" or .type == "PullRequestEvent") |
+[.id, .repo.id, .repo.name, .created_at, .payload.action, .payload.number, .payload.issue.number,
+ .payload.issue.title, .payload.issue.body, .payload.issue.state, .payload.issue.user.login,
+ (.payload.issue.labels | map(.name)?), .payload.comment.id, .payload.comment.body,
+ .payload.comment.user.login]
+"""
+_DUCKDB = """
+import sys, duckdb
+duckdb.sql("set threads = 1")
+query = f'''copy (select id, type, repo.id, repo.name, created_at, payload->>'$.action', payload->>'$.number',
+ payload->>'$.issue.number', payload->>'$.issue.title', payload->>'$.issue.body', payload->>'$.issue.state',
+ payload->>'$.issue.user.login', payload->'$.issue.labels', payload->>'$.comment.id',
+ payload->>'$.comment.body', payload->>'$.comment.user.login'
+ from read_json('{sys.argv[1]}', format='newline_delimited', maximum_object_size=67108864,
+  columns={{id: 'VARCHAR', type: 'VARCHAR', repo: 'STRUCT(id BIGINT, name VARCHAR)', created_at: 'VARCHAR',
+  payload: 'JSON'}})
+ where type in ('IssuesEvent', 'IssueCommentEvent', 'PullRequestEvent'))
+ to '{sys.argv[2]}' (format parquet, compression zstd)'''
+duckdb.sql(query)
+"""
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--mib", type=int, default=130)
+    parser.add_argument("--duckdb", metavar="PYTHON")
+    parser.add_argument("--with-association", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        hour, out = Path(folder, "hour.json.gz"), Path(folder, "out")
+        raw, events = join(
+            sorted(given.folder.glob("*.json.gz")), hour, given.mib << 20, given.with_association
+        )
+        packed = hour.stat().st_size
+        print(f"{processor()}; {packed / 2**20:.0f} MiB packed, {raw / 1e6:,.0f} MB, {events:,} events\n")
+        print("| reader | CPU s | MB/s | peak MiB | out MB |\n|---|---|---|---|---|")
+        readers = {
+            "gis_builder": [sys.executable, "-c", _READ, str(hour), str(out)],
+            "zcat": ["sh", "-c", f"zcat {hour} > /dev/null"],
+        }
+        if shutil.which("jq"):
+            script = Path(folder, "script.jq")
+            script.write_text(_JQ)
+            readers["zcat, jq"] = ["sh", "-c", f"zcat {hour} | jq -c -f {script} > {out}"]
+        if given.duckdb:
+            readers["DuckDB"] = [given.duckdb, "-c", _DUCKDB, str(hour), str(out)]
+        for name, command in readers.items():
+            out.unlink(missing_ok=True)
+            seconds, peak = measured(command)
+            size = f"{out.stat().st_size / 1e6:.1f}" if out.exists() else ""
+            print(f"| {name} | {seconds:.1f} | {raw / 1e6 / seconds:.0f} | {peak:.0f} | {size} |", flush=True)
+
+
+def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) -> tuple[int, int]:
+    """One large hour of several, each event with an id of its own; its raw bytes and events."""
+    lines = [line for hour in hours for line in gzip.decompress(hour.read_bytes()).splitlines()]
+    raw = number = turn = 0
+    with gzip.open(out, "wb", 6) as file:
+        while out.stat().st_size < most:
+            for line in lines:
+                number += 1
+                event = json.loads(line)
+                event["id"] = str(10_000_000_000 + number)
+                event["repo"]["id"] += turn * 1_000_000_000
+                if with_association:
+                    for part in (event["payload"].get("issue"), event["payload"].get("comment")):
+                        if isinstance(part, dict):
+                            part["author_association"] = "NONE"
+                raw += file.write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+            turn += 1
+    return raw, number
+
+
+def measured(command: Sequence[str]) -> tuple[float, float]:
+    """CPU seconds of a command and its children, and the MiB of the largest of them."""
+    code = f"""
+import resource, subprocess
+subprocess.run({list(command)!r}, check=True, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    seconds, peak = map(float, told.stdout.split())
+    return seconds, peak
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""The second task: a month's hours to one file, of a share of the repositories: few files for later tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gis_builder._archive.ledger import LEDGER, Ledger, decode_rows, encode_rows
+from gis_builder._archive.rows import ROW_GROUP, bounds, read_share
+from pairkit.parquet import parquet_bytes, read_notes
+
+SHARES = 32  # of the repositories; a month of 2025 then takes some 100 MB
+
+
+def compact_month(hours: Sequence[Path], place: int) -> bytes:
+    """The rows of a month's hours that are of the share `place` of `SHARES`; the first carries the ledger."""
+    table = read_share(hours, *bounds(place, SHARES))
+    rows = [row for path in hours for row in ledger_of(path)] if place == 0 else []
+    return parquet_bytes(table, row_group=ROW_GROUP, notes={LEDGER: encode_rows(rows)})
+
+
+def ledger_of(path: Path) -> list[Ledger]:
+    """The rows of the ledger that go with a table."""
+    return decode_rows(read_notes(path)[LEDGER])

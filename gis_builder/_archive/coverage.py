@@ -1,0 +1,81 @@
+"""What the card of a dataset from the archive says besides: where it comes from, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pairkit.card import table, with_section
+
+_SOURCE = """
+Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
+recorded their events, in the hours {hours}. No server was asked for anything.
+
+* A text is as it stood at the issue's last event in these hours; later edits are not known.
+* The archive has no marks as duplicate: what people wrote, and how issues were closed, decides.
+* An issue that was named as the original but had no event in these hours makes no pair (`not_fetched` among
+  `dropped_positives`).
+* Issues that bots opened are left out ({bots:,}), as are repositories with fewer than {min_closed:,} closed
+  issues.
+{limit}
+* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to be.
+"""
+
+_COVERAGE = """
+{table}
+
+*Missing* hours are not in the archive or were not given; of an hour that *broke off* the beginning was read.
+GitHub numbers all events in turn, others than these too. Many more ids to an event in one month than in
+others mean that the archive lost events there.
+{without}
+"""
+
+
+def with_coverage(card: str, statistics: Mapping[str, Any], hours: str, settings: Mapping[str, Any]) -> str:
+    """The card with what is special about the archive.
+
+    Args:
+        card: The card of the dataset.
+        statistics: With `months`, `archive_repositories` and the counts of a build.
+        hours: The range that was asked for.
+        settings: Those of the dataset.
+    """
+    limits = settings["limits"]
+    rejected = statistics["rejected_issues"]
+    source = _SOURCE.format(
+        hours=hours,
+        bots=rejected.get("bot_author", 0),
+        min_closed=limits["min_closed"],
+        limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
+        if limits["per_repo_max"]
+        else "",
+        excluded=statistics["archive_repositories"].get("excluded", 0),
+        excluded_issues=rejected.get("excluded", 0),
+    )
+    return with_section(with_section(card, "Source", source), "Coverage", _coverage(statistics["months"]))
+
+
+def _coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            name,
+            month["hours"],
+            len(month["missing_hours"]),
+            len(month["hours_broken_off"]),
+            sum(month["broken_lines"].values()),
+            month["events"],
+            "–" if month["ids_for_each_event"] is None else f"{month['ids_for_each_event']:.2f}",
+        )
+        for name, month in months.items()
+    ]
+    heads = ["month", "hours", "missing", "broke off", "broken lines", "events", "ids to an event"]
+    without = sum(month["events_without_association"] for month in months.values())
+    return _COVERAGE.format(
+        table=table(heads, rows),
+        without=(
+            f"\n{without:,} events do not say what their author is to the repository; for them, who pushed to"
+            " it or owns it counts as a member."
+            if without
+            else ""
+        ),
+    )

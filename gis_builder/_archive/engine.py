@@ -1,0 +1,106 @@
+"""Who runs tasks: this process, or others on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Protocol, Self
+
+from gis_builder._archive.tasks import Task, do
+from pairkit.errors import DataError
+
+_MOST_DEATHS = 3  # of workers, with no task done in between
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class Engine(Protocol):
+    """Runs tasks in any order, each at least once; the files are the same whoever runs them."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Run the tasks; yields as each is done."""
+
+
+class Local:
+    """Runs tasks on this machine; a context manager, at whose end its workers end.
+
+    Args:
+        workers: Processes; with 1 this process does everything.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """See `Engine`.
+
+        A worker that was killed, as where memory is short, takes no more with it than what it was at.
+
+        Raises:
+            DataError: Workers are killed again and again.
+        """
+        if self._workers == 1:
+            for task in tasks:
+                do(task)
+                yield
+            return
+        left, deaths = dict.fromkeys(tasks), 0
+        while left:
+            try:
+                for done in self._run_in_pool(list(left)):
+                    deaths = 0
+                    del left[done]
+                    yield
+            except BrokenProcessPool as error:
+                deaths += 1
+                if deaths == _MOST_DEATHS:
+                    raise DataError(
+                        "workers were killed again and again, most likely as memory is short; give fewer"
+                        " --workers (workers=…), or more --partitions (partitions=…)",
+                        path=next(iter(left)).out,
+                    ) from error
+
+    def _run_in_pool(self, tasks: Sequence[Task]) -> Iterator[Task]:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")  # forked threads of polars would wait for ever
+            self._pool = ProcessPoolExecutor(self._workers, context, initializer=_begin)
+        futures = {self._pool.submit(do, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                future.result()
+                yield futures[future]
+        except BaseException:
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _begin() -> None:
+    """A worker has one core, so one thread for tables; and it does not outlive a driver that was killed."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    threading.Thread(target=_await_parent, daemon=True).start()
+
+
+def _await_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,144 @@
+"""The first task: an hour of the archive to rows of issues, comments, closings and pull requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from gis_builder._archive import rows as r
+from gis_builder._archive.events import (
+    ISSUE_EVENT,
+    MEMBER_EVENT,
+    OF_ISSUES,
+    OF_MEMBERS,
+    OF_PULLS,
+    PULL_EVENT,
+    IssueEvent,
+    MemberEvent,
+    PullEvent,
+    head_of,
+)
+from gis_builder._archive.ledger import LEDGER, Ledger, encode_rows
+from gis_builder._decoding import Malformed, decode, stamp
+from gis_builder._records import Event
+from gis_builder._rest_records import account_name, comment_record, is_bot, issue_record
+from pairkit.errors import DataError
+from pairkit.lines import read_lines
+from pairkit.parquet import parquet_bytes
+
+_ACTIONS = ("closed", "reopened")
+_CHUNK = 10_000  # rows
+
+
+def extract_hour(path: Path, hour: str) -> bytes:
+    """The rows of an hour as Parquet, with its ledger.
+
+    A line that is malformed, cut off or too long is counted in the ledger and left out; of a file that breaks
+    off all that stands before is kept.
+
+    Args:
+        path: The hour's file, gzipped.
+        hour: Its name.
+    """
+    reading = _Reading(hour)
+    try:
+        for _, line in read_lines(
+            path, pass_over=lambda _: reading.ledger.note_broken("the line is too long")
+        ):
+            reading.take(line)
+    except DataError as error:
+        reading.ledger.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
+    table = reading.table()
+    return parquet_bytes(table, row_group=r.ROW_GROUP, notes={LEDGER: encode_rows([reading.ledger])})
+
+
+class _Reading:
+    """What was read of an hour so far."""
+
+    def __init__(self, hour: str) -> None:
+        self.ledger = Ledger(hour)
+        self._rows: list[r.Row] = []
+        self._tables: list[pl.DataFrame] = []  # of earlier rows, which take a fraction of the memory so
+        self._seen: set[tuple[int, int | str]] = set()  # pull requests and members, of which once is enough
+
+    def take(self, line: bytes) -> None:
+        """Keep what a line says of issues."""
+        if line.isspace():
+            return
+        self.ledger.lines += 1
+        try:
+            number, kind = head_of(line)
+            rows = self._rows_of(line, kind)
+        except Malformed as error:
+            self.ledger.note_broken(str(error))
+            return
+        self.ledger.note_id(number)
+        self._rows += rows
+        if len(self._rows) >= _CHUNK:
+            self._flush()
+
+    def table(self) -> pl.DataFrame:
+        """All rows, see `rows.newest`."""
+        self._flush()
+        return r.newest(pl.concat(self._tables))
+
+    def _flush(self) -> None:
+        self._tables.append(r.table_of(self._rows))
+        self._rows = []
+
+    def _rows_of(self, line: bytes, kind: str) -> list[r.Row]:
+        if kind in OF_ISSUES:
+            return self._of_issue(decode(line, ISSUE_EVENT))
+        if kind == OF_PULLS:
+            event = decode(line, PULL_EVENT)
+            return self._of_pull(event, event.payload.number)
+        # Who pushes matters only where events do not say what an author is to the repository.
+        if kind in OF_MEMBERS and self.ledger.without_association:
+            return self._of_member(decode(line, MEMBER_EVENT))
+        return []
+
+    def _of_issue(self, event: IssueEvent) -> list[r.Row]:
+        item, comment = event.payload.issue, event.payload.comment
+        if item.is_pull:
+            return self._of_pull(event, item.number)
+        place = _place(event)
+        self.ledger.issue_events += 1
+        issue = issue_record(event.repo.name, item)
+        spoken = item if comment is None else comment
+        self.ledger.without_association += spoken.author_association is None
+        rows = [
+            r.bare_row(place, r.REPO, name=event.repo.name),
+            r.issue_row(place, issue, item.author_association),
+        ]
+        if comment is not None:
+            record = comment_record(comment)
+            rows.append(r.comment_row(place, issue.number, record, comment.author_association))
+        elif event.payload.action in _ACTIONS:
+            happened = Event(
+                event.payload.action,
+                account_name(event.actor),
+                stamp(event.created_at),
+                state_reason=issue.state_reason if event.payload.action == "closed" else None,
+            )
+            rows.append(r.event_row(place, issue.number, happened))
+        return rows
+
+    def _of_pull(self, event: IssueEvent | PullEvent, number: int) -> list[r.Row]:
+        return [r.bare_row(_place(event), r.PULL, number)] if self._is_new(event, number) else []
+
+    def _of_member(self, event: MemberEvent) -> list[r.Row]:
+        account = event.payload.member or event.actor
+        name = account_name(account)
+        if name is None or is_bot(account) or not self._is_new(event, name):
+            return []
+        return [r.bare_row(_place(event), r.MEMBER, name=name)]
+
+    def _is_new(self, event: IssueEvent | PullEvent | MemberEvent, what: int | str) -> bool:
+        known = len(self._seen)
+        self._seen.add((event.repo.id, what))
+        return len(self._seen) > known
+
+
+def _place(event: IssueEvent | PullEvent | MemberEvent) -> r.Place:
+    return r.Place(r.key_of(event.repo.id), event.repo.id, stamp(event.created_at), int(event.id))

@@ -1,0 +1,73 @@
+"""What tasks hand to one another beside tables of rows: records, packed."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+
+_LEVEL = 1
+
+
+class JudgedRepo(msgspec.Struct):
+    """A repository that has positives, or issues and pairs that were left out."""
+
+    repo_id: int
+    name: str
+    named_at: tuple[str, int]
+    clusters: list[Cluster]
+    texts: list[IssueText]
+    positives: list[Pair]
+    links: list[tuple[IssueRef, IssueRef]]  # of which one mentions the other
+    rejected: list[tuple[IssueRef, str]]
+    dropped: list[DroppedPair]
+    removed: dict[str, int]
+
+
+class Judged(msgspec.Struct):
+    """A partition."""
+
+    repos: list[JudgedRepo]
+    verdicts: dict[str, dict[str, int]]
+    counts: dict[str, int]  # of repositories, by what became of them
+
+
+class Placed(msgspec.Struct):
+    """Where the issues and positives of a partition went, and how many negatives each repository draws."""
+
+    split_of: list[tuple[IssueRef, str]]
+    group: list[tuple[IssueRef, IssueRef]]
+    positives: dict[str, list[Pair]]
+    wanted: dict[str, dict[str, int]]  # by split and repository
+
+
+class Drawn(msgspec.Struct):
+    """The negatives of a partition."""
+
+    pairs: dict[str, list[Pair]]
+    dropped: list[DroppedPair]
+    missing: dict[str, int]
+    with_single: int
+
+
+class Ties(msgspec.Struct):
+    """Issues that near-identical texts tie together."""
+
+    groups: list[list[IssueRef]]
+
+
+_Kind = TypeVar("_Kind", Judged, Placed, Drawn, Ties)
+
+
+def pack(value: Judged | Placed | Drawn | Ties) -> bytes:
+    """What is written; equal values give equal bytes."""
+    return zlib.compress(msgspec.msgpack.encode(value, order="deterministic"), _LEVEL)
+
+
+def unpack(path: Path, kind: type[_Kind]) -> _Kind:
+    """What `pack` made."""
+    return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)

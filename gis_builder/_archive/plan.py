@@ -1,0 +1,102 @@
+"""Which tasks a run has, and which files each needs: all of it known before the first is done."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gis_builder._archive.compact import SHARES, compact_month
+from gis_builder._archive.extract import extract_hour
+from gis_builder._archive.hours import month_of
+from gis_builder._archive.judge import judge_share
+from gis_builder._archive.rows import bounds
+from gis_builder._archive.source import HourFile
+from gis_builder._archive.tasks import Task, file_named
+from gis_builder._code import code_digest
+from gis_builder._detection import CODE
+from gis_builder._settings import ArchiveSettings
+from pairkit import __version__
+
+_ROOM = "_archive/"
+_EXTRACTS = tuple(_ROOM + name for name in ("extract.py", "events.py", "rows.py", "ledger.py"))
+_JUDGES = tuple(_ROOM + name for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py"))
+# What a verdict, a text or a positive does not rest on.
+_LATER: dict[str, bool | set[str]] = {
+    "split": True,
+    "pair": {"negatives", "match", "ratio", "partners", "similar_at", "guard_share"},
+}
+
+
+class Plan(NamedTuple):
+    """The tasks that need no driver, by stage; those of a stage need files of the stage before."""
+
+    extract: list[Task]
+    compact: list[Task]
+    judge: list[Task]
+
+
+def plan(
+    hours: Sequence[HourFile],
+    work: Path,
+    settings: ArchiveSettings,
+    excluded: Sequence[str],
+    partitions: int,
+) -> Plan:
+    """The tasks of a run.
+
+    Args:
+        hours: The hours that there are.
+        work: Where the files go.
+        settings: What decides the result.
+        excluded: The takedown list.
+        partitions: How many tasks judge; it decides nothing but how much each has in memory.
+    """
+    extract = {hour.hour: _extract(hour, work) for hour in hours}
+    months: defaultdict[str, list[Path]] = defaultdict(list)
+    for hour, task in extract.items():
+        months[month_of(hour)].append(task.out)
+    compact = [
+        [_compact(month, files, place, work) for month, files in months.items()] for place in range(SHARES)
+    ]
+    judge = [
+        _judge([task.out for tasks in _overlapping(compact, place, partitions) for task in tasks],
+               (place, partitions), work, settings, excluded)
+        for place in range(partitions)
+    ]  # fmt: skip
+    return Plan(list(extract.values()), [task for tasks in compact for task in tasks], judge)
+
+
+def _extract(hour: HourFile, work: Path) -> Task:
+    made_by = (__version__, code_digest("_decoding.py", "_rest_records.py", *_EXTRACTS))
+    out = file_named(work / "hours", hour.hour, "parquet", made_by, hour.hour, hour.identity)
+    return Task(out, extract_hour, (hour.path, hour.hour), ())
+
+
+def _compact(month: str, files: Sequence[Path], place: int, work: Path) -> Task:
+    made_by = (__version__, code_digest(f"{_ROOM}rows.py", f"{_ROOM}compact.py"))
+    basis = (made_by, [path.name for path in files], place)
+    out = file_named(work / "months", f"{month}-{place:02d}", "parquet", *basis)
+    return Task(out, compact_month, (tuple(files), place), tuple(files))
+
+
+def _overlapping(compact: Sequence[list[Task]], place: int, partitions: int) -> Sequence[list[Task]]:
+    """The tasks of the shares in which a partition's repositories are."""
+    return compact[place * SHARES // partitions : -(-(place + 1) * SHARES // partitions)]
+
+
+def _judge(
+    files: Sequence[Path],
+    part: tuple[int, int],
+    work: Path,
+    settings: ArchiveSettings,
+    excluded: Sequence[str],
+) -> Task:
+    place, partitions = part
+    said = settings.model_dump_json(exclude=_LATER)
+    made_by = (__version__, code_digest(*CODE, "_pairs", "_secrets", *_JUDGES))
+    basis = (made_by, [path.name for path in files], part, said, list(excluded))
+    out = file_named(work / "judged", f"{place:05d}-of-{partitions:05d}", "zlib", *basis)
+    arguments = (tuple(files), *bounds(place, partitions), said, tuple(excluded))
+    return Task(out, judge_share, arguments, tuple(files))

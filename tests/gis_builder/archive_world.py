@@ -1,0 +1,100 @@
+"""Hours of an archive made of threads: each opening, comment, closing and reopening as an event."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gis_builder._records import Comment, Event, Issue, Thread
+
+SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
+
+
+def account(login: str | None, *, is_bot: bool = False) -> dict[str, str]:
+    return {"login": login or "ghost", "type": "Bot" if is_bot else "User"}
+
+
+def events_of(
+    repo_id: int, threads: Iterable[Thread], pulls: Iterable[tuple[str, int, str]] = ()
+) -> list[dict[str, Any]]:
+    """The events of one repository by time; `pulls` has name, number and time of each pull request."""
+    found = [event for thread in threads for event in _of_thread(thread)]
+    found += [
+        {"type": "PullRequestEvent", "repo": {"name": repo}, "created_at": at, "actor": account("max"),
+         "payload": {"action": "opened", "number": number}}
+        for repo, number, at in pulls
+    ]  # fmt: skip
+    for event in found:
+        event["repo"]["id"] = repo_id
+    return found
+
+
+def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
+    """Events as the lines of an archive, by time, each with an id."""
+    ordered = sorted(events, key=lambda event: event["created_at"])
+    return [
+        json.dumps({"id": str(1000 + 3 * place), **event}, separators=(",", ":")).encode()
+        for place, event in enumerate(ordered)
+    ]
+
+
+def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> None:
+    """Deal lines to hours, evenly and in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, hour in enumerate(hours):
+        some = lines[len(lines) * place // len(hours) : len(lines) * (place + 1) // len(hours)]
+        data = b"".join(line + b"\n" for line in some)
+        (folder / f"{hour}.json.gz").write_bytes(gzip.compress(data, mtime=0))
+
+
+def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
+    issue = thread.issue
+    happened: list[tuple[str, int, Comment | Event | None]] = [(issue.created_at, 0, None)]
+    happened += [(comment.created_at, 1, comment) for comment in thread.comments]
+    happened += [
+        (event.created_at, 2, event) for event in thread.events if event.kind in ("closed", "reopened")
+    ]
+    happened.sort(key=lambda item: item[:2])
+    closed_at: str | None = None
+    for at, _, what in happened:
+        if isinstance(what, Event):
+            closed_at = at if what.kind == "closed" else None
+        is_last = (at, what) == (happened[-1][0], happened[-1][2])
+        shown = _issue(issue, at, issue.closed_at if is_last else closed_at)
+        base = {"repo": {"name": issue.repo}, "created_at": at}
+        if isinstance(what, Comment):
+            comment = {
+                "id": what.id,
+                "user": account(what.author, is_bot=what.is_bot),
+                "author_association": what.author_association,
+                "created_at": what.created_at,
+                "body": what.body,
+            }
+            yield base | {
+                "type": "IssueCommentEvent",
+                "actor": account(what.author),
+                "payload": {"action": "created", "issue": shown, "comment": comment},
+            }
+        else:
+            action, actor = (what.kind, what.actor) if what else ("opened", issue.author)
+            payload = {"action": action, "issue": shown}
+            yield base | {"type": "IssuesEvent", "actor": account(actor), "payload": payload}
+
+
+def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
+    return {
+        "number": issue.number,
+        "title": issue.title,
+        "body": issue.body,
+        "user": account(issue.author, is_bot=issue.is_bot),
+        "author_association": issue.author_association,
+        "labels": [{"name": name} for name in issue.labels],
+        "state": "closed" if closed_at else "open",
+        "state_reason": issue.state_reason if closed_at else None,
+        "created_at": issue.created_at,
+        "updated_at": at,
+        "closed_at": closed_at,
+    }

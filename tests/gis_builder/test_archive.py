@@ -1,0 +1,340 @@
+"""`gis archive` from hours to a dataset: the same bytes whoever works on it, whenever it is stopped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import gis_builder
+from gis_builder._archive.engine import Local
+from gis_builder._archive.tasks import Task
+from gis_builder._records import Thread
+from gis_builder._store import Store
+from pairkit.errors import ConfigError, DataError
+from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
+
+RANGE = "2015-01-01-0..2015-02-01-1"
+HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]:
+    """Threads of two sample trackers."""
+    work = tmp_path_factory.mktemp("archive") / "gis.work"
+    gis_builder.import_tracker(SOURCES, work, progress=False)
+    with Store.open(work / "store.sqlite") as store:
+        return {row.full_name: list(store.threads(row.full_name)) for row in store.repos()[:2]}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, threads: dict[str, list[Thread]]) -> Path:
+    folder = tmp_path_factory.mktemp("archive") / "hours"
+    write_hours(folder, world(threads), HOURS)
+    return folder
+
+
+def world(threads: dict[str, list[Thread]]) -> list[bytes]:
+    events = [event for place, own in enumerate(threads.values()) for event in events_of(100 + place, own)]
+    return lines_of(events)
+
+
+def build(source: Path, out: Path, **more: Any) -> Any:
+    given = {"workers": 1, "partitions": 3, "progress": False, **more}
+    return gis_builder.archive(RANGE, source, out, **given)
+
+
+@pytest.fixture(scope="module")
+def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return build(source, tmp_path_factory.mktemp("archive") / "gis")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_dataset_says_what_it_is(built: Any) -> None:
+    assert built.positives > 30
+    built.audit.check()
+    card = (built.out / "README.md").read_text()
+    assert "GH Archive" in card
+    assert "| 2015-01 | 744 | 740 |" in card  # hours asked for, and missing
+    assert "6 hours; 740 hours missing, 0 broken off" in built.notes()[-1]
+    run = json.loads((built.out / "run.json").read_text())
+    assert run["settings"]["hours"] == RANGE
+    assert "workers" not in json.dumps(run)
+    assert str(built.work) not in json.dumps(run)
+    assert built.statistics["months"]["2015-02"]["events"] > 0
+    assert built.to_dict()["positives"] == built.positives
+    assert (built.work / "dropped.parquet").exists()
+
+
+def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(
+    built: Any, threads: dict[str, list[Thread]], tmp_path: Path
+) -> None:
+    """An import of what the archive can know: threads without marks."""
+    dump = tmp_path / "dump"
+    for repo, own in threads.items():
+        save_dump(dump / repo, own)
+    work = tmp_path / "gis.work"
+    gis_builder.import_tracker(dump, work, progress=False)
+    gis_builder.detect(work, progress=False)
+    other = gis_builder.pair(work, tmp_path / "gis", progress=False)
+    mine = {(row["url1"], row["url2"]): row for row in built.pairs.to_dicts() if row["label"]}
+    theirs = {(row["url1"], row["url2"]): row for row in other.pairs.to_dicts() if row["label"]}
+    both = mine.keys() & theirs.keys()
+    assert len(both) >= 0.97 * max(len(mine), len(theirs))
+    for key in both:
+        for name in ("text1", "text2", "cluster", "relation", "reason", "evidence"):
+            assert mine[key][name] == theirs[key][name]
+
+
+def save_dump(folder: Path, threads: list[Thread]) -> None:
+    folder.mkdir(parents=True)
+    with (
+        (folder / "issues.jsonl").open("w") as issues,
+        (folder / "comments.jsonl").open("w") as comments,
+        (folder / "events.jsonl").open("w") as events,
+    ):
+        for thread in threads:
+            issue = thread.issue
+            url = f"https://api.github.com/repos/{issue.repo}"
+            item = {
+                "repository_url": url,
+                "number": issue.number,
+                "title": issue.title,
+                "body": issue.body,
+                "state": issue.state,
+                "state_reason": issue.state_reason,
+                "user": {"login": issue.author or "ghost"},
+                "author_association": issue.author_association,
+                "labels": [{"name": name} for name in issue.labels],
+                "created_at": issue.created_at,
+                "updated_at": issue.updated_at,
+                "closed_at": issue.closed_at,
+            }
+            issues.write(json.dumps(item) + "\n")
+            home = {"issue_url": f"{url}/issues/{issue.number}"}
+            for comment in thread.comments:
+                user = {"login": comment.author or "ghost", "type": "Bot" if comment.is_bot else "User"}
+                said = {
+                    "id": comment.id,
+                    "user": user,
+                    "author_association": comment.author_association,
+                    "created_at": comment.created_at,
+                    "body": comment.body,
+                }
+                comments.write(json.dumps(home | said) + "\n")
+            for event in thread.events:
+                if event.kind in ("closed", "reopened"):
+                    done = {
+                        "event": event.kind,
+                        "actor": {"login": event.actor or "ghost"},
+                        "created_at": event.created_at,
+                        "state_reason": event.state_reason,
+                    }
+                    events.write(json.dumps(home | done) + "\n")
+
+
+@pytest.mark.parametrize("partitions", [1, 40])
+def test_the_number_of_partitions_changes_nothing(
+    built: Any, source: Path, tmp_path: Path, partitions: int
+) -> None:
+    other = build(source, tmp_path / "gis", partitions=partitions)
+    assert files(other.out) == files(built.out)
+
+
+def test_shards_on_several_machines_change_nothing(built: Any, source: Path, tmp_path: Path) -> None:
+    left, rounds = 1, 0
+    while left:
+        rounds += 1
+        done = [build(source, tmp_path / "gis", shard=f"{place}/3") for place in (3, 1, 2)]
+        left = done[-1].left
+        assert rounds <= 4
+    assert rounds > 1  # some had to wait for others
+    assert "without --shard" in done[-1].summary()
+    other = build(source, tmp_path / "gis")
+    assert files(other.out) == files(built.out)
+    again = build(source, tmp_path / "gis", shard="1/3")
+    assert (again.left, again.waiting) == (0, 0)
+
+
+def test_how_events_are_dealt_to_hours_changes_no_pair(
+    built: Any, threads: dict[str, list[Thread]], tmp_path: Path
+) -> None:
+    lines = world(threads)
+    shuffled = sorted(lines, key=lambda line: line[::-1])
+    write_hours(tmp_path / "hours", [*shuffled, *lines[::7]], HOURS[::2])
+    other = build(tmp_path / "hours", tmp_path / "gis")
+    mine, theirs = files(built.out), files(other.out)
+    assert {name: mine[name] for name in mine if name.endswith(".parquet")} == {
+        name: theirs[name] for name in theirs if name.endswith(".parquet")
+    }
+
+
+def test_what_is_done_is_not_done_again(source: Path, tmp_path: Path) -> None:
+    build(source, tmp_path / "gis")
+    work = tmp_path / "gis.work"
+    before = {
+        path: path.stat().st_mtime_ns for path in work.rglob("*") if path.suffix in (".zlib", ".parquet")
+    }
+    first = files(tmp_path / "gis")
+    build(source, tmp_path / "gis")
+    after = {path: path.stat().st_mtime_ns for path in before}
+    del before[work / "dropped.parquet"], after[work / "dropped.parquet"]
+    assert before == after
+    assert files(tmp_path / "gis") == first
+    # Another hour brings tasks of its own; those of other hours stay.
+    more = tmp_path / "more"
+    shutil.copytree(source, more)
+    shutil.copy(more / "2015-01-01-0.json.gz", more / "2015-01-01-9.json.gz")
+    with pytest.raises(ConfigError, match="--fresh"):
+        build(more, tmp_path / "gis")
+    build(more, tmp_path / "gis", fresh=True)
+    assert len(list((work / "hours").iterdir())) == len(HOURS) + 1
+
+
+def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
+    rows = built.pairs.rows.filter(pl.col("label") == 1)
+    repo = rows["repo"].sort()[0]
+    others = sorted(set(rows["repo"]) - {repo})
+    url = rows.filter(pl.col("repo") == others[0])["url1"][0]
+    number = url.rpartition("/")[2]
+    (tmp_path / "out.txt").write_text(f"{repo.upper()}\n{others[0]}#{number}\n")
+    other = build(source, tmp_path / "gis", exclude=tmp_path / "out.txt", per_repo_max=5)
+    texts = other.pairs.rows
+    assert repo not in set(texts["repo"])
+    assert url not in {*texts["url1"], *texts["url2"]}
+    counts = texts.filter(pl.col("label") == 1)["repo"].value_counts()["count"]
+    assert counts.max() == 5
+    assert other.statistics["archive_repositories"]["excluded"] == 1
+    assert other.statistics["rejected_issues"]["excluded"] == 1
+    assert other.statistics["dropped_positives"]["per_repo_max"] > 0
+    assert "gives more than 5 positives" in (other.out / "README.md").read_text()
+    with pytest.raises(DataError, match="no pairs"):
+        build(source, tmp_path / "none", min_closed=10_000)
+
+
+def test_of_two_repositories_of_one_name_the_later_has_it(
+    threads: dict[str, list[Thread]], tmp_path: Path
+) -> None:
+    own = next(iter(threads.values()))
+    before = [replace(t, issue=replace(t.issue, title="Older: " + t.issue.title)) for t in own]
+    late = events_of(1, own)
+    early = events_of(2, before)
+    for event in early:
+        event["created_at"] = "2014" + event["created_at"][4:]
+    write_hours(tmp_path / "hours", lines_of([*late, *early]), HOURS)
+    made = build(tmp_path / "hours", tmp_path / "gis")
+    texts = [*made.pairs.rows["text1"], *made.pairs.rows["text2"]]
+    assert not any(text.startswith("Older") for text in texts)
+    assert made.statistics["archive_repositories"]["name_taken_over"] == 1
+
+
+def test_a_broken_hour_and_a_missing_one_are_told(source: Path, tmp_path: Path) -> None:
+    hurt = tmp_path / "hours"
+    shutil.copytree(source, hurt)
+    (hurt / f"{HOURS[0]}.json.gz").unlink()
+    path = hurt / f"{HOURS[1]}.json.gz"
+    path.write_bytes(path.read_bytes()[:-2000])
+    path = hurt / f"{HOURS[2]}.json.gz"
+    path.write_bytes(gzip.compress(b"junk\n" + gzip.decompress(path.read_bytes()), mtime=0))
+    made = build(hurt, tmp_path / "gis")
+    month = made.statistics["months"]["2015-01"]
+    assert HOURS[0] in month["missing_hours"]
+    assert list(month["hours_broken_off"]) == [HOURS[1]]
+    assert month["broken_lines"] == {"the line is cut off": 1}
+    assert "1 broken off, 1 broken lines" in made.notes()[-1]
+
+
+def test_no_such_hours(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        build(tmp_path / "none", tmp_path / "gis")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
+        build(tmp_path / "empty", tmp_path / "gis")
+    with pytest.raises(ConfigError, match="random, hard or mixed"):
+        build(tmp_path, tmp_path / "gis", negatives=len)
+    with pytest.raises(ConfigError, match="one by one"):
+        build(tmp_path, tmp_path / "gis", settings={"detect.allow_cross_repository": True})
+    with pytest.raises(ConfigError, match="workers = 0"):
+        build(tmp_path, tmp_path / "gis", workers=0)
+
+
+def write_own(path: str, kill: bool) -> bytes:
+    """A task that kills its worker the first time."""
+    mark = Path(path)
+    if kill and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return b"done"
+
+
+def fail(_: str) -> bytes:
+    raise DataError("a fault of its own")
+
+
+def always_die(_: str) -> bytes:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def test_a_killed_worker_takes_one_task_with_it(tmp_path: Path) -> None:
+    tasks = [Task(tmp_path / f"{n}.out", write_own, (str(tmp_path / "mark"), n == 2)) for n in range(6)]
+    with Local(2) as engine:
+        assert len(list(engine.run(tasks))) == 6
+        assert all(task.out.read_bytes() == b"done" for task in tasks)
+        with pytest.raises(DataError, match="a fault of its own"):
+            list(engine.run([Task(tmp_path / "a.out", fail, ("",))]))
+        with pytest.raises(DataError, match="killed again and again"):
+            list(engine.run([Task(tmp_path / "b.out", always_die, ("",))]))
+    assert not (tmp_path / "a.out").exists()
+
+
+def test_killed_and_run_again_it_has_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
+    """The driver is killed while its workers are at it; nobody is left behind."""
+    out = tmp_path / "gis"
+    command = [
+        *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(source)),
+        *("--out", str(out), "--workers", "2", "--partitions", "3", "-q"),
+    ]
+    for place in ("hours", "months"):
+        driver = subprocess.Popen(command, env={**os.environ, "RUN_OF": str(out)})
+        until = time.monotonic() + 120
+        while not list((tmp_path / "gis.work" / place).glob("*.parquet")) and time.monotonic() < until:
+            time.sleep(0.02)
+        driver.kill()
+        driver.wait()
+    assert not out.exists()
+    other = build(source, out)
+    assert files(other.out) == files(built.out)
+    while list(_with_mark(f"RUN_OF={out}")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not list(_with_mark(f"RUN_OF={out}"))
+
+
+def _with_mark(mark: str) -> Iterator[int]:
+    """Processes in whose environment the mark stands."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if mark.encode() in variables:
+            yield int(process.name)

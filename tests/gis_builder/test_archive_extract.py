@@ -1,0 +1,250 @@
+"""An hour of the archive to rows: what is kept, and what the ledger says of what can't be read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder._archive import rows as r
+from gis_builder._archive.extract import extract_hour
+from gis_builder._archive.ledger import LEDGER, Ledger, by_month, decode_rows
+from tests.pairkit.peak import peak_mib
+
+HOUR = "2015-01-01-0"
+HOURS = Path(__file__).resolve().parents[3] / "shared" / "data" / "gharchive"
+
+
+def issue(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "number": number,
+        "title": "Crash",
+        "body": "it crashes",
+        "user": {"login": "ann", "type": "User"},
+        "author_association": "NONE",
+        "labels": [{"name": "bug"}],
+        "state": "open",
+        "created_at": "2015-01-01T00:00:00Z",
+        "updated_at": "2015-01-01T00:00:00Z",
+        "closed_at": None,
+        **more,
+    }
+
+
+def event(number: int, kind: str, payload: dict[str, Any], repo: str = "acme/rocket", **more: Any) -> bytes:
+    whole = {
+        "id": str(number),
+        "type": kind,
+        "actor": {"id": 1, "login": "max"},
+        "repo": {"id": 7, "name": repo},
+        "payload": payload,
+        "public": True,
+        "created_at": f"2015-01-01T00:{number:02d}:00Z",
+        **more,
+    }
+    return json.dumps(whole, separators=(",", ":")).encode()
+
+
+def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> bytes:
+    said = {
+        "id": 50 + number,
+        "user": {"login": "bob"},
+        "author_association": "MEMBER",
+        "created_at": f"2015-01-01T00:{number:02d}:00Z",
+        "body": body,
+        **more,
+    }
+    return event(number, "IssueCommentEvent", {"action": "created", "issue": issue(on), "comment": said})
+
+
+def extracted(path: Path) -> tuple[list[dict[str, Any]], Ledger]:
+    data = io.BytesIO(extract_hour(path, HOUR))
+    (ledger,) = decode_rows(pl.read_parquet_metadata(data)[LEDGER])
+    return pl.read_parquet(data).rows(named=True), ledger
+
+
+def read(tmp_path: Path, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], Ledger]:
+    path = tmp_path / f"{HOUR}.json.gz"
+    path.write_bytes(gzip.compress(b"".join(line + b"\n" for line in lines)))
+    return extracted(path)
+
+
+def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
+    closed = issue(3, state="closed", closed_at="2015-01-01T00:09:00Z", updated_at="2015-01-01T00:09:00Z")
+    rows, ledger = read(
+        tmp_path,
+        [
+            event(1, "IssuesEvent", {"action": "opened", "issue": issue(3)}),
+            comment(2, 3, "Duplicate of #1"),
+            event(9, "IssuesEvent", {"action": "closed", "issue": closed}),
+            event(10, "WatchEvent", {"action": "started"}),
+        ],
+    )
+    assert ledger == Ledger(HOUR, lines=4, events=4, issue_events=3, first_id=1, last_id=10)
+    assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
+    said, done, shown, named = rows
+    assert (said["number"], said["id"], said["author"], said["body"]) == (3, 52, "bob", "Duplicate of #1")
+    assert (done["action"], done["author"], done["created_at"]) == ("closed", "max", "2015-01-01T00:09:00Z")
+    assert (shown["state"], shown["labels"], shown["changed_at"]) == (
+        "closed",
+        ["bug"],
+        "2015-01-01T00:09:00Z",
+    )
+    assert (named["name"], named["repo_id"], named["event_at"]) == ("acme/rocket", 7, "2015-01-01T00:09:00Z")
+    assert {row["key"] for row in rows} == {r.key_of(7)}
+
+
+def test_an_event_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    lines = [
+        comment(2, 3),
+        event(4, "IssuesEvent", {"action": "reopened", "issue": issue(3)}),
+    ]
+    once, _ = read(tmp_path, lines)
+    twice, ledger = read(tmp_path, [*lines, *lines])
+    assert once == twice
+    assert ledger.events == 4
+
+
+def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
+    on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
+    rows, ledger = read(
+        tmp_path,
+        [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)],
+    )
+    assert [(row["kind"], row["number"], row["body"]) for row in rows] == [
+        ("pull", 4, None),
+        ("pull", 5, None),
+    ]
+    assert ledger.issue_events == 0
+
+
+def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: Path) -> None:
+    pushes = [
+        event(2, "PushEvent", {"commits": []}),
+        event(3, "MemberEvent", {"member": {"login": "eve"}}),
+        event(4, "PushEvent", {}, actor={"login": "ci[bot]"}),
+    ]
+    silent = issue(1)
+    del silent["author_association"]
+    rows, ledger = read(tmp_path, [event(1, "IssuesEvent", {"action": "opened", "issue": silent}), *pushes])
+    assert [row["name"] for row in rows if row["kind"] == "member"] == ["eve", "max"]
+    assert ledger.without_association == 1
+    rows, _ = read(tmp_path, [event(1, "IssuesEvent", {"action": "opened", "issue": issue(1)}), *pushes])
+    assert not [row for row in rows if row["kind"] == "member"]
+
+
+def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path) -> None:
+    good = comment(1, 3)
+    deep = b"[" * 100_000 + b"]" * 100_000
+    rows, ledger = read(
+        tmp_path,
+        [
+            good,
+            b"",
+            good[:-20],
+            b"not json",
+            b'{"id":"8","type":"IssuesEvent","payload":7}',
+            good.replace(b'"public":true', b'"public":' + deep),
+            comment(4, 3, user=[1]),
+            comment(5, 3, body=None),
+            event(6, "IssuesEvent", {"action": "opened", "issue": issue(0)}),
+            event(7, "IssuesEvent", {"action": "opened", "issue": issue(2)}, repo="/"),
+            b'{"type":"PushEvent"}',
+            b"\xff\xfe}",
+        ],
+    )
+    assert sum(row["kind"] == "comment" for row in rows) == 2
+    assert ledger.lines == 11
+    assert ledger.events == 2
+    assert sum(ledger.broken.values()) == 9
+    assert ledger.broken["the line is cut off"] == 2
+    assert any("nested" in reason for reason in ledger.broken)
+    assert any(reason.startswith("payload.comment.user") for reason in ledger.broken)
+
+
+def test_reasons_are_bounded(tmp_path: Path) -> None:
+    lines = [
+        event(1, "IssuesEvent", {"action": "opened", "issue": issue(1, labels=[{"name": "x"}] * place + [1])})
+        for place in range(40)
+    ]
+    _, ledger = read(tmp_path, lines)
+    assert sum(ledger.broken.values()) == 40
+    assert len(ledger.broken) <= 21
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
+    rows, _ = read(tmp_path, [comment(1, 3).replace(b"me too", rb"\ud83d too")])
+    assert rows[0]["body"] == "? too"
+
+
+def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(comment(n % 60, n) + b"\n" for n in range(1, 2000)))
+    path = tmp_path / "hour.json.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    rows, ledger = extracted(path)
+    assert sum(row["kind"] == "comment" for row in rows) > 100
+    assert ledger.issue_events == ledger.events < 1999
+    assert "not readable" in ledger.broke_off
+    path.write_bytes(whole[:-4] + b"\0\0\0\0")  # what does not add up to its checksum
+    assert extracted(path)[1].broke_off
+    path.write_bytes(b"no gzip at all")
+    rows, ledger = extracted(path)
+    assert not rows
+    assert ledger.broke_off
+
+
+def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
+    path = tmp_path / "hour.json.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(comment(1, 3) + b"\n")
+        for _ in range(60):
+            file.write(b'{"text":"' + b"0123456789abcdef" * 65536)
+        file.write(b"\n" + comment(2, 3) + b"\n")
+    rows, ledger = extracted(path)
+    assert sum(row["kind"] == "comment" for row in rows) == 2
+    assert ledger.broken == {"the line is too long": 1}
+    imports = "from gis_builder._archive.extract import extract_hour"
+    done, peak = peak_mib(imports, "extract_hour(Path(sys.argv[1]), '2015-01-01-0')", path)
+    assert done == "done"
+    assert peak < 100  # of a line of 60 MiB no more is held than a line may have
+
+
+@given(st.binary(max_size=300), st.integers(0, 600), st.integers(0, 60))
+def test_whatever_is_put_into_a_line_ends_in_the_ledger(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, cut: int
+) -> None:
+    line = comment(1, 3)
+    broken = (line[:at] + noise + line[at + cut :]).replace(b"\n", b"")
+    rows, ledger = read(tmp_path_factory.getbasetemp(), [comment(2, 4), broken, comment(3, 5)])
+    assert {4, 5} <= {row["number"] for row in rows}
+    assert ledger.events + sum(ledger.broken.values()) == ledger.lines
+
+
+@pytest.mark.skipif(not HOURS.is_dir(), reason="needs ../shared/data/gharchive")
+def test_real_hours() -> None:
+    counts = [extracted(path)[1] for path in sorted(HOURS.glob("*.json.gz"))]
+    assert [ledger.events for ledger in counts] == [7702, 7427]
+    assert not any(ledger.broken or ledger.broke_off for ledger in counts)
+    assert sum(ledger.issue_events for ledger in counts) == 703 + 1301 - 451  # those of pull requests
+
+
+def test_months_say_what_is_missing() -> None:
+    rows = [
+        Ledger("2015-01-31-23", lines=5, events=4, first_id=11, last_id=30, broken={"x": 1}),
+        Ledger("2015-02-01-1", broke_off="not readable"),
+    ]
+    months = by_month(["2015-01-31-23", "2015-02-01-0", "2015-02-01-1"], rows)
+    assert list(months) == ["2015-01", "2015-02"]
+    assert months["2015-01"]["ids_for_each_event"] == 5.0
+    assert months["2015-01"]["broken_lines"] == {"x": 1}
+    assert months["2015-02"]["missing_hours"] == ["2015-02-01-0"]
+    assert months["2015-02"]["hours_broken_off"] == {"2015-02-01-1": "not readable"}
+    assert months["2015-02"]["ids_for_each_event"] is None

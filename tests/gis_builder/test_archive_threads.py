@@ -1,0 +1,180 @@
+"""Rows of one repository to threads: names, people, lost closings, and which version counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+
+from gis_builder._archive import rows as r
+from gis_builder._archive.exclusions import Exclusions, read_exclusions
+from gis_builder._archive.hours import hours_between
+from gis_builder._archive.shards import read_shard
+from gis_builder._archive.threads import RepoThreads, threads_of
+from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
+from pairkit.errors import ConfigError, DataError
+
+
+def place(minute: int, event_id: int | None = None) -> r.Place:
+    return r.Place(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
+
+
+def at(minute: int) -> str:
+    return f"2015-01-01T00:{minute:02d}:00Z"
+
+
+def issue(number: int, minute: int, **more: Any) -> Issue:
+    given: dict[str, Any] = {
+        "title": "t",
+        "body": "",
+        "state": "open",
+        "state_reason": None,
+        "author": "ann",
+        "author_association": "NONE",
+        "created_at": at(0),
+        "closed_at": None,
+        "closed_by": None,
+        **more,
+    }
+    return Issue("acme/rocket", number, updated_at=at(minute), **given)
+
+
+def shown(number: int, minute: int, association: str | None = "NONE", **more: Any) -> r.Row:
+    return r.issue_row(place(minute), issue(number, minute, **more), association)
+
+
+def said(number: int, minute: int, author: str, association: str | None) -> r.Row:
+    return r.comment_row(
+        place(minute), number, Comment(minute, author, "NONE", at(minute), f"by {author}"), association
+    )
+
+
+def done(number: int, minute: int, kind: str = "closed", actor: str = "max") -> r.Row:
+    return r.event_row(place(minute), number, Event(kind, actor, at(minute)))
+
+
+def named(minute: int, name: str) -> r.Row:
+    return r.bare_row(place(minute), r.REPO, name=name)
+
+
+def repo(rows: Sequence[r.Row]) -> RepoThreads:
+    return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
+
+
+def test_the_newest_version_counts_whatever_hour_it_comes_from() -> None:
+    early, late = shown(1, 5, title="was"), shown(1, 9, title="is")
+    assert repo([early, late]).threads[1].issue.title == "is"
+    assert repo([late, early]).threads[1].issue.title == "is"
+    table = pl.concat([r.table_of([late]), r.table_of([early])])
+    assert r.newest(table)["title"].to_list() == ["is"]
+
+
+def test_a_repository_is_called_what_it_was_called_last() -> None:
+    found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
+    assert found.name == found.threads[1].issue.repo == "acme/Comet"
+    assert found.rules.former_names == {"acme/rocket", "acme/probe"}
+    assert found.kind_of(IssueRef("Acme/Rocket", 1)) is Kind.ISSUE
+    assert found.named_at == (at(9), 9)
+
+
+def test_what_a_reference_points_at() -> None:
+    found = repo([shown(1, 2), r.bare_row(place(3), r.PULL, 5)])
+    kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
+    assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
+    assert found.kind_of(IssueRef("acme/other", 1)) is Kind.UNKNOWN
+    assert found.highest == 5
+
+
+def test_who_pushes_or_owns_is_a_member_where_nothing_else_is_said() -> None:
+    member = r.bare_row(place(1), r.MEMBER, name="max")
+    comments = [
+        said(1, 2, "max", None),
+        said(1, 3, "Acme", None),
+        said(1, 4, "eve", None),
+        said(1, 5, "max", "NONE"),
+    ]
+    thread = repo([shown(1, 1), member, *comments]).threads[1]
+    assert [c.author_association for c in thread.comments] == ["MEMBER", "OWNER", "NONE", "NONE"]
+
+
+def test_the_closer_is_who_closed_it_last() -> None:
+    closed = shown(1, 8, state="closed", closed_at=at(8))
+    thread = repo([closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]).threads[1]
+    assert thread.issue.closed_by == "eve"
+    assert [event.kind for event in thread.events] == ["closed", "reopened", "closed"]
+
+
+def test_a_closing_whose_event_was_lost_is_told_by_the_issue() -> None:
+    closed = shown(1, 9, state="closed", closed_at=at(8))
+    thread = repo([closed, done(1, 3), done(1, 5, "reopened")]).threads[1]
+    assert thread.issue.closed_by is None
+    assert thread.events[-1] == Event("closed", None, at(8))
+    # A few seconds apart it is the same closing.
+    near = repo([shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]).threads[1]
+    assert near.issue.closed_by == "max"
+    assert len(near.events) == 1
+
+
+def test_hours_of_a_range() -> None:
+    assert hours_between("2015-01-31-22..2015-02-01-1") == [
+        "2015-01-31-22",
+        "2015-01-31-23",
+        "2015-02-01-0",
+        "2015-02-01-1",
+    ]
+    assert len(hours_between("2016-02-28..2016-03-01")) == 72
+    assert hours_between("2015-01-01-7") == ["2015-01-01-7"]
+    assert len(hours_between("2025-05-23..2025-05-24", incomplete=True)) == 48
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("2014-12-31..2015-01-01", "hold no texts"),
+        ("2025-05-01..2025-05-24", "--incomplete"),
+        ("2015-01-02..2015-01-01", "ends before"),
+        ("2015-02-30", "expected days"),
+        ("2015-01-01-24", "expected days"),
+        ("yesterday", "expected days"),
+        ("..2015-01-01", "expected days"),
+    ],
+)
+def test_no_range_of_hours(words: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        hours_between(words)
+
+
+def test_shards_are_counted_from_one() -> None:
+    assert read_shard("2/8") == (1, 8)
+    for words in ("0/8", "9/8", "2", "2/8/3", "a/b"):
+        with pytest.raises(ConfigError, match="I/N"):
+            read_shard(words)
+
+
+def test_a_takedown_list(tmp_path: Any) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\nfoo/bar\n")
+    entries = read_exclusions(path)
+    assert entries == ("@ann", "acme/*", "acme/rocket#3", "foo/bar")
+    out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
+    assert out.has_repo("Foo/Bar")
+    assert out.has_repo("new/name", "baz/old")
+    assert not out.has_repo("acme/rocket")
+    assert out.has_issue(issue(3, 1, author="eve"))
+    assert out.has_issue(issue(4, 1))
+    assert not out.has_issue(issue(4, 1, author="eve"))
+    path.write_text("foo/bar\nfoo bar\n")
+    with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
+        read_exclusions(path)
+
+
+def test_shares_of_the_repositories_are_the_whole() -> None:
+    for count in (1, 3, 16, 64, 1024):
+        edges = [r.bounds(share, count) for share in range(count)]
+        assert edges[0][0] == 0
+        assert edges[-1][1] == r.KEYS
+        assert all(one[1] == other[0] for one, other in pairwise(edges))
+    assert all(0 <= r.key_of(number) < r.KEYS for number in range(1000))
