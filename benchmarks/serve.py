@@ -1,11 +1,11 @@
 """A server under load: errors, times and memory, and what serving costs beside encoding alone.
 
     taskset -c 0 python benchmarks/serve.py [--model minilm] [--clients 64] [--seconds 600] [--texts 8]
-        [--peer] [--data FOLDER]
+        [--peer] [--infinity PYTHON] [--data FOLDER]
 
 So many clients, each a thread with one connection, send requests of some sentences of NLI one after another
 and ask for base64. Printed for `aoe serve` and, with `--peer`, for sentence-transformers behind a route of
-Starlette as people write it: requests, errors, the median and the 99th percentile of their wall times, texts
+Starlette as people write it, and for infinity-emb in the environment of `--infinity`: requests, errors, the median and the 99th percentile of their wall times, texts
 a CPU second of the server alone, and its resident memory after a tenth of the time and at the end. The last
 line is `aoe_train.encode` over the same sentences in one call, in texts a CPU second: the throughput that
 serving is measured by, whatever else the machine does.
@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=8)
     parser.add_argument("--encoded", type=int, default=ENCODED)
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--infinity", metavar="PYTHON", help="a Python that has infinity-emb[server,torch]")
     parser.add_argument("--be-peer", type=int, metavar="PORT", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be_peer:
@@ -59,10 +61,13 @@ def main() -> None:
     )
     print("| server | requests | errors | p50 ms | p99 ms | texts a CPU s | MiB early | MiB at the end |")
     print("|---|---|---|---|---|---|---|---|")
-    run("aoe serve", [sys.executable, "-m", "aoe_train", "serve", "-q", "-m", options.model], options, texts)
+    ours = [sys.executable, "-m", "aoe_train", "serve", "-q", "-m", options.model, "--port"]
+    run("aoe serve", ours, options, texts)
     if options.peer:
-        command = [sys.executable, __file__, "--model", options.model]
-        run("sentence-transformers", command, options, texts)
+        peer = [sys.executable, __file__, "--model", options.model, "--be-peer"]
+        run("sentence-transformers", peer, options, texts)
+    if options.infinity:
+        run("infinity-emb", infinity(options.infinity, options.model), options, texts)
     encoder = aoe_train.Encoder.load(options.model, inference_only=True)
     encoder.encode(texts[:256])
     begun = time.process_time()
@@ -80,13 +85,22 @@ class Load:
     errors: int = 0
 
 
+def infinity(python: str, model: str) -> list[str]:
+    """Its command, with torch on a processor as its documentation has it, without what this torch lacks."""
+    folder = str(find_folder(model))
+    how = ["--device", "cpu", "--engine", "torch", "--no-bettertransformer"]
+    names = ["--model-id", folder, "--served-model-name", "model"]
+    place = ["--host", "127.0.0.1", "--url-prefix", "/v1"]
+    return [str(Path(python).with_name("infinity_emb")), "v2", *how, *names, *place, "--port"]
+
+
 def run(name: str, command: list[str], options: argparse.Namespace, texts: list[str]) -> None:
-    """Start a server, load it, print its line."""
+    """Start a server, whose command ends with a port's flag, load it, print its line."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    flag = "--port" if name == "aoe serve" else "--be-peer"
-    process = subprocess.Popen([*command, flag, str(port)], stdout=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*command, str(port)], **quiet)
     try:
         watched = psutil.Process(process.pid)
         ask_until_there(port, texts[:256])
@@ -128,7 +142,7 @@ def client(port: int, texts: list[str], count: int, number: int, load: Load) -> 
 
 def ask(connection: http.client.HTTPConnection, texts: list[str]) -> bool:
     """Whether the server gave a vector for each text."""
-    body = json.dumps({"input": texts, "encoding_format": "base64"})
+    body = json.dumps({"input": texts, "model": "model", "encoding_format": "base64"})
     try:
         connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
