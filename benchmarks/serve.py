@@ -5,10 +5,11 @@
 
 So many clients, each a thread with one connection, send requests of some sentences of NLI one after another
 and ask for base64. Printed for `aoe serve` and, with `--peer`, for sentence-transformers behind a route of
-Starlette as people write it, and for infinity-emb in the environment of `--infinity`: requests, errors, the median and the 99th percentile of their wall times, texts
-a CPU second of the server alone, and its resident memory after a tenth of the time and at the end. The last
-line is `aoe_train.encode` over the same sentences in one call, in texts a CPU second: the throughput that
-serving is measured by, whatever else the machine does.
+Starlette as people write it, and for infinity-emb in the environment of `--infinity`: requests, errors, the
+median and the 99th percentile of their wall times, texts a CPU second of the server alone, and its resident
+memory after a tenth of the time and at the end. The last line is `aoe_train.encode` over the same sentences
+in one call, in texts a CPU second: the throughput that serving is measured by, whatever else the machine
+does.
 """
 
 from __future__ import annotations
