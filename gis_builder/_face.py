@@ -361,6 +361,8 @@ def archive(
     min_closed: int | None = None,
     per_repo_max: int | None = None,
     incomplete: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     workers: int | None = None,
     shard: str | None = None,
     partitions: int = 64,
@@ -390,6 +392,8 @@ def archive(
         min_closed: Closed issues that a repository has at least; 1 by default.
         per_repo_max: Most positives of one repository.
         incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
+        engine: `local`, or `ray` for the tasks to run on a Ray cluster whose machines share the folders.
+        address: The cluster's, such as `10.0.0.1:6379`.
         workers: Processes on this machine; by default one for each core.
         shard: Do only one share of the tasks, such as `2/8`, for other machines to do the others.
         partitions: How many parts the repositories are judged in; more take less memory each.
@@ -413,11 +417,11 @@ def archive(
         DataError: None of the hours is there, or no pair is in them.
         LeakError: The audit found a leak; the dataset is left to be looked at.
     """
-    from typing import Annotated
+    from typing import Annotated, Literal
 
     from pydantic import Field
 
-    from gis_builder._archive.engine import Local, cores
+    from gis_builder._archive.engine import engine_of
     from gis_builder._archive.exclusions import read_exclusions
     from gis_builder._archive.hours import hours_between
     from gis_builder._archive.run import Job, run_all, run_shard
@@ -440,11 +444,15 @@ def archive(
         partitions=argument("partitions", partitions, positive),
     )
     share = None if shard is None else read_shard(argument("shard", shard, str))
-    processes = cores() if workers is None else argument("workers", workers, positive)
-    with _display(progress) as show, Local(processes) as engine:
+    chosen = engine_of(
+        argument("engine", engine, Literal["local", "ray"]),
+        argument("workers", workers, positive | None),
+        argument("address", address, str | None),
+    )
+    with _display(progress) as show, chosen as runs:
         if share is not None:
-            return run_shard(job, *share, engine, show)
-        return run_all(job, folder, engine, show, fresh=fresh)
+            return run_shard(job, *share, runs, show)
+        return run_all(job, folder, runs, show, fresh=fresh)
 
 
 def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:

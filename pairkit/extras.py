@@ -29,6 +29,7 @@ _MODULES = {
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
+    "ray": ("ray",),
     "review": ("starlette", "uvicorn"),
     "serve": ("prometheus_client",),
     "tokens": ("tiktoken",),

@@ -2,7 +2,7 @@
 
 ```
 hours, source                   which hours, and where their files are
-tasks ► engine                  a task's name and file; who runs tasks: this process, others, a cluster
+tasks ► engine, on_ray          a task's name and file; who runs tasks: this process, others, a cluster
 extract ► events, rows, ledger  an hour's file to rows of issues, comments, closings      (an hour)
 compact                         a month's hours to one file, of a share of repositories   (a month's share)
 judge ► threads                 rows to threads, verdicts, texts, positives               (a partition)

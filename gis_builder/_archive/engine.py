@@ -1,4 +1,4 @@
-"""Who runs tasks: this process, or others on this machine."""
+"""Who runs tasks: this process, others on this machine, or those of a cluster."""
 
 from __future__ import annotations
 
@@ -11,25 +11,58 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
-from pairkit.errors import DataError
+from pairkit.errors import ConfigError, DataError
 
 _MOST_DEATHS = 3  # of workers, with no task done in between
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 class Engine(Protocol):
-    """Runs tasks in any order, each at least once; the files are the same whoever runs them."""
+    """Runs tasks in any order, each at least once; the files are the same whoever runs them.
+
+    A context manager, at whose end its workers end, or are left to others.
+    """
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[None]:
         """Run the tasks; yields as each is done."""
 
 
+def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
+    """The engine of a name.
+
+    Args:
+        name: `local` or `ray`.
+        workers: Processes on this machine; None for one for each core.
+        address: Of the Ray cluster.
+
+    Raises:
+        ConfigError: What is given doesn't fit the engine.
+    """
+    if name == "local":
+        if address is not None:
+            raise ConfigError(
+                f"address = {address}: is for --engine ray (engine='ray'); give that, or no address"
+            )
+        return Local(workers or len(os.sched_getaffinity(0)))
+    if workers is not None:
+        raise ConfigError(f"workers = {workers}: a cluster has as many as it has; leave it off")
+    if address is None:
+        raise ConfigError(
+            "--engine ray (engine='ray') needs --address (address=…), such as 10.0.0.1:6379, which"
+            " `ray start` names"
+        )
+    from gis_builder._archive.on_ray import OnRay
+
+    return OnRay(address)
+
+
 class Local:
-    """Runs tasks on this machine; a context manager, at whose end its workers end.
+    """Runs tasks on this machine; see `Engine`.
 
     Args:
         workers: Processes; with 1 this process does everything.

@@ -20,6 +20,7 @@ _TASKS = "Tasks"
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --per-repo-max 500",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --shard 2/8",
+        "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     )
 )
 def archive(
@@ -53,6 +54,16 @@ def archive(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Allow hours that lack events: those after 2025-05-23.")
     ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="local, or ray for a cluster.", rich_help_panel=_TASKS),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="The Ray cluster's, as ray start says.", rich_help_panel=_TASKS
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(metavar="N", help="Processes. [default: the cores]", rich_help_panel=_TASKS),
@@ -95,6 +106,8 @@ def archive(
         min_closed=min_closed,
         per_repo_max=per_repo_max,
         incomplete=incomplete,
+        engine=engine,
+        address=address,
         workers=workers,
         shard=shard,
         partitions=partitions,

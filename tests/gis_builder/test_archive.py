@@ -273,6 +273,15 @@ def test_no_such_hours(tmp_path: Path) -> None:
         build(tmp_path, tmp_path / "gis", negatives=len)
     with pytest.raises(ConfigError, match="one by one"):
         build(tmp_path, tmp_path / "gis", settings={"detect.allow_cross_repository": True})
+    with pytest.raises(ConfigError, match="--engine ray"):
+        build(tmp_path, tmp_path / "gis", address="10.0.0.1:6379")
+    with pytest.raises(ConfigError, match="needs --address"):
+        build(tmp_path, tmp_path / "gis", engine="ray", workers=None)
+    with pytest.raises(ConfigError, match="no Ray cluster answers"):
+        build(tmp_path, tmp_path / "gis", engine="ray", address="127.0.0.1:1", workers=None)
+    for address in ("auto", "ray://head", "10.0.0.1"):
+        with pytest.raises(ConfigError, match="expected HOST:PORT"):
+            build(tmp_path, tmp_path / "gis", engine="ray", address=address, workers=None)
     with pytest.raises(ConfigError, match="workers = 0"):
         build(tmp_path, tmp_path / "gis", workers=0)
 
@@ -338,3 +347,46 @@ def _with_mark(mark: str) -> Iterator[int]:
             continue
         if mark.encode() in variables:
             yield int(process.name)
+
+
+def test_without_the_engine_ray_nothing_of_ray_is_imported(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text("raise SystemExit('ray was imported')")
+    code = (
+        "import sys, gis_builder; sys.path.insert(0, sys.argv[3]);"
+        "gis_builder.archive('2015-01-01-0', *sys.argv[1:3], workers=1, partitions=1, progress=False)"
+    )
+    command = [sys.executable, "-c", code, str(source), str(tmp_path / "gis"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "no pairs" in done.stderr or done.returncode == 0
+    assert "ray was imported" not in done.stderr
+
+
+@pytest.mark.slow
+def test_on_a_ray_cluster_of_two_nodes_it_has_the_same_bytes(
+    built: Any, source: Path, tmp_path: Path
+) -> None:
+    """A worker and then a whole node are killed meanwhile. Slow: a cluster takes half a minute to start."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        address = cluster.address
+        other = build(source, tmp_path / "gis", engine="ray", address=address, workers=None)
+        assert files(other.out) == files(built.out)
+        out = tmp_path / "again"
+        command = [
+            *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(source)),
+            *("--out", str(out), "--engine", "ray", "--address", address, "--partitions", "3", "-q"),
+        ]
+        driver = subprocess.Popen(command)
+        until = time.monotonic() + 120
+        while not list((tmp_path / "again.work" / "hours").glob("*.parquet")) and time.monotonic() < until:
+            time.sleep(0.02)
+        cluster.remove_node(second, allow_graceful=False)
+        assert driver.wait(timeout=300) == 0
+        assert files(out) == files(built.out)
+    finally:
+        cluster.shutdown()

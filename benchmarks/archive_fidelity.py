@@ -1,0 +1,126 @@
+"""Verdicts from GH Archive against those of a crawl: `python benchmarks/archive_fidelity.py WORK REPO`.
+
+WORK is the folder of a crawl with verdicts (`gis crawl --strategy sweep` or `gis import`, then `gis detect`).
+Its threads of REPO become the events of an archive, as they happened: openings, comments, closings and
+reopenings, with the issue as it then stood, and one event for each pull request. The archive is read again
+whole, without what authors are to the repository, and with shares of its events lost at random.
+*Identical* is the share of all issues with the same outcome and targets; recall and precision are of
+(duplicate, original).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+from gis_builder._archive.extract import extract_hour
+from gis_builder._archive.rows import KEYS, read_share
+from gis_builder._archive.threads import threads_of
+from gis_builder._detection import judge_thread
+from gis_builder._records import Outcome, Verdict
+from gis_builder._settings import DetectSettings
+from gis_builder._store import Store
+from gis_builder._verdicts import read_verdicts
+from pairkit.keyed import keyed_unit
+from tests.gis_builder.archive_world import events_of, lines_of, write_hours
+
+_HOURS = tuple(f"2015-01-01-{hour}" for hour in range(12))
+_LOST = (0.0, 0.2, 0.5, 0.88)
+
+Judged = dict[int, tuple[str, frozenset[str]]]
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("repo")
+    given = parser.parse_args()
+    with Store.open(given.work / "store.sqlite") as store:
+        threads = list(store.threads(given.repo))
+    crawled = from_file(given.work / "verdicts.parquet", given.repo)
+    events = events_of(7, threads, pulls_of(given.work, given.repo))
+    lines = lines_of(events)
+    print(f"{given.repo}: {len(threads):,} issues, {len(lines):,} events\n")
+    print("| archive | issues seen | identical | recall | precision |\n|---|---|---|---|---|")
+    show("whole", lines, crawled)
+    show("without associations", [without_association(line) for line in lines], crawled)
+    for share in _LOST[1:]:
+        kept = [line for line in lines if keyed_unit(1, "lost", line) >= share]
+        show(f"{share:.0%} of the events lost", kept, crawled)
+
+
+def from_file(path: Path, repo: str) -> Judged:
+    """The crawl's verdicts."""
+    rows = read_verdicts(path).filter(pl.col("repo") == repo)
+    return {
+        row["number"]: (
+            row["verdict"],
+            frozenset({*(f"{repo}#{number}" for number in row["targets"]), *row["targets_elsewhere"]}),
+        )
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def pulls_of(work: Path, repo: str) -> list[tuple[str, int, str]]:
+    """The repository's pull requests, by number and time."""
+    with Store.open(work / "store.sqlite") as store:
+        return [(repo, issue.number, issue.created_at) for issue in store.issues(repo) if issue.is_pull]
+
+
+def without_association(line: bytes) -> bytes:
+    """An event that does not say what its author is to the repository."""
+    event = json.loads(line)
+    for part in ("issue", "comment"):
+        if part in event["payload"]:
+            del event["payload"][part]["author_association"]
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def from_archive(lines: list[bytes]) -> Judged:
+    """The verdicts of threads that are read from an archive of these lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_hours(Path(folder), lines, _HOURS)
+        made = []
+        for hour in _HOURS:
+            path = Path(folder, f"{hour}.parquet")
+            path.write_bytes(extract_hour(Path(folder, f"{hour}.json.gz"), hour))
+            made.append(path)
+        repo = threads_of(read_share(made, 0, KEYS).iter_rows(named=True))
+    settings = DetectSettings()
+    return {
+        number: said(judge_thread(thread, repo.kind_of, repo.rules, settings))
+        for number, thread in repo.threads.items()
+    }
+
+
+def said(verdict: Verdict) -> tuple[str, frozenset[str]]:
+    """A verdict's outcome and targets."""
+    return str(verdict.outcome), frozenset(map(str, verdict.targets))
+
+
+def edges(judged: Judged) -> set[tuple[int, str]]:
+    """Every duplicate with each of its originals."""
+    duplicates = ((n, targets) for n, (outcome, targets) in judged.items() if outcome == Outcome.DUPLICATE)
+    return {(number, target) for number, targets in duplicates for target in targets}
+
+
+def show(name: str, lines: list[bytes], crawled: Judged) -> None:
+    """A row of the table."""
+    found = from_archive(lines)
+    same = sum(found.get(number) == verdict for number, verdict in crawled.items())
+    mine, theirs = edges(found), edges(crawled)
+    both = len(mine & theirs)
+    print(
+        f"| {name} | {len(found):,} | {same / len(crawled):.2%} | {both / len(theirs):.3f} |"
+        f" {both / max(1, len(mine)):.3f} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
