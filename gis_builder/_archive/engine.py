@@ -81,7 +81,7 @@ class Local:
     def run(self, tasks: Sequence[Task]) -> Iterator[None]:
         """See `Engine`.
 
-        A worker that was killed, as where memory is short, takes no more with it than what it was at.
+        Where a worker is killed, as memory is short, what the workers were at is done again, and no more.
 
         Raises:
             DataError: Workers are killed again and again.
@@ -111,8 +111,8 @@ class Local:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # forked threads of polars would wait for ever
             self._pool = ProcessPoolExecutor(self._workers, context, initializer=_begin)
-        futures = {self._pool.submit(do, task): task for task in tasks}
         try:
+            futures = {self._pool.submit(do, task): task for task in tasks}
             for future in as_completed(futures):
                 future.result()
                 yield futures[future]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -304,11 +305,17 @@ def always_die(_: str) -> bytes:
     return b""
 
 
-def test_a_killed_worker_takes_one_task_with_it(tmp_path: Path) -> None:
+def test_killed_workers_are_replaced(tmp_path: Path) -> None:
     tasks = [Task(tmp_path / f"{n}.out", write_own, (str(tmp_path / "mark"), n == 2)) for n in range(6)]
     with Local(2) as engine:
         assert len(list(engine.run(tasks))) == 6
         assert all(task.out.read_bytes() == b"done" for task in tasks)
+        # One that has nothing to do is missed no more than one at work.
+        for worker in multiprocessing.active_children():
+            worker.kill()
+            worker.join()
+        more = [Task(tmp_path / f"{n}.more", write_own, (str(tmp_path / "mark"), False)) for n in range(3)]
+        assert len(list(engine.run(more))) == 3
         with pytest.raises(DataError, match="a fault of its own"):
             list(engine.run([Task(tmp_path / "a.out", fail, ("",))]))
         with pytest.raises(DataError, match="killed again and again"):
