@@ -27,7 +27,10 @@ By = Literal["both", "model", "words"]
 _TIMEOUT_S = 60.0
 _NEEDED = "index what `gis render` writes, with its columns repo, number, text and created_at"
 # Of this environment, what would let another process act on GitHub.
-_SECRETS = ("GITHUB_TOKEN", "GITHUB_TOKENS", "GH_TOKEN", "GITHUB_APP_PRIVATE_KEY_PATH")
+_SECRETS = (
+    *("GITHUB_TOKEN", "GITHUB_TOKENS", "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_PATH"),
+    *("GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),  # of the `gh` tool
+)
 
 
 @dataclass(frozen=True, slots=True)

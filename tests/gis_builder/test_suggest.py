@@ -330,7 +330,9 @@ def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
     )
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    secrets = {"GITHUB_TOKEN", "GITHUB_APP_PRIVATE_KEY", "GH_ENTERPRISE_TOKEN"}
+    for name in secrets:
+        monkeypatch.setenv(name, "secret")
     text = "é" * 200_000 + "\n--help"
     (found,) = IndexSearch(tmp_path / "index")(Sought(text, MOON, "2020", 7))
     assert found.number == 1
@@ -349,7 +351,7 @@ def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
         "--before",
         "created_at=2020",
     ]
-    assert "GITHUB_TOKEN" not in kept["names"]
+    assert not secrets & {*kept["names"]}
 
 
 def test_an_index_that_is_none_is_told_as_aoe_tells_it(tmp_path: Path) -> None:
