@@ -58,7 +58,7 @@ def _of_column(rows: pl.DataFrame, name: str, value: Any) -> pl.Expr:
     kind = rows.schema[name]
     try:
         return pl.lit(pl.Series([value]).cast(kind)).first()
-    except (pl.exceptions.PolarsError, TypeError) as error:
+    except (pl.exceptions.PolarsError, TypeError, OverflowError, UnicodeError) as error:
         raise ConfigError(
             f"before {name}={one_line(str(value), 100)}: no value of this column, which holds {kind}"
         ) from error

@@ -27,9 +27,10 @@ def is_value(column: str, dtype: pl.DataType, value: Any) -> pl.Expr:
 
 def _number(text: str) -> Decimal | None:
     try:
-        return Decimal(text.strip())
+        number = Decimal(text.strip())
     except InvalidOperation:
         return None
+    return None if number.is_snan() else number  # which no float is
 
 
 def _digits(number: Decimal, scale: int) -> str | None:

@@ -17,6 +17,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
 from aoe_train._search import alike
+from aoe_train._search.filters import allowed
 from aoe_train._search.texts import read_rows
 from aoe_train._search.values import is_value
 from pairkit.errors import ConfigError, DataError
@@ -332,6 +333,8 @@ def test_the_table_shows_what_the_pairs_say(bert: Path, tmp_path: Path):
         ({"score": "1.0"}, [0]),
         ({"score": 2.5}, [1]),
         ({"score": "one"}, []),
+        ({"score": "sNaN"}, []),
+        ({"count": "sNaN"}, []),
         ({"score": True}, []),
         ({"count": "3"}, [0]),
         ({"count": "3.0"}, [0]),
@@ -474,6 +477,15 @@ def test_rows_before_a_value_alone(bert: Path, tmp_path: Path):
         index.search(text, before={"day": "soon"})
     with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
         index.search_every(before="age", progress=False)
+
+
+@pytest.mark.parametrize("value", [2**200, "\ud800"])
+def test_a_value_that_no_column_can_hold_is_told(value: Any):
+    rows = pl.DataFrame({"day": [1], "at": ["2020"]})
+    with pytest.raises(ConfigError, match="before day=.*: no value of this column, which holds Int64"):
+        allowed(rows, {}, {"day": value})
+    with pytest.raises(ConfigError, match="before at=.*: no value of this column, which holds String"):
+        allowed(rows, {}, {"at": value})
 
 
 def test_each_on_the_command_line_writes_the_same_bytes_twice(
