@@ -162,10 +162,13 @@ def backtest(replay: Replay, out: Path, *, learn: float) -> Backtested:
 
     Raises:
         ConfigError: It can't be written.
-        DataError: Too few first hits of the earlier part are right, or wrong, to learn from.
+        DataError: Too few first hits of the earlier part are right, or wrong, to learn from; or no issue is
+            left for the later one.
     """
     check_out(out)
     cut = round(learn * len(replay.asked))
+    if cut == len(replay.asked):
+        raise DataError(f"learn {learn}: of {cut:,} issues none is left to judge by; learn on fewer")
     calibration = _learnt(replay, cut)
     ranks, repeats = replay.first_right(), np.array(replay.repeats)
     later = slice(cut, None)

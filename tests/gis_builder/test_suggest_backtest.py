@@ -103,6 +103,12 @@ def test_all_of_a_cluster_says_the_same_and_other_relations_count_where_they_are
     assert not (tmp_path / "out").exists()
 
 
+def test_an_earlier_part_that_leaves_no_later_one_is_refused(work: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"learn 0\.999: of 240 issues none is left to judge by"):
+        gis_builder.backtest(write(tmp_path, hits()), work, tmp_path / "out", learn=0.999)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_same_bytes_each_time_and_nothing_else_is_replaced(work: Path, tmp_path: Path) -> None:
     file, out = write(tmp_path, hits()), tmp_path / "out"
     gis_builder.backtest(file, work, out)
