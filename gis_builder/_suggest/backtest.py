@@ -207,7 +207,7 @@ def backtest(replay: Replay, out: Path, *, learn: float) -> Backtested:
 def _learnt(replay: Replay, cut: int) -> Calibration:
     """Weights for hits in the first place, and for those behind it."""
     earlier = [one for one in replay.asked[:cut] if len(one.found)]
-    numbers = [with_leads(one.evidence)[:RIVALS] for one in earlier]
+    numbers = [with_leads(one.evidence[:RIVALS]) for one in earlier]
     right = [one.right[:RIVALS].astype(np.float64) for one in earlier]
     firsts = np.array([part[0] for part in right])
     if not _FEWEST <= firsts.sum() < len(firsts):
@@ -234,7 +234,7 @@ def _learnt(replay: Replay, cut: int) -> Calibration:
 
 def _told(one: Asked, calibration: Calibration) -> float:
     """How probable its first hit is; 0 where there is none."""
-    return calibration.probabilities(one.evidence.tolist())[0] if len(one.found) else 0.0
+    return calibration.probabilities(one.evidence[:RIVALS].tolist())[0] if len(one.found) else 0.0
 
 
 def _recall(ranks: NDArray[np.float64], depth: int) -> dict[int, Figure]:
