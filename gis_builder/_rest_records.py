@@ -33,7 +33,7 @@ _BOT = "[bot]"  # how REST ends a bot's login; GraphQL leaves it off
 
 _REPO = re.compile(r"/repos/([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)/?")
 _ISSUE = re.compile(r"/issues/([0-9]{1,10})")
-_Url = Annotated[str, Meta(max_length=2000)]
+Url = Annotated[str, Meta(max_length=2000)]
 
 
 class Account(Node, frozen=True):
@@ -70,7 +70,7 @@ class IssueObject(Node, frozen=True):
     labels: list[Label] | None = None
     comments: Count = 1
     pull_request: _Present | UnsetType | None = UNSET
-    repository_url: _Url | None = None
+    repository_url: Url | None = None
 
     @property
     def is_pull(self) -> bool:
@@ -79,7 +79,7 @@ class IssueObject(Node, frozen=True):
 
 
 class _Home(Node, frozen=True):
-    url: _Url
+    url: Url
 
 
 class CommentObject(Node, frozen=True):
@@ -90,7 +90,7 @@ class CommentObject(Node, frozen=True):
     body: str | None = None
     user: Account | None = None
     author_association: Word | None = None
-    issue_url: _Url | None = None
+    issue_url: Url | None = None
 
 
 class EventObject(Node, frozen=True):
@@ -102,7 +102,7 @@ class EventObject(Node, frozen=True):
     actor: Account | None = None
     state_reason: Word | None = None
     canonical: Reference | None = None  # a dump's own
-    issue_url: _Url | None = None
+    issue_url: Url | None = None
     issue: _Home | None = None
 
 

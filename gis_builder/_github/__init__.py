@@ -3,7 +3,7 @@
 from gis_builder._github.crawler import GitHub
 from gis_builder._github.credentials import find_tokens
 from gis_builder._github.events import Advanced, Began, CrawlEvent, Finished, Listener, Waiting
-from gis_builder._github.notices import Notices, Posted
+from gis_builder._github.notices import Notices, Posted, Shown
 from gis_builder._github.rest import RestRoute
 from gis_builder._github.route import GraphQLRoute, Route, RouteFactory
 from gis_builder._github.tokens import Token
@@ -23,6 +23,7 @@ __all__ = [
     "RestRoute",
     "Route",
     "RouteFactory",
+    "Shown",
     "Token",
     "Waiting",
     "find_tokens",

@@ -24,7 +24,15 @@ from gis_builder._github.rest_client import COMMENTS, ISSUE, REPOSITORY, RestCli
 from gis_builder._github.rest_transport import RestReply
 from gis_builder._github.tokens import Token
 from gis_builder._records import Issue, IssueRef
-from gis_builder._rest_records import CommentObject, Label, LabelEventObject, issue_record, repo_of
+from gis_builder._rest_records import (
+    CommentObject,
+    IssueObject,
+    Label,
+    LabelEventObject,
+    Url,
+    issue_record,
+    repo_of,
+)
 from gis_builder._settings.crawl import CrawlSettings
 from pairkit.errors import AuthError, BadReply, DataError
 
@@ -34,6 +42,26 @@ _MARK = re.compile(r"<!-- gis suggest [0-9a-f]{16} -->")
 _COMMENT, _LABELS = Decoder(CommentObject), Decoder(list[Label])
 _LABEL_EVENTS, _NOTHING = Decoder(list[LabelEventObject]), Decoder(None)
 _PERMISSION = "give it the permission to write issues (in a workflow: permissions: issues: write)"
+
+
+class _PagedObject(IssueObject, frozen=True):
+    html_url: Url | None = None
+
+
+_ISSUE = Decoder(_PagedObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An issue as a server shows it now.
+
+    Attributes:
+        issue: The issue.
+        page: Its page, which is the server's own and so not always below github.com.
+    """
+
+    issue: Issue
+    page: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +96,14 @@ class Notices:
             raise DataError(f"{repo}: no such repository ({found.message}); check the name, and the token")
         return found.value.full_name
 
-    def issue(self, ref: IssueRef) -> Issue | None:
+    def issue(self, ref: IssueRef) -> Shown | None:
         """An issue where it is now; None where it is gone, or is a pull request."""
-        found = self._client.get(f"/repos/{ref.repo}/issues/{ref.number}", ISSUE).value
+        found = self._client.get(f"/repos/{ref.repo}/issues/{ref.number}", _ISSUE).value
         if found is None or found.is_pull:
             return None
         with well_formed(str(ref)):
-            return issue_record(repo_of(found), found)
+            issue = issue_record(repo_of(found), found)
+        return Shown(issue, found.html_url or issue.url)
 
     def comment(self, ref: IssueRef, text: str) -> Posted:
         """Write a comment with the mark, unless there is one that bears it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gis_builder._github import Notices
+from gis_builder._github import Notices, Shown
 from gis_builder._pairs.text import render
 from gis_builder._records import Issue, IssueRef
 from gis_builder._suggest.calibration import RIVALS, Calibration, Evidence
@@ -76,9 +76,10 @@ def suggest_for(
         RemoteError: A server failed; run it again.
     """
     wanted.check(calibration, is_new=False)
-    issue = notices.issue(ref)
-    if issue is None:
+    shown = notices.issue(ref)
+    if shown is None:
         raise DataError(f"{ref}: no such issue (deleted, a pull request, or never there)")
+    issue = shown.issue
     found = _found(notices, issue, issue.created_at, search, calibration, wanted)
     likely = [one for one in found.suggestions if (one.probability or 0) >= wanted.least]
     if not likely:
@@ -129,10 +130,10 @@ def _found(
     sentences = best_sentences(text, [candidate.text for _, candidate in there])
     suggestions = tuple(
         Suggestion(
-            number=now.number,
-            title=now.title,
-            state=now.state,
-            url=now.url,
+            number=now.issue.number,
+            title=now.issue.title,
+            state=now.issue.state,
+            url=now.page,
             probability=probability,
             cosine=candidate.cosine,
             words=candidate.words,
@@ -145,15 +146,15 @@ def _found(
 
 def _as_now(
     notices: Notices, repo: str, candidates: Sequence[Candidate], top: int
-) -> tuple[list[tuple[Issue, Candidate]], set[int]]:
+) -> tuple[list[tuple[Shown, Candidate]], set[int]]:
     """The first candidates as they are on the server now, and the numbers of those that are gone."""
-    there: list[tuple[Issue, Candidate]] = []
+    there: list[tuple[Shown, Candidate]] = []
     gone: set[int] = set()
     for candidate in candidates:
         if len(there) == top:
             break
         now = notices.issue(IssueRef(repo, candidate.number))
-        if now is None or now.repo != repo:
+        if now is None or now.issue.repo != repo:
             gone.add(candidate.number)
         else:
             there.append((now, candidate))

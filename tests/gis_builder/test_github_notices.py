@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from gis_builder._emulator import FaultPlan, Rule, Server, serve
+from gis_builder._emulator.tracker import Repository
 from gis_builder._github import Notices, Token
 from gis_builder._records import IssueRef
 from pairkit.errors import AuthError, DataError, RemoteError
@@ -115,7 +116,7 @@ def test_issues_are_read_where_they_are_now(tiny_dump: Path) -> None:
     with served(tiny_dump) as server:
         mine = notices(server)
         found = {number: mine.issue(IssueRef("acme/missile", number)) for number in (1, 3, 7, 8, 99)}
-        assert {number: issue and str(issue.ref) for number, issue in found.items()} == {
+        assert {number: shown and str(shown.issue.ref) for number, shown in found.items()} == {
             1: "acme/rocket#1",
             3: None,  # a pull request
             7: None,  # deleted
@@ -123,3 +124,14 @@ def test_issues_are_read_where_they_are_now(tiny_dump: Path) -> None:
             99: None,
         }
         assert mine.repository("Acme/Missile") == "acme/rocket"
+
+
+def test_a_page_is_the_one_that_the_server_names(tiny_dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(self: Repository, number: int, *, is_pull: bool = False) -> str:
+        return f"https://git.acme.test/{self.name}/issues/{number}"
+
+    monkeypatch.setattr(Repository, "url", page)
+    with served(tiny_dump) as server:
+        shown = notices(server).issue(ROCKET)
+    assert shown is not None
+    assert shown.page == "https://git.acme.test/acme/rocket/issues/1"
