@@ -13,6 +13,7 @@ import polars as pl
 
 from aoe_train._search.filters import check_column
 from aoe_train._search.ranking import Ranking, checked
+from aoe_train._search.texts import naming_column
 from pairkit.errors import ConfigError
 from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from aoe_train._search.ask import SearchIndex
 
 _BLOCK = 64  # texts that are read at once
-KEYS = ("id", "number", "key", "url")  # columns that tell rows apart, the first that there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +130,7 @@ def _table(index: SearchIndex, found: dict[int, Ranking], before: str | None) ->
             "probability": _column(likely, counts),
         }
     )
-    names = [
-        name for name in (next((key for key in KEYS if key in index.rows.columns), None), before) if name
-    ]
+    names = [name for name in (naming_column(index.rows.columns), before) if name]
     known = index.rows.select(list(dict.fromkeys(names)))
     sides = [
         known[side].rename({name: f"{name}_{number}" for name in known.columns})
