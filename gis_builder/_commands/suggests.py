@@ -121,12 +121,13 @@ def suggest(
             relations,
             config=config,
             sets=sets,
-            others=(repo, index, server),
+            others=(repo, issue, title, body_file, index, server, calibration, label, comment or None),
             as_json=json,
             quiet=quiet,
         )
         return
-    if repo is None or work is not None or out is not None or new != (title is not None):
+    is_new = title is not None
+    if repo is None or work is not None or out is not None or new != is_new or (body_file and not is_new):
         raise ConfigError(
             "expected --repo with --issue N or --new --title TEXT; or --backtest HITS with --work DIR"
         )
@@ -176,7 +177,7 @@ def _backtest(
     quiet: bool,
 ) -> None:
     if work is None or any(other is not None for other in others):
-        raise ConfigError("--backtest: expected --work DIR, and no --repo, --index or --server")
+        raise ConfigError("--backtest: expected --work DIR, and nothing of an issue, its search or a comment")
     done = gis_builder.backtest(
         hits, work, out or Path("backtest"), relations=relations, learn=learn, config=config, settings=sets
     )

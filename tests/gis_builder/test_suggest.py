@@ -136,6 +136,8 @@ def test_an_issue_that_is_not_written_yet(github: Server) -> None:
     found = suggest_new(desk, "Acme/Moon", "New", "It dies", search, None, Wanted())
     assert search.asked[0] == Sought("New\n\nIt dies", MOON, None, 15)
     assert (found.issue, found.suggestions[0].probability) == (MOON, None)
+    with pytest.raises(DataError, match="^acme/moon: no text is left of the issue"):
+        suggest_new(desk, MOON, " ", "", search, None, Wanted())
     with pytest.raises(ConfigError, match="takes neither comment nor label"):
         suggest_new(desk, MOON, "New", "", search, SURE, Wanted(comment=True))
 
@@ -367,9 +369,13 @@ def test_an_index_that_is_none_is_told_as_aoe_tells_it(tmp_path: Path) -> None:
         (["--repo", MOON, "--issue", "5"], "expected an index or a server"),
         (["--repo", MOON, "--issue", "5", "--index", "x", "--server", "http://y"], "an index or a server"),
         (["--repo", MOON, "--new", "--index", "x"], "expected --repo with"),
+        (["--repo", MOON, "--issue", "5", "--body-file", "x", "--index", "x"], "expected --repo with"),
         (["--repo", MOON, "--issue", "5", "--index", "x", "--comment"], "give a calibration"),
         (["--backtest", "x"], "--backtest: expected --work"),
         (["--backtest", "x", "--work", "y", "--repo", MOON], "--backtest: expected --work"),
+        (["--backtest", "x", "--work", "y", "--comment"], "--backtest: expected --work"),
+        (["--backtest", "x", "--work", "y", "--label", "z"], "--backtest: expected --work"),
+        (["--backtest", "x", "--work", "y", "--calibration", "z"], "--backtest: expected --work"),
         (["--repo", MOON, "--issue", "5", "--server", "http://y", "--server-key-env", "NONE"], "no such env"),
         (["--repo", MOON, "--new", "--title", "x", "--body-file", "none", "--index", "x"], "can't be read"),
     ],
