@@ -75,7 +75,9 @@ class Suggested:
 
     def notes(self) -> list[str]:
         """What was done, or would be; a line each."""
-        notes = [f"{self.issue}: nothing found that is older"] if not self.suggestions else []
+        notes = []
+        if not self.suggestions:
+            notes.append(f"{self.issue}: no older issue of its repository was found in the index")
         if self.gone:
             notes.append(f"{self.gone} of the found issues are gone, or no issues any more")
         for what, done in (("comment", self.comment), ("label", self.label)):

@@ -78,9 +78,12 @@ def suggest_for(
     wanted.check(calibration, is_new=False)
     shown = notices.issue(ref)
     if shown is None:
-        raise DataError(f"{ref}: no such issue (deleted, a pull request, or never there)")
+        raise DataError(
+            f"{ref}: no such issue (deleted, a pull request, or never there); check the number, and that the"
+            " token may read the repository"
+        )
     issue = shown.issue
-    found = _found(notices, issue, issue.created_at, search, calibration, wanted)
+    found = _found(notices, str(issue.ref), issue, issue.created_at, search, calibration, wanted)
     likely = [one for one in found.suggestions if (one.probability or 0) >= wanted.least]
     if not likely:
         return found
@@ -108,11 +111,12 @@ def suggest_new(
     wanted.check(calibration, is_new=True)
     name = notices.repository(repo)
     plain = Issue(name, 1, title, body, "open", None, None, "NONE", "", "", None, None)
-    return replace(_found(notices, plain, None, search, calibration, wanted), issue=name)
+    return _found(notices, name, plain, None, search, calibration, wanted)
 
 
 def _found(
     notices: Notices,
+    name: str,
     issue: Issue,
     before: str | None,
     search: Search,
@@ -121,7 +125,7 @@ def _found(
 ) -> Suggested:
     text = render(issue).text
     if not text.strip():
-        raise DataError(f"{issue.ref}: no text is left of it to look for")
+        raise DataError(f"{name}: no text is left of the issue to look for; it needs a title or a body")
     by: By = "both" if calibration is None else _BY[frozenset(calibration.evidence)]
     candidates = search(Sought(text, issue.repo, before, max(wanted.top, RIVALS) + _SPARE, by))
     there, gone = _as_now(notices, issue.repo, candidates, wanted.top)
@@ -141,7 +145,7 @@ def _found(
         )
         for (now, candidate), probability, sentence in zip(there, likely, sentences, strict=False)
     )
-    return Suggested(str(issue.ref), suggestions, len(gone), wanted.least, "none", "none", "")
+    return Suggested(name, suggestions, len(gone), wanted.least, "none", "none", "")
 
 
 def _as_now(
