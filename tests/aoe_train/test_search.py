@@ -482,9 +482,9 @@ def test_rows_before_a_value_alone(bert: Path, tmp_path: Path):
 @pytest.mark.parametrize("value", [2**200, "\ud800"])
 def test_a_value_that_no_column_can_hold_is_told(value: Any):
     rows = pl.DataFrame({"day": [1], "at": ["2020"]})
-    with pytest.raises(ConfigError, match="before day=.*: no value of this column, which holds Int64"):
+    with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
         allowed(rows, {}, {"day": value})
-    with pytest.raises(ConfigError, match="before at=.*: no value of this column, which holds String"):
+    with pytest.raises(ConfigError, match=r"before at=.*: no value of this column, which holds String"):
         allowed(rows, {}, {"at": value})
 
 
