@@ -553,7 +553,7 @@ def suggest(
     if (index is None) == (server is None):
         raise ConfigError("expected an index or a server to look in")
     learnt = None if calibration is None else read_calibration(_path("calibration", calibration))
-    wanted = Wanted(top, least, comment, label or "", dry_run)
+    wanted = Wanted(top, least, comment, label, dry_run)
     wanted.check(learnt, is_new=issue is None)
     search = ServerSearch(server or "", server_key) if index is None else IndexSearch(_path("index", index))
     with _display(progress) as show:

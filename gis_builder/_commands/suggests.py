@@ -158,8 +158,9 @@ def suggest(
         return
     if found.suggestions:
         stdout.print(found.table())
-    if found.text and dry_run:
+    if found.comment == "would write":
         stdout.print(found.text, markup=False)
+    if "would write" in (found.comment, found.label):
         say("--no-dry-run writes it", quiet=quiet)
 
 

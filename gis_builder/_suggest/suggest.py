@@ -15,6 +15,7 @@ from gis_builder._suggest.found import Done, Suggested, Suggestion
 from gis_builder._suggest.sentences import best_sentences
 from pairkit.errors import ConfigError, DataError
 
+_LONGEST_LABEL = 50  # characters that GitHub takes
 _SPARE = 10  # further candidates, in place of those that are gone by now
 # What was learnt of one ranking says nothing of another.
 _BY: dict[frozenset[Evidence], By] = {
@@ -32,14 +33,14 @@ class Wanted:
         top: Suggestions at most.
         least: The lowest probability of what is written.
         comment: Whether a comment is wanted.
-        label: A label that is wanted; empty for none.
+        label: A label that is wanted, if any.
         dry_run: Write nothing.
     """
 
     top: int = 5
     least: float = 0.9
     comment: bool = False
-    label: str = ""
+    label: str | None = None
     dry_run: bool = True
 
     def check(self, calibration: Calibration | None, *, is_new: bool) -> None:
@@ -52,8 +53,10 @@ class Wanted:
             raise ConfigError(f"top {self.top}: expected 1 to 50")
         if not 0 <= self.least <= 1:
             raise ConfigError(f"least {self.least}: a probability is from 0 to 1")
-        if not (self.comment or self.label):
+        if not self.comment and self.label is None:
             return
+        if self.label is not None and not (self.label.strip() and len(self.label) <= _LONGEST_LABEL):
+            raise ConfigError(f"label: expected 1 to {_LONGEST_LABEL} characters, not blanks alone")
         if is_new:
             raise ConfigError(
                 "an issue that is not written yet takes neither comment nor label; give its number"

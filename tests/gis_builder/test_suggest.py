@@ -150,6 +150,9 @@ def test_an_issue_that_is_not_written_yet(github: Server) -> None:
         (5, {"comment": True, "calibration": None}, ConfigError, "give a calibration"),
         (5, {"top": 0}, ConfigError, "top 0"),
         (5, {"least": 1.5}, ConfigError, "least 1.5"),
+        (5, {"label": ""}, ConfigError, "label: expected 1 to 50 characters"),
+        (5, {"label": " "}, ConfigError, "label: expected 1 to 50 characters"),
+        (5, {"label": "x" * 51}, ConfigError, "label: expected 1 to 50 characters"),
     ],
 )
 def test_what_can_not_be_done(
@@ -384,3 +387,19 @@ def test_wrong_words_are_told_before_anything_is_asked(words: list[str], told: s
     done = CliRunner().invoke(app, ["suggest", *words], env={"GITHUB_TOKEN": "any"})
     assert isinstance(done.exception, ConfigError)
     assert told in str(done.exception)
+
+
+def test_what_would_be_written_is_shown_where_it_is_asked_for(
+    github: Server, tmp_path: Path, answers: tuple[str, type[Answers]]
+) -> None:
+    url, told = answers
+    told.body = json.dumps({"hits": [{**HIT, "cosine": 1}]}).encode()
+    SURE.write(tmp_path / "c.json")
+    words = ["suggest", "--repo", MOON, "--issue", "5", "--server", url, "--api-url", github.url]
+    words += ["--calibration", str(tmp_path / "c.json")]
+    shown = {}
+    for wanted in ((), ("--label", "maybe"), ("--comment",)):
+        done = CliRunner().invoke(app, [*words, *wanted], env={"GITHUB_TOKEN": "any"})
+        assert done.exit_code == 0, done.output
+        shown[wanted] = ("reported before" in done.stdout, "--no-dry-run writes it" in done.stderr)
+    assert shown == {(): (False, False), ("--label", "maybe"): (False, True), ("--comment",): (True, True)}
