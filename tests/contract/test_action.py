@@ -163,3 +163,13 @@ def test_a_wrong_mode_ends_before_anything_is_written(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "::error::mode: expected dry-run, comment or label\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_private_repository_is_fetched_too(tmp_path: Path) -> None:
+    (step,) = (step for step in STEPS if step.get("name") == "Fetch what is new")
+    (tmp_path / "gis").write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >> "{tmp_path}/$1"\n')
+    (tmp_path / "gis").chmod(0o755)
+    env = dict.fromkeys(step["env"], str(tmp_path)) | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], env=env, check=True)
+    words = (tmp_path / "crawl").read_text().splitlines()
+    assert words[-2:] == ["--set", "crawl.include_private=true"]
