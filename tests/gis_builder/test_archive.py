@@ -356,6 +356,27 @@ def _with_mark(mark: str) -> Iterator[int]:
             yield int(process.name)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_file_that_can_not_be_written_ends_in_one_line(
+    built: Any, source: Path, tmp_path: Path, workers: str
+) -> None:
+    out = tmp_path / "gis"
+    command = [
+        *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(source)),
+        *("--out", str(out), "--workers", workers, "--partitions", "3", "-q"),
+    ]
+    limited = ["bash", "-c", 'ulimit -S -f 24; exec "$@"', "bash", *command]
+    # Python would cut its own compiled files off at the limit, and leave them so.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(limited, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert "larger than a file may be there" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
+    other = build(source, out)
+    assert files(other.out) == files(built.out)
+
+
 def test_without_the_engine_ray_nothing_of_ray_is_imported(source: Path, tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text("raise SystemExit('ray was imported')")
     code = (
