@@ -15,19 +15,24 @@ recorded their events, in the hours {hours}. No server was asked for anything.
 * The archive has no marks as duplicate: what people wrote, and how issues were closed, decides.
 * An issue that was named as the original but had no event in these hours makes no pair (`not_fetched` among
   `dropped_positives`).
-* Issues that bots opened are left out ({bots:,}), as are repositories with fewer than {min_closed:,} closed
-  issues.
-{limit}
-* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to be.
+* Issues that bots opened are left out ({bots:,}), as are repositories with fewer closed issues than
+  {min_closed:,}.
+{limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to be.
 """
 
 _COVERAGE = """
 {table}
-
+{incomplete}
 *Missing* hours are not in the archive or were not given; of an hour that *broke off* the beginning was read.
 GitHub numbers all events in turn, others than these too. Many more ids to an event in one month than in
 others mean that the archive lost events there.
 {without}
+"""
+
+_LAST_WHOLE_MONTH = "2025-05"
+_INCOMPLETE = """
+**After 2025-05-23 the archive lacks most events.** A duplicate whose closing, closing words or original are
+among them is not in here.
 """
 
 
@@ -69,9 +74,11 @@ def _coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
         for name, month in months.items()
     ]
     heads = ["month", "hours", "missing", "broke off", "broken lines", "events", "ids to an event"]
+    lacking = max(months, default="") > _LAST_WHOLE_MONTH
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),
+        incomplete=_INCOMPLETE if lacking else "",
         without=(
             f"\n{without:,} events do not say what their author is to the repository; for them, who pushed to"
             " it or owns it counts as a member."

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from gis_builder._archive import rows as r
+from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.exclusions import Exclusions, read_exclusions
 from gis_builder._archive.hours import hours_between
+from gis_builder._archive.ledger import Ledger, by_month
 from gis_builder._archive.shards import read_shard
 from gis_builder._archive.threads import RepoThreads, threads_of
 from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
@@ -178,3 +180,25 @@ def test_shares_of_the_repositories_are_the_whole() -> None:
         assert edges[-1][1] == r.KEYS
         assert all(one[1] == other[0] for one, other in pairwise(edges))
     assert all(0 <= r.key_of(number) < r.KEYS for number in range(1000))
+
+
+def test_the_card_says_what_the_archive_lacks() -> None:
+    def card(hour: str, **ledger: Any) -> str:
+        statistics = {
+            "rejected_issues": {"bot_author": 2},
+            "archive_repositories": {"excluded": 1},
+            "months": by_month([hour, "2025-12-31-0"] if hour > "2025" else [hour], [Ledger(hour, **ledger)]),
+        }
+        settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}}
+        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, hour, settings)
+
+    early = card("2015-01-01-0", events=4, first_id=1, last_id=12, without_association=3)
+    assert "more than 1,500 positives" in early
+    assert "are left out (2)" in early
+    assert "| 2015-01 | 1 | 0 | 0 | 0 | 4 | 3.00 |" in early
+    assert "3 events do not say" in early
+    assert "lacks most events" not in early
+    late = card("2025-06-01-0", broke_off="not readable")
+    assert "**After 2025-05-23 the archive lacks most events.**" in late
+    assert "| 2025-12 | 1 | 1 | 0 | 0 | 0 | – |" in late
+    assert "do not say" not in late
