@@ -153,7 +153,7 @@ def save_dump(folder: Path, threads: list[Thread]) -> None:
                     events.write(json.dumps(home | done) + "\n")
 
 
-@pytest.mark.parametrize("partitions", [1, 40])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 40])
 def test_the_number_of_partitions_changes_nothing(
     built: Any, source: Path, tmp_path: Path, partitions: int
 ) -> None:
@@ -356,7 +356,7 @@ def _with_mark(mark: str) -> Iterator[int]:
             yield int(process.name)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_file_that_can_not_be_written_ends_in_one_line(
     built: Any, source: Path, tmp_path: Path, workers: str
 ) -> None:
