@@ -100,7 +100,8 @@ class IndexSearch:
 
     def __call__(self, sought: Sought) -> Sequence[Candidate]:
         """See `Search`."""
-        command = [sys.executable, "-m", "aoe_train", "search", str(self._index), "-", "--json"]
+        # With -P no file of the folder that somebody works in, such as a checkout, passes for a library.
+        command = [sys.executable, "-P", "-m", "aoe_train", "search", str(self._index), "-", "--json"]
         command += ["--top", str(sought.top), "--by", sought.by, "--where", f"repo={sought.repo}"]
         if sought.before is not None:
             command += ["--before", f"created_at={sought.before}"]

@@ -343,8 +343,8 @@ def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
     assert found.number == 1
     kept = json.loads(told.read_text())
     assert kept["text"] == text
-    assert kept["words"][:4] == ["-m", "aoe_train", "search", str(tmp_path / "index")]
-    assert kept["words"][4:] == [
+    assert kept["words"][:5] == ["-P", "-m", "aoe_train", "search", str(tmp_path / "index")]
+    assert kept["words"][5:] == [
         "-",
         "--json",
         "--top",
@@ -359,7 +359,11 @@ def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
     assert not secrets & {*kept["names"]}
 
 
-def test_an_index_that_is_none_is_told_as_aoe_tells_it(tmp_path: Path) -> None:
+def test_an_index_that_is_none_is_told_as_aoe_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "typer.py").write_text("raise SystemExit('a file of the folder was run')")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"no index\.json; expected the folder that `aoe index` made"):
         IndexSearch(tmp_path / "--help")(Sought("text", MOON, None, 5))
 
