@@ -207,6 +207,7 @@ def _read_body(path: Path) -> str:
 
 
 def _key(name: str) -> str:
-    if key := os.environ.get(name, "").strip():
-        return key
-    raise ConfigError(f"--server-key-env {name}: no such environment variable; set it")
+    from pairkit.openai_api.credentials import find_key
+
+    remedy = f"{name}: no such environment variable; set it"
+    return find_key("--server-key-env", name, os.environ, remedy).secret

@@ -25,6 +25,7 @@ from pairkit.printable import one_line
 By = Literal["both", "model", "words"]
 
 _TIMEOUT_S = 60.0
+_NO_WORDS = "no words"  # in place of a server's own
 _NEEDED = "index what `gis render` writes, with its columns repo, number, text and created_at"
 # Of this environment, what would let another process act on GitHub.
 _SECRETS = (
@@ -128,9 +129,11 @@ class ServerSearch:
             key: What requests have to bear; empty for none.
 
         Raises:
-            ConfigError: No address, or a key would cross a network in clear.
+            ConfigError: No address, a key that is none, or one that would cross a network in clear.
         """
         self._address = read_address(url, "server", "http://127.0.0.1:8000")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("the server's key holds characters that no key has; copy it again")
         if key:
             self._address.guard("the key", "ask a server on this machine")
         self._exchange = Exchange(self._address, Token(key, url, "the key"), _TIMEOUT_S)
@@ -182,9 +185,9 @@ def _candidates(body: bytes, where: str, sought: Sought) -> Sequence[Candidate]:
 
 def _message(body: bytes) -> str:
     try:
-        return decode(body, _REFUSAL).error.message
+        return decode(body, _REFUSAL).error.message or _NO_WORDS
     except Malformed:
-        return "no words"
+        return _NO_WORDS
 
 
 def _error_of(code: int, said: str) -> PairkitError:

@@ -300,7 +300,7 @@ def test_a_server_is_asked_for_older_issues_of_the_repository(answers: tuple[str
         (200, json.dumps({"hits": [{**HIT, "row": {"text": "x"}}]}), BadReply, "not of issues"),
         (200, json.dumps({"hits": [{**HIT, "cosine": 7}]}), BadReply, "not of issues"),
         (400, '{"error": {"message": "where repo: no such column"}}', ConfigError, "no such column"),
-        (401, "{}", AuthError, "give its key"),
+        (401, "{}", AuthError, "HTTP 401, no words; give its key"),
         (404, '{"error": {"message": "this server has no index"}}', ConfigError, "has no index"),
         (429, "{}", RateLimited, "later"),
         (503, "<html>", RemoteError, "HTTP 503, no words"),
@@ -320,6 +320,17 @@ def test_a_server_that_is_not_there_and_a_key_in_clear() -> None:
         ServerSearch("http://127.0.0.1:9")(Sought("text", MOON, None, 5))
     with pytest.raises(ConfigError, match="others can read the key"):
         ServerSearch("http://example.org", "key")
+
+
+@pytest.mark.parametrize("key", ["two\nlines-of-a-key", "кey"])
+def test_a_key_that_can_not_be_sent_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ConfigError, match="characters that no key has") as refused:
+        ServerSearch("https://example.org", key)
+    assert key[:3] not in str(refused.value)
+    words = ["--repo", MOON, "--issue", "5", "--server", "https://example.org", "--server-key-env", "KEY"]
+    done = CliRunner().invoke(app, ["suggest", *words], env={"GITHUB_TOKEN": "any", "KEY": key})
+    assert isinstance(done.exception, ConfigError)
+    assert "what KEY holds is no key" in str(done.exception)
 
 
 def test_a_text_goes_to_the_search_by_standard_input_and_no_token_goes_with_it(
