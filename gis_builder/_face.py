@@ -547,8 +547,8 @@ def suggest(
     from pairkit.errors import ConfigError
 
     merged = _merged(locals())
-    (name, *more) = read_repos([repo])
-    if more or (issue is None) == (title is None):
+    (name,) = read_repos([repo])
+    if (issue is None) == (title is None):
         raise ConfigError("expected one repository, and the number of an issue or the title of a new one")
     if (index is None) == (server is None):
         raise ConfigError("expected an index or a server to look in")
