@@ -35,6 +35,7 @@ from static_models import nli
 import aoe_train
 from aoe_train._backbones.load import find_folder
 
+_STARTS_S = 300  # with its model
 ENCODED = 20_000  # texts that encoding alone is measured with
 
 
@@ -88,11 +89,10 @@ class Load:
 
 def infinity(python: str, model: str) -> list[str]:
     """Its command, with torch on a processor as its documentation has it, without what this torch lacks."""
-    folder = str(find_folder(model))
     how = ["--device", "cpu", "--engine", "torch", "--no-bettertransformer"]
-    names = ["--model-id", folder, "--served-model-name", "model"]
+    named = ["--model-id", str(find_folder(model))]
     place = ["--host", "127.0.0.1", "--url-prefix", "/v1"]
-    return [str(Path(python).with_name("infinity_emb")), "v2", *how, *names, *place, "--port"]
+    return [str(Path(python).with_name("infinity_emb")), "v2", *how, *named, *place, "--port"]
 
 
 def run(name: str, command: list[str], options: argparse.Namespace, texts: list[str]) -> None:
@@ -143,7 +143,7 @@ def client(port: int, texts: list[str], count: int, number: int, load: Load) -> 
 
 def ask(connection: http.client.HTTPConnection, texts: list[str]) -> bool:
     """Whether the server gave a vector for each text."""
-    body = json.dumps({"input": texts, "model": "model", "encoding_format": "base64"})
+    body = json.dumps({"input": texts, "encoding_format": "base64"})
     try:
         connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -156,7 +156,10 @@ def ask(connection: http.client.HTTPConnection, texts: list[str]) -> bool:
 
 def ask_until_there(port: int, texts: list[str]) -> None:
     """Wait for a server to have loaded its model, and warm it up."""
+    until = time.monotonic() + _STARTS_S
     while not ask(http.client.HTTPConnection("127.0.0.1", port, timeout=600), texts):
+        if time.monotonic() > until:
+            raise SystemExit(f"port {port}: no vectors within {_STARTS_S} s")
         time.sleep(0.2)
 
 
