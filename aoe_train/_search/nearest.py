@@ -159,7 +159,7 @@ def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     faiss.omp_set_num_threads(1)
     try:
         index = _empty(kind, dim, len(vectors))
-        index.train(vectors.rows(_sample(len(vectors))))
+        index.train(vectors.rows(_sample(len(vectors), getattr(index, "nlist", 0))))
         for start in range(0, len(vectors), _BLOCK):
             index.add(vectors.rows(slice(start, start + _BLOCK)))
     finally:
@@ -195,9 +195,9 @@ def _empty(kind: Kind, dim: int, count: int) -> Any:
     return faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, lists, codes, _CODE_BITS, faiss.METRIC_INNER_PRODUCT)
 
 
-def _sample(count: int) -> slice | np.ndarray:
-    """What an index learns its codes from."""
-    most = 100_000
+def _sample(count: int, lists: int) -> slice | np.ndarray:
+    """What an index learns its codes and lists from; faiss wants 39 vectors for each list."""
+    most = max(100_000, 40 * lists)
     if count <= most:
         return slice(0, count)
     return np.sort(np.random.default_rng(_SEED).choice(count, most, replace=False))

@@ -92,3 +92,10 @@ def test_a_damaged_index_and_one_of_other_vectors_are_refused(tmp_path: Path):
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
         read(tmp_path, "hnsw", (300, 8))
+
+
+def test_an_index_learns_from_enough_vectors_for_its_lists() -> None:
+    lists = module._empty("ivf-pq", 8, 1_000_000).nlist
+    assert len(module._sample(1_000_000, lists)) >= 39 * lists  # where faiss warns
+    assert len(module._sample(1_000_000, 0)) == 100_000
+    assert module._sample(5_000, 125) == slice(0, 5_000)
