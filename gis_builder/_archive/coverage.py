@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gis_builder._archive.hours import lacks_events
 from pairkit.card import table, with_section
 
 _SOURCE = """
@@ -29,7 +30,6 @@ others mean that the archive lost events there.
 {without}
 """
 
-_LAST_WHOLE_MONTH = "2025-05"
 _INCOMPLETE = """
 **After 2025-05-23 the archive lacks most events.** A duplicate whose closing, closing words or original are
 among them is not in here.
@@ -57,10 +57,11 @@ def with_coverage(card: str, statistics: Mapping[str, Any], hours: str, settings
         excluded=statistics["archive_repositories"].get("excluded", 0),
         excluded_issues=rejected.get("excluded", 0),
     )
-    return with_section(with_section(card, "Source", source), "Coverage", _coverage(statistics["months"]))
+    coverage = _coverage(statistics["months"], lacking=lacks_events(hours))
+    return with_section(with_section(card, "Source", source), "Coverage", coverage)
 
 
-def _coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
+def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
     rows = [
         (
             name,
@@ -74,7 +75,6 @@ def _coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
         for name, month in months.items()
     ]
     heads = ["month", "hours", "missing", "broke off", "broken lines", "events", "ids to an event"]
-    lacking = max(months, default="") > _LAST_WHOLE_MONTH
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),

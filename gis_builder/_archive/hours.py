@@ -24,8 +24,7 @@ def hours_between(words: str, *, incomplete: bool = False) -> list[str]:
     Raises:
         ConfigError: It is no such range, or has hours that hold no texts or lack events.
     """
-    first, dots, last = words.partition("..")
-    begin, end = _moment(words, first, 0), _moment(words, last if dots else first, 23)
+    begin, end = _ends(words)
     if end < begin:
         raise ConfigError(f"hours = {words}: ends before it begins; give the earlier first")
     if begin < _FIRST:
@@ -41,9 +40,19 @@ def hours_between(words: str, *, incomplete: bool = False) -> list[str]:
     return [_name(begin + place * _HOUR) for place in range(count)]
 
 
+def lacks_events(words: str) -> bool:
+    """Whether a range has hours after the last of which the archive is whole."""
+    return _ends(words)[1] > _LAST_WHOLE
+
+
 def month_of(hour: str) -> str:
     """The month of an hour, `2015-01`."""
     return hour[:7]
+
+
+def _ends(words: str) -> tuple[datetime, datetime]:
+    first, dots, last = words.partition("..")
+    return _moment(words, first, 0), _moment(words, last if dots else first, 23)
 
 
 def _name(moment: datetime) -> str:

@@ -187,7 +187,9 @@ def test_the_card_says_what_the_archive_lacks() -> None:
         statistics = {
             "rejected_issues": {"bot_author": 2},
             "archive_repositories": {"excluded": 1},
-            "months": by_month([hour, "2025-12-31-0"] if hour > "2025" else [hour], [Ledger(hour, **ledger)]),
+            "months": by_month(
+                [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [Ledger(hour, **ledger)]
+            ),
         }
         settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}}
         return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, hour, settings)
@@ -198,6 +200,8 @@ def test_the_card_says_what_the_archive_lacks() -> None:
     assert "| 2015-01 | 1 | 0 | 0 | 0 | 4 | 3.00 |" in early
     assert "3 events do not say" in early
     assert "lacks most events" not in early
+    assert "lacks most events" not in card("2025-05-23-23")
+    assert "lacks most events" in card("2025-05-24-0")
     late = card("2025-06-01-0", broke_off="not readable")
     assert "**After 2025-05-23 the archive lacks most events.**" in late
     assert "| 2025-12 | 1 | 1 | 0 | 0 | 0 | – |" in late
