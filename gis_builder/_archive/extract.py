@@ -40,6 +40,9 @@ def extract_hour(path: Path, hour: str) -> bytes:
     Args:
         path: The hour's file, gzipped.
         hour: Its name.
+
+    Raises:
+        DataError: The file is not there, or can't be read now, which says nothing of what it holds.
     """
     reading = _Reading(hour)
     try:
@@ -48,9 +51,18 @@ def extract_hour(path: Path, hour: str) -> bytes:
         ):
             reading.take(line)
     except DataError as error:
+        if not _is_damage(error):
+            raise
         reading.ledger.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
+    if not reading.ledger.lines:
+        reading.ledger.broke_off = reading.ledger.broke_off or "holds no line"
     table = reading.table()
     return parquet_bytes(table, row_group=r.ROW_GROUP, notes={LEDGER: encode_rows([reading.ledger])})
+
+
+def _is_damage(error: DataError) -> bool:
+    """Whether the file itself is at fault, not a disk, network or machine that may give it the next time."""
+    return error.__cause__ is not None and getattr(error.__cause__, "errno", None) is None
 
 
 class _Reading:
@@ -103,10 +115,7 @@ class _Reading:
         if item.is_pull:
             return self._of_pull(event, item.number)
         place = _place(event)
-        self.ledger.issue_events += 1
         issue = issue_record(event.repo.name, item)
-        spoken = item if comment is None else comment
-        self.ledger.without_association += spoken.author_association is None
         rows = [
             r.bare_row(place, r.REPO, name=event.repo.name),
             r.issue_row(place, issue, item.author_association),
@@ -122,17 +131,21 @@ class _Reading:
                 state_reason=issue.state_reason if event.payload.action == "closed" else None,
             )
             rows.append(r.event_row(place, issue.number, happened))
+        spoken = item if comment is None else comment
+        self.ledger.issue_events += 1
+        self.ledger.without_association += spoken.author_association is None
         return rows
 
     def _of_pull(self, event: IssueEvent | PullEvent, number: int) -> list[r.Row]:
-        return [r.bare_row(_place(event), r.PULL, number)] if self._is_new(event, number) else []
+        place = _place(event)
+        return [r.bare_row(place, r.PULL, number)] if self._is_new(event, number) else []
 
     def _of_member(self, event: MemberEvent) -> list[r.Row]:
-        account = event.payload.member or event.actor
+        place, account = _place(event), event.payload.member or event.actor
         name = account_name(account)
         if name is None or is_bot(account) or not self._is_new(event, name):
             return []
-        return [r.bare_row(_place(event), r.MEMBER, name=name)]
+        return [r.bare_row(place, r.MEMBER, name=name)]
 
     def _is_new(self, event: IssueEvent | PullEvent | MemberEvent, what: int | str) -> bool:
         known = len(self._seen)

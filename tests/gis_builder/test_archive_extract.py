@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from gis_builder._archive import rows as r
 from gis_builder._archive.extract import extract_hour
 from gis_builder._archive.ledger import LEDGER, Ledger, by_month, decode_rows
+from pairkit.errors import DataError
 from tests.pairkit.peak import peak_mib
 
 HOUR = "2015-01-01-0"
@@ -199,6 +201,40 @@ def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None
     rows, ledger = extracted(path)
     assert not rows
     assert ledger.broke_off
+
+
+def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        extract_hour(tmp_path / "hour.json.gz", HOUR)  # a machine that has another folder there
+    loop = tmp_path / "loop.json.gz"
+    loop.symlink_to(loop)
+    with pytest.raises(DataError, match="not readable"):
+        extract_hour(loop, HOUR)
+    pipe = tmp_path / "pipe.json.gz"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="not a regular file"):
+        extract_hour(pipe, HOUR)
+
+
+@pytest.mark.parametrize("whole", [b"", gzip.compress(b"\n")])
+def test_an_hour_without_a_line_is_told(tmp_path: Path, whole: bytes) -> None:
+    path = tmp_path / "hour.json.gz"
+    path.write_bytes(whole)
+    assert "no line" in extracted(path)[1].broke_off
+
+
+def test_what_is_malformed_is_no_event_of_an_issue(tmp_path: Path) -> None:
+    year_9999 = "9999-12-31T00:00:00Z"
+    rows, ledger = read(
+        tmp_path,
+        [
+            comment(1, 3, created_at=year_9999, author_association=None),
+            event(2, "PullRequestEvent", {"number": 4}, created_at=year_9999),
+            event(3, "PullRequestEvent", {"number": 4}),
+        ],
+    )
+    assert [(row["kind"], row["number"]) for row in rows] == [("pull", 4)]
+    assert (ledger.events, ledger.issue_events, ledger.without_association) == (1, 0, 0)
 
 
 def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
