@@ -39,6 +39,7 @@ class Judged(msgspec.Struct):
 class Placed(msgspec.Struct):
     """Where the issues and positives of a partition went, and how many negatives each repository draws."""
 
+    repos: list[int]  # whose names are theirs
     split_of: list[tuple[IssueRef, str]]
     group: list[tuple[IssueRef, IssueRef]]
     positives: dict[str, list[Pair]]

@@ -34,19 +34,22 @@ class _Drawing:
 
     def __init__(self, placed: Placed, settings: ArchiveSettings) -> None:
         self._placed, self._settings = placed, settings
+        self._own = set(placed.repos)
         self._group = dict(placed.group)
         self._split_of = dict(placed.split_of)
         self._made: list[Negatives] = []
 
     def take(self, repo: JudgedRepo) -> None:
-        """Draw in a repository; one whose name another has taken over has no positives."""
+        """Draw in a repository, unless another has taken over its name."""
+        if repo.repo_id not in self._own:
+            return
         positives = {
             split: [pair for pair in pairs if pair.first.repo == repo.name]
             for split, pairs in self._placed.positives.items()
         }
-        texts = {text.ref: text for text in repo.texts}
-        if not any(positives.values()) or not texts.keys() <= self._group.keys():
+        if not any(positives.values()):
             return
+        texts = {text.ref: text for text in repo.texts}
         made = make_negatives(
             positives,
             {split: wanted.get(repo.name, 0) for split, wanted in self._placed.wanted.items()},

@@ -29,7 +29,7 @@ class Gathered:
     rejected: dict[IssueRef, str] = field(default_factory=dict)
     dropped: list[DroppedPair] = field(default_factory=list)
     removed: Counter[str] = field(default_factory=Counter)
-    repos: list[set[str]] = field(default_factory=list)  # of each partition
+    repos: list[dict[str, int]] = field(default_factory=list)  # ids by name, of each partition
 
     def add(self, judged: Judged, owners: Mapping[str, int]) -> list[JudgedRepo]:
         """Take a partition in; returns the repositories whose name is theirs."""
@@ -46,7 +46,7 @@ class Gathered:
             self.rejected.update(repo.rejected)
             self.dropped += repo.dropped
             self.removed.update(repo.removed)
-        self.repos.append({repo.name for repo in own})
+        self.repos.append({repo.name: repo.repo_id for repo in own})
         return own
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
@@ -120,14 +120,14 @@ def _wanted(positives: Iterable[Pair], count: int) -> dict[str, int]:
 
 
 def _placed(
-    repos: Iterable[str],
+    own: Mapping[str, int],
     by_repo: Mapping[str, Sequence[IssueRef]],
     splits: Splits,
     wanted: Mapping[str, Mapping[str, int]],
 ) -> Placed:
-    own = set(repos)
     refs = [ref for repo in sorted(own) for ref in by_repo.get(repo, ())]
     return Placed(
+        sorted(own.values()),
         [(ref, splits.of[ref]) for ref in refs if ref in splits.of],
         [(ref, splits.group[ref]) for ref in refs],
         {

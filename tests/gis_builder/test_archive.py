@@ -246,6 +246,8 @@ def test_of_two_repositories_of_one_name_the_later_has_it(
     texts = [*made.pairs.rows["text1"], *made.pairs.rows["text2"]]
     assert not any(text.startswith("Older") for text in texts)
     assert made.statistics["archive_repositories"]["name_taken_over"] == 1
+    build(tmp_path / "hours", tmp_path / "one", partitions=1)  # both in one partition
+    assert files(tmp_path / "one") == files(tmp_path / "gis")
 
 
 def test_a_broken_hour_and_a_missing_one_are_told(source: Path, tmp_path: Path) -> None:
