@@ -73,4 +73,6 @@ def read_notes(path: Path) -> dict[str, str]:
     try:
         return pl.read_parquet_metadata(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error
+        raise DataError(
+            f"not readable as parquet ({one_line(str(error), 200)}); delete it and run again", path=path
+        ) from error

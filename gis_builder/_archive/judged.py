@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gis_builder._archive.tasks import damaged
 from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
 
 _LEVEL = 1
@@ -70,5 +71,12 @@ def pack(value: Judged | Placed | Drawn | Ties) -> bytes:
 
 
 def unpack(path: Path, kind: type[_Kind]) -> _Kind:
-    """What `pack` made."""
-    return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
+    """What `pack` made.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
+    except (zlib.error, msgspec.MsgspecError, OSError) as error:
+        raise damaged(path, error) from error

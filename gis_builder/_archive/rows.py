@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from gis_builder._archive.tasks import damaged
 from gis_builder._records import Comment, Event, Issue
+from pairkit.errors import DataError
+from pairkit.parquet import read_parquet
 
 KEYS = 1 << 63
 REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
@@ -117,11 +120,27 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_share(files: Sequence[Path], low: int, high: int) -> pl.DataFrame:
-    """What files of rows hold of the repositories whose keys are in [low, high), see `newest`."""
+    """What files of rows hold of the repositories whose keys are in [low, high), see `newest`.
+
+    Raises:
+        DataError: One of them is damaged.
+    """
     if not files:
         return pl.DataFrame(schema=SCHEMA)
     inside = (pl.col("key") >= low) & (pl.col("key") < high)
-    return newest(pl.scan_parquet(list(files), glob=False).filter(inside).collect())
+    try:
+        return newest(pl.scan_parquet(list(files), glob=False).filter(inside).collect())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise damaged(_first_damaged(files), error) from error
+
+
+def _first_damaged(files: Sequence[Path]) -> Path:
+    for path in files:
+        try:
+            read_parquet(path)
+        except DataError:
+            return path
+    return files[0]
 
 
 def issue_of(repo: str, row: Mapping[str, Any], association: str) -> Issue:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pairkit.errors import DataError
 from pairkit.files import write_bytes
+from pairkit.printable import one_line
 
 _DIGITS = 20
 
@@ -43,6 +45,11 @@ def do(task: Task) -> None:
     """Do a task that is not done; the file is readable by its owner alone, as it may hold anybody's words."""
     if not task.is_done:
         write_bytes(task.out, task.function(*task.arguments), private=True)
+
+
+def damaged(path: Path, error: Exception) -> DataError:
+    """What to do where a task's file can't be read: it is made again."""
+    return DataError(f"damaged ({one_line(str(error), 200)}); delete it and run again", path=path)
 
 
 def file_named(folder: Path, stem: str, ending: str, *basis: object) -> Path:

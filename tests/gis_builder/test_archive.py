@@ -266,11 +266,31 @@ def test_a_broken_hour_and_a_missing_one_are_told(source: Path, tmp_path: Path) 
     assert "1 broken off, 1 broken lines" in made.notes()[-1]
 
 
+def test_what_a_damaged_task_file_ends_in(source: Path, tmp_path: Path) -> None:
+    build(source, tmp_path / "gis")
+    first = files(tmp_path / "gis")
+    for room in ("months", "judged", "ties", "negatives"):
+        for path in (tmp_path / "gis.work" / room).iterdir():
+            whole = path.read_bytes()
+            path.write_bytes(whole[: len(whole) // 2])
+            if room == "months":  # else what was made of it stands
+                shutil.rmtree(tmp_path / "gis.work" / "judged")
+            with pytest.raises(DataError, match=rf"{path.name}: .*; delete it and run again"):
+                build(source, tmp_path / "gis")
+            path.unlink()
+            build(source, tmp_path / "gis")
+            break
+    assert files(tmp_path / "gis") == first
+
+
 def test_no_such_hours(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         build(tmp_path / "none", tmp_path / "gis")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
+        build(tmp_path / "empty", tmp_path / "gis")
+    os.mkfifo(tmp_path / "empty" / "2015-01-01-1.json.gz")
+    with pytest.raises(DataError, match="not a regular file"):
         build(tmp_path / "empty", tmp_path / "gis")
     with pytest.raises(ConfigError, match="random, hard or mixed"):
         build(tmp_path, tmp_path / "gis", negatives=len)
