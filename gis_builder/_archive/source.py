@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,8 @@ def _found(folder: Path, hours: Iterable[str]) -> Iterator[HourFile]:
     for hour in hours:
         path = folder / f"{hour}.json.gz"
         try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+                raise DataError("is not a regular file; take it out of the folder", path=path)
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _TRAILER))
@@ -53,4 +56,7 @@ def _found(folder: Path, hours: Iterable[str]) -> Iterator[HourFile]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise DataError(f"can't be read ({error.strerror or error})", path=path) from error
+            raise DataError(
+                f"can't be read ({error.strerror or error}); fix its permissions, or take the file out",
+                path=path,
+            ) from error
