@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
@@ -112,7 +114,8 @@ class Local:
             context = multiprocessing.get_context("spawn")  # forked threads of polars would wait for ever
             self._pool = ProcessPoolExecutor(self._workers, context, initializer=_begin)
         try:
-            futures = {self._pool.submit(do, task): task for task in tasks}
+            with _interrupts_held():  # as it begins, too, a worker has nothing to say of Ctrl-C: see `_begin`
+                futures = {self._pool.submit(do, task): task for task in tasks}
             for future in as_completed(futures):
                 future.result()
                 yield futures[future]
@@ -126,8 +129,24 @@ class Local:
             self._pool = None
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits for the end of this, and in processes that begin here for what they do about it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin() -> None:
-    """A worker has one core, so one thread for tables; and it does not outlive a driver that was killed."""
+    """A worker has one core, so one thread for tables; and it does not outlive a driver that was killed.
+
+    Ctrl-C, which a terminal sends to workers, too, ends it without a word: the driver says what to do.
+    """
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as of a job in the background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     threading.Thread(target=_await_parent, daemon=True).start()
 

@@ -378,6 +378,26 @@ def _with_mark(mark: str) -> Iterator[int]:
             yield int(process.name)
 
 
+def test_ctrl_c_ends_in_one_line(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "gis"
+    driver = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(source)),
+            *("--out", str(out), "--workers", "2", "-q"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 120
+    while not list((tmp_path / "gis.work" / "hours").glob("*.parquet")) and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
+    assert driver.communicate()[1] == "interrupted; run the same command again to continue\n"
+    assert driver.returncode == 130
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_file_that_can_not_be_written_ends_in_one_line(
     built: Any, source: Path, tmp_path: Path, workers: str
