@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
@@ -144,10 +145,11 @@ def _begin() -> None:
 
     Ctrl-C, which a terminal sends to workers, too, ends it without a word: the driver says what to do.
     """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import_module("polars")  # with its own handler of Ctrl-C, which would keep ours from ending the worker
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as of a job in the background
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     threading.Thread(target=_await_parent, daemon=True).start()
 
 

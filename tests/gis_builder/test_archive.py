@@ -345,6 +345,17 @@ def test_killed_workers_are_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "a.out").exists()
 
 
+def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tasks = [Task(tmp_path / f"{n}.out", write_own, (str(tmp_path / "mark"), False)) for n in range(3)]
+    with Local(2) as engine:
+        list(engine.run(tasks))
+        worker, *_ = multiprocessing.active_children()
+        os.kill(worker.ident or 0, signal.SIGINT)
+        worker.join(60)
+        assert not worker.is_alive()
+    assert capfd.readouterr().err == ""
+
+
 def test_killed_and_run_again_it_has_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
     """The driver is killed while its workers are at it; nobody is left behind."""
     out = tmp_path / "gis"
