@@ -11,7 +11,7 @@ from gis_builder._records import Issue, Thread
 from pairkit.errors import DataError
 from pairkit.lines import read_text_lines
 
-_FORM = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[0-9]+)?)")
+_FORM = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
 
 
 def read_exclusions(path: Path) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def read_exclusions(path: Path) -> tuple[str, ...]:
         entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
         if entry and not _FORM.fullmatch(entry):
             raise DataError("expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row)
-        entries.add(entry.lower())
+        entries.add(entry.lower().removesuffix("[bot]"))  # as authors are called here
     return tuple(sorted(entries - {""}))
 
 

@@ -158,9 +158,9 @@ def test_shards_are_counted_from_one() -> None:
 
 def test_a_takedown_list(tmp_path: Any) -> None:
     path = tmp_path / "out.txt"
-    path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\nfoo/bar\n")
+    path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n")
     entries = read_exclusions(path)
-    assert entries == ("@ann", "acme/*", "acme/rocket#3", "foo/bar")
+    assert entries == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
     out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
     assert out.has_repo("Foo/Bar")
     assert out.has_repo("new/name", "baz/old")
@@ -168,9 +168,10 @@ def test_a_takedown_list(tmp_path: Any) -> None:
     assert out.has_issue(issue(3, 1, author="eve"))
     assert out.has_issue(issue(4, 1))
     assert not out.has_issue(issue(4, 1, author="eve"))
-    path.write_text("foo/bar\nfoo bar\n")
-    with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
-        read_exclusions(path)
+    for entry in ("foo bar", "foo/bar#012"):
+        path.write_text(f"foo/bar\n{entry}\n")
+        with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
+            read_exclusions(path)
 
 
 def test_shares_of_the_repositories_are_the_whole() -> None:
