@@ -157,7 +157,10 @@ def test_what_is_no_file_of_hits(work: Path, tmp_path: Path, table: pl.DataFrame
         gis_builder.backtest(tmp_path / "none", work, tmp_path / "out")
 
 
-def test_the_command_prints_a_table_or_json(work: Path, tmp_path: Path) -> None:
+def test_the_command_prints_a_table_or_json(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # a table that nobody looks at has no edge
     words = ["suggest", "--backtest", str(write(tmp_path, hits())), "--work", str(work)]
     words += ["--out", str(tmp_path / "out")]
     shown = CliRunner().invoke(app, words)
