@@ -15,7 +15,8 @@ from tests.aoe_train.test_no_waiting import batch, pair_model
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [5, 5, 8], [2, 7, 11, 12, 12], [3, 4, 6])
 
 
-@pytest.mark.parametrize("which", ["bert", pytest.param("llama", marks=pytest.mark.slow)])
+@pytest.mark.slow  # the next test is its small twin
+@pytest.mark.parametrize("which", ["bert", "llama"])
 def test_batches_of_other_lengths_are_not_compiled_anew(which: str, request: pytest.FixtureRequest) -> None:
     counts = frames(request.getfixturevalue(which))
     assert counts[0] > 0

@@ -345,6 +345,15 @@ def test_killed_workers_are_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "a.out").exists()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What runs tests side by side ignores Ctrl-C, and what begins then inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     tasks = [Task(tmp_path / f"{n}.out", write_own, (str(tmp_path / "mark"), False)) for n in range(3)]
     with Local(2) as engine:
