@@ -123,6 +123,16 @@ def _check_plain(path: Path, mode: int) -> None:
         raise ConfigError(f"{path}: is not a regular file; move it away")
 
 
+def check_free(path: Path) -> None:
+    """Refuse to write over what is there.
+
+    Raises:
+        ConfigError: Something is.
+    """
+    if path.exists():
+        raise ConfigError(f"{path}: already exists; choose another file, or move it away")
+
+
 def remove(path: Path) -> None:
     """Remove a file or folder, of a link the link alone; what is absent is removed already."""
     if path.is_dir() and not path.is_symlink():

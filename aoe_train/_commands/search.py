@@ -11,6 +11,7 @@ import typer
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.errors import ConfigError
+from pairkit.files import check_free
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
 from pairkit.terminal import out as stdout
@@ -75,8 +76,7 @@ def search(
         if where or len(before or []) > 1 or any("=" in name for name in before or []):
             raise ConfigError("--every: takes --before COLUMN once, and no --where")
         column = before[0] if before else None
-        if out.exists():
-            raise ConfigError(f"{out}: already exists; choose another file, or move it away")
+        check_free(out)
         found = aoe_train.search_every(
             index, before=column, top=top, by=by, weight=weight, model=model, progress=not quiet
         )

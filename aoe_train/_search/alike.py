@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.nearest import Searcher, Vectors
+from aoe_train._search.pairs import with_rows
 from aoe_train._search.texts import naming_column, told
 from pairkit.errors import ConfigError
-from pairkit.files import whole_file
+from pairkit.files import check_free, whole_file
 from pairkit.groups import Groups
 from pairkit.printable import one_line
 from pairkit.progress import Listener, Progress
@@ -63,12 +64,8 @@ class Alike:
         All of them at once may take far more memory than the index does.
         """
         pairs = self.pairs.slice(start, count)
-        sides = [self.asked.rows[pairs["place1"].to_list()], self.index.rows[pairs["place2"].to_list()]]
-        named = [
-            side.rename({name: f"{name}_{number}" for name in side.columns})
-            for number, side in enumerate(sides, 1)
-        ]
-        return pl.concat([pairs, *named], how="horizontal")
+        ones, others = pairs["place1"].to_list(), pairs["place2"].to_list()
+        return with_rows(pairs, self.asked.rows[ones], self.index.rows[others])
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -98,8 +95,7 @@ class Alike:
         import pyarrow.parquet as pq
 
         path = Path(out)
-        if path.exists():
-            raise ConfigError(f"{path}: already exists; choose another file, or move it away")
+        check_free(path)
         schema = self.rows(0, 0).to_arrow().schema
         options = {"compression": "zstd", "compression_level": _LEVEL}
         with whole_file(path) as file, pq.ParquetWriter(file, schema, **options) as writer:

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.filters import check_column
+from aoe_train._search.pairs import with_rows
 from aoe_train._search.ranking import Ranking, checked
 from aoe_train._search.texts import naming_column
-from pairkit.errors import ConfigError
+from pairkit.files import check_free
 from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
 
@@ -51,8 +52,7 @@ class Every:
             ConfigError: `out` exists, or can't be written.
         """
         path = Path(out)
-        if path.exists():
-            raise ConfigError(f"{path}: already exists; choose another file, or move it away")
+        check_free(path)
         write_parquet(path, self.hits)
 
 
@@ -132,11 +132,7 @@ def _table(index: SearchIndex, found: dict[int, Ranking], before: str | None) ->
     )
     names = [name for name in (naming_column(index.rows.columns), before) if name]
     known = index.rows.select(list(dict.fromkeys(names)))
-    sides = [
-        known[side].rename({name: f"{name}_{number}" for name in known.columns})
-        for number, side in enumerate((one, other), 1)
-    ]
-    return pl.concat([table, *sides], how="horizontal") if names else table
+    return with_rows(table, known[one], known[other]) if names else table
 
 
 def _column(parts: list[np.ndarray | None], counts: list[int]) -> pl.Series:
