@@ -17,10 +17,13 @@ def recompute_layers(backbone: Any) -> None:
     Raises:
         ValueError: It can't.
     """
-    name = _NEW if hasattr(backbone, f"{_NEW}_enable") else _OLD
-    getattr(backbone, f"{name}_enable")({"use_reentrant": False})
+    getattr(backbone, _named(backbone, "_enable"))({"use_reentrant": False})
 
 
 def recompute_argument(arguments: type) -> str:
     """What transformers' training arguments call it."""
-    return _NEW if _NEW in getattr(arguments, "__dataclass_fields__", {}) else _OLD
+    return _named(arguments)
+
+
+def _named(where: Any, ending: str = "") -> str:
+    return (_NEW if hasattr(where, _NEW + ending) else _OLD) + ending
