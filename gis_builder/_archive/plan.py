@@ -20,8 +20,15 @@ from gis_builder._settings import ArchiveSettings
 from pairkit import __version__
 
 _ROOM = "_archive/"
-_EXTRACTS = tuple(_ROOM + name for name in ("extract.py", "events.py", "rows.py", "ledger.py"))
-_JUDGES = tuple(_ROOM + name for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py"))
+_EXTRACTS = (
+    *("_decoding.py", "_records.py", "_rest_records.py"),
+    *(_ROOM + name for name in ("extract.py", "events.py", "rows.py", "ledger.py")),
+)
+_JUDGES = (
+    *CODE,
+    *("_assemble.py", "_crawl.py", "_detection.py", "_github/pool.py", "_pairs", "_secrets"),
+    *(_ROOM + name for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py")),
+)
 # What a verdict, a text or a positive does not rest on.
 _LATER: dict[str, bool | set[str]] = {
     "split": True,
@@ -69,7 +76,7 @@ def plan(
 
 
 def _extract(hour: HourFile, work: Path) -> Task:
-    made_by = (__version__, code_digest("_decoding.py", "_rest_records.py", *_EXTRACTS))
+    made_by = (__version__, code_digest(*_EXTRACTS))
     out = file_named(work / "hours", hour.hour, "parquet", made_by, hour.hour, hour.identity)
     return Task(out, extract_hour, (hour.path, hour.hour), ())
 
@@ -95,7 +102,7 @@ def _judge(
 ) -> Task:
     place, partitions = part
     said = settings.model_dump_json(exclude=_LATER)
-    made_by = (__version__, code_digest(*CODE, "_pairs", "_secrets", *_JUDGES))
+    made_by = (__version__, code_digest(*_JUDGES))
     basis = (made_by, [path.name for path in files], part, said, list(excluded))
     out = file_named(work / "judged", f"{place:05d}-of-{partitions:05d}", "zlib", *basis)
     arguments = (tuple(files), *bounds(place, partitions), said, tuple(excluded))

@@ -135,7 +135,7 @@ def _assemble(
     judged = [task.out for task in stages.judge]
     show.say("making pairs")
     gathered = gather(judged, texts)
-    made_by = (__version__, code_digest("_split.py"))
+    made_by = (__version__, code_digest("_split.py", "_archive/judged.py", "_archive/settle.py"))
     similar_at = settings.pair.similar_at
     ties_file = file_named(
         job.work / "ties", "ties", "zlib", made_by, sorted(p.name for p in judged), similar_at
@@ -182,7 +182,10 @@ def _draw(
 ) -> list[Drawn]:
     """The negatives of every partition."""
     said = job.settings.model_dump_json()
-    made_by = (__version__, code_digest("_pairs", "_strategies.py", "_archive/negatives.py"))
+    made_by = (
+        __version__,
+        code_digest("_pairs", "_strategies.py", "_archive/judged.py", "_archive/negatives.py"),
+    )
     tasks = []
     for path, part in zip(judged, placed(gathered, splits), strict=True):
         told = pack(part)
