@@ -32,6 +32,7 @@ from statistics import median
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.flops import describe, forward_flops, token_lengths
+from peers_aoe.jobs import peer_training
 from peers_aoe.texts import long_rows, short_rows, write
 
 PEERS = ("sentence-transformers", "angle-emb")
@@ -129,22 +130,16 @@ def job(who: str, work: Work) -> dict:
     """The same work in each contender's terms."""
     if who == "ours":
         return {"train": our_arguments(work), "score": {}}
-    equal = {
-        "model": str(minilm()),
-        "rows": str(work.path),
-        "max_length": work.max_length,
-        "epochs": EPOCHS,
-        "batch_size": work.batch_size,
-        "lr": LR,
-        "warmup": 0,
-        "seed": 0,
-        "precision": work.precision,
-        "score": {},
-    }
-    if who == "sentence-transformers":
-        return {**equal, "loss": "angle"}
-    weights = {f"{part}_w": 1.0 for part in ("cosine", "ibn", "angle")}
-    return {**equal, "loss": weights, "filter_duplicate": False}
+    return peer_training(
+        who,
+        model=str(minilm()),
+        rows=str(work.path),
+        max_length=work.max_length,
+        epochs=EPOCHS,
+        batch_size=work.batch_size,
+        lr=LR,
+        precision=work.precision,
+    )
 
 
 def our_arguments(work: Work) -> dict:

@@ -31,6 +31,8 @@ from statistics import median
 import torch
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.flops import describe, forward_flops, token_lengths
+from peers_aoe.jobs import peer_training
+from peers_aoe.runner import wait_for_gpu
 from peers_aoe.texts import long_rows, short_rows, write
 
 PEERS = ("sentence-transformers", "angle-emb")
@@ -101,18 +103,12 @@ def best_product(size: int = 8192, times: int = 20) -> float:
     one, other = (torch.randn(size, size, device=where, dtype=torch.bfloat16) for _ in range(2))
     seconds = []
     for _ in range(times + 3):
-        wait()
+        wait_for_gpu()
         start = time.perf_counter()
         one @ other
-        wait()
+        wait_for_gpu()
         seconds.append(time.perf_counter() - start)
     return 2 * size**3 / min(seconds[3:])
-
-
-def wait() -> None:
-    """Until the device has done all that was asked of it."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
 
 
 def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
@@ -233,24 +229,18 @@ def training(who: str, work: Work, epochs: int) -> dict:
             "settings": settings,
         }
         return {"train": arguments | ({"lora": True} if lora else {}), "score": {}}
-    equal = {
-        "model": str(work.model),
-        "pooling": "last" if lora else "avg",
-        "lora": lora,
-        "rows": str(work.path),
-        "max_length": work.max_length,
-        "epochs": epochs,
-        "batch_size": work.batch_size,
-        "lr": LR,
-        "warmup": 0,
-        "seed": 0,
-        "precision": "bf16",
-        "score": {},
-    }
-    if who == "sentence-transformers":
-        return {**equal, "loss": "angle"}
-    weights = {f"{part}_w": 1.0 for part in ("cosine", "ibn", "angle")}
-    return {**equal, "loss": weights, "filter_duplicate": False}
+    return peer_training(
+        who,
+        model=str(work.model),
+        pooling="last" if lora else "avg",
+        lora=lora,
+        rows=str(work.path),
+        max_length=work.max_length,
+        epochs=epochs,
+        batch_size=work.batch_size,
+        lr=LR,
+        precision="bf16",
+    )
 
 
 if __name__ == "__main__":

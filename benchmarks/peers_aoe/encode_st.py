@@ -30,7 +30,7 @@ def load(work: dict, folder: str) -> SentenceTransformer:
     if work["backend"] == "torch":
         dtype = {"fp32": "float32", "bf16": "bfloat16"}[precision]
         if work.get("pooling") == "last":
-            return decoder(work, dtype)
+            return decoder(path, dtype)
         return SentenceTransformer(path, model_kwargs={"dtype": dtype})
     if work["backend"] == "openvino":
         # Left alone it would compute in bf16 wherever the processor can.
@@ -51,11 +51,11 @@ def load(work: dict, folder: str) -> SentenceTransformer:
     return onnx(folder, file_name="onnx/model_O3.onnx")
 
 
-def decoder(work: dict, dtype: str) -> SentenceTransformer:
+def decoder(path: str, dtype: str) -> SentenceTransformer:
     """A decoder with the last token's vector."""
     from sentence_transformers.models import Pooling, Transformer
 
-    backbone = Transformer(work["model"], model_args={"dtype": dtype})
+    backbone = Transformer(path, model_args={"dtype": dtype})
     pooling = Pooling(backbone.get_word_embedding_dimension(), pooling_mode="lasttoken")
     return SentenceTransformer(modules=[backbone, pooling])
 

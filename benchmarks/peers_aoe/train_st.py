@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
+from encode_st import decoder
 from runner import Stopwatch, answer, job, rows
 from score import score
 from sentence_transformers import (
@@ -61,13 +62,9 @@ def main() -> None:
 def adapted(work: dict) -> SentenceTransformer:
     """A decoder in bf16 with adapters in all its linear layers, and the last token's vector."""
     from peft import LoraConfig
-    from sentence_transformers.models import Pooling, Transformer
 
-    decoder = Transformer(
-        work["model"], max_seq_length=work["max_length"], model_args={"dtype": torch.bfloat16}
-    )
-    pooling = Pooling(decoder.get_word_embedding_dimension(), pooling_mode="lasttoken")
-    model = SentenceTransformer(modules=[decoder, pooling])
+    model = decoder(work["model"], "bfloat16")
+    model.max_seq_length = work["max_length"]
     model.tokenizer.pad_token = model.tokenizer.pad_token or model.tokenizer.eos_token
     rank = work["lora"]
     model.add_adapter(LoraConfig(r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear"))
