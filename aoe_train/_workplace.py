@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pairkit.differing import differing
 from pairkit.errors import ConfigError
 from pairkit.files import remove, write_json
 from pairkit.folders import LOCK_FILE, check_place, held_folder, read_own
@@ -89,29 +90,6 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
 def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
     """Note in the working folder that this run came to nothing, so that it isn't gone on with."""
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message})
-
-
-def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs between two origins, as lines to show."""
-    old, new = dict(_flat(there)), dict(_flat(here))
-    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
-
-
-def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    waiting = [("", tree)]
-    while waiting:
-        above, values = waiting.pop()
-        for key, value in values.items():
-            if isinstance(value, Mapping):
-                waiting.append((f"{above}{key}.", value))
-            else:
-                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
-
-
-def _shown(value: object) -> str:
-    text = one_line(str(value))
-    return text if len(text) <= 20 else text[:12] + "…"
 
 
 def clear(work: Path) -> None:

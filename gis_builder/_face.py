@@ -425,11 +425,11 @@ def archive(
     from gis_builder._archive.exclusions import read_exclusions
     from gis_builder._archive.hours import hours_between
     from gis_builder._archive.run import Job, run_all, run_shard
-    from gis_builder._archive.shards import read_shard
     from gis_builder._flags import ARCHIVE
     from gis_builder._settings import ArchiveSettings
     from pairkit.config import argument, merge
     from pairkit.folders import work_beside
+    from pairkit.shards import Shard
 
     merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
     words, folder = argument("hours", hours, str), _path("out", out)
@@ -443,7 +443,7 @@ def archive(
         excluded=() if exclude is None else read_exclusions(_path("exclude", exclude)),
         partitions=argument("partitions", partitions, positive),
     )
-    share = None if shard is None else read_shard(argument("shard", shard, str))
+    share = None if shard is None else Shard.named(argument("shard", shard, str))
     chosen = engine_of(
         argument("engine", engine, Literal["local", "ray"]),
         argument("workers", workers, positive | None),
@@ -451,7 +451,7 @@ def archive(
     )
     with _display(progress) as show, chosen as runs:
         if share is not None:
-            return run_shard(job, *share, runs, show)
+            return run_shard(job, share, runs, show)
         return run_all(job, folder, runs, show, fresh=fresh)
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from aoe_train._encode.stored import ITEM, Stored
-from aoe_train._workplace import differing, working_folder
+from aoe_train._workplace import working_folder
+from pairkit.differing import differing
 from pairkit.errors import DataError
 from pairkit.files import open_own, write_errors, write_json
 

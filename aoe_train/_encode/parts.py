@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from pairkit.errors import ConfigError
+from pairkit import shards
 
 FEWEST_TEXTS, MOST_TEXTS = 1_000, 10_000
 MOST_CHARACTERS = 8_000_000  # long texts make smaller parts
 _SHARE = 32  # a part is at most this share of what is before it: many workers find work in short inputs
-_SPOKEN = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 
 
 def parts(texts: Iterable[str], most: int = MOST_TEXTS) -> Iterator[list[str]]:
@@ -34,31 +32,14 @@ def parts(texts: Iterable[str], most: int = MOST_TEXTS) -> Iterator[list[str]]:
         yield part
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of `of` contiguous shares of an input; `number` counts from 1."""
+class Shard(shards.Shard):
+    """One of `of` contiguous shares of an input."""
 
-    number: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
-
-    @classmethod
-    def named(cls, text: str) -> Shard:
-        """What "2/8" means.
-
-        Raises:
-            ConfigError: It is no such thing.
-        """
-        found = _SPOKEN.fullmatch(text)
-        if found is None or not 1 <= int(found[1]) <= int(found[2]):
-            raise ConfigError(f"--shard {text}: expected which of how many, from 1 on, such as 2/8")
-        return cls(int(found[1]), int(found[2]))
+    __slots__ = ()
 
     def path(self, out: Path) -> Path:
         """Its file beside the output: `vectors.npy` has `vectors-2-of-8.npy`."""
-        return out.with_name(f"{out.stem}-{self.number}-of-{self.of}.npy")
+        return out.with_name(f"{out.stem}-{self.mark}.npy")
 
     def within(self, ends: Sequence[int]) -> tuple[int, int]:
         """Its first text and the one behind its last, from 0.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from aoe_train._encode.codes import Codes
-from aoe_train._workplace import differing
 from pairkit import __version__
+from pairkit.differing import differing
 from pairkit.errors import ConfigError
 from pairkit.files import write_json
 from pairkit.folders import read_own

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Self
 
 from aoe_train._encode.wanted import Described, Wanted, bound
-from aoe_train._workplace import differing
+from pairkit.differing import differing
 from pairkit.errors import ConfigError, DataError, PairkitError, RemoteError
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from aoe_train._tune.space import Dimension, default_space
 from aoe_train._tune.study import Study, check_installed
 from aoe_train._tune.trial import Trial, read_trials, run_trial, settings_of, told
 from aoe_train._tune.write import OURS, write_search
-from aoe_train._workplace import differing
 from pairkit import __version__
+from pairkit.differing import differing
 from pairkit.errors import ConfigError
 from pairkit.files import remove, write_json
 from pairkit.folders import check_only, check_place, held_folder, read_own

@@ -32,6 +32,7 @@ from gis_builder._split import Splits
 from pairkit import __version__
 from pairkit.files import write_bytes
 from pairkit.folders import check_apart
+from pairkit.shards import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,12 @@ class Job:
         return found, plan(found, self.work, self.settings, self.excluded, self.partitions)
 
 
-def run_shard(job: Job, place: int, count: int, engine: Engine, show: RunDisplay) -> ShardDone:
+def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> ShardDone:
     """Do one share of the tasks: of each stage those of which the files that they need are there.
 
     Args:
         job: What is asked for, the same for all shards.
-        place: Which of the shards this is, from 0.
-        count: How many there are.
+        shard: Which of the shares this is.
         engine: Runs the tasks.
         show: Told of each stage.
 
@@ -79,7 +79,7 @@ def run_shard(job: Job, place: int, count: int, engine: Engine, show: RunDisplay
     _, stages = job.plan()
     done = waiting = 0
     for name, tasks in _named(stages):
-        own = tasks[place::count]
+        own = tasks[shard.number - 1 :: shard.of]
         ready = [task for task in own if task.is_done or task.is_ready]
         _run(engine, name, ready, show)
         done += len(ready)

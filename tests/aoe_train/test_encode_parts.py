@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train._encode.parts import Shard, ends_of, parts, shards_beside
-from pairkit.errors import ConfigError
 
 TEXTS = st.lists(st.text(max_size=3), max_size=40)
 
@@ -52,7 +50,6 @@ def test_shards_are_of_like_size() -> None:
 
 
 def test_names_of_shards(tmp_path: Path) -> None:
-    assert Shard.named("2/8") == Shard(2, 8)
     assert Shard(2, 8).path(tmp_path / "v.parquet") == tmp_path / "v-2-of-8.npy"
     for name in (
         "v-1-of-2.npy",
@@ -63,9 +60,3 @@ def test_names_of_shards(tmp_path: Path) -> None:
     ):
         (tmp_path / name).touch()
     assert shards_beside(tmp_path / "v.npy") == [Shard(1, 2), Shard(2, 2)]
-
-
-@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/2/3", "-1/2", ""])
-def test_what_names_no_shard(text: str) -> None:
-    with pytest.raises(ConfigError, match="such as 2/8"):
-        Shard.named(text)

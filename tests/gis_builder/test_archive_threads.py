@@ -14,7 +14,6 @@ from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.exclusions import Exclusions, read_exclusions
 from gis_builder._archive.hours import hours_between
 from gis_builder._archive.ledger import Ledger, by_month
-from gis_builder._archive.shards import read_shard
 from gis_builder._archive.threads import RepoThreads, threads_of
 from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
 from pairkit.errors import ConfigError, DataError
@@ -147,13 +146,6 @@ def test_hours_of_a_range() -> None:
 def test_no_range_of_hours(words: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         hours_between(words)
-
-
-def test_shards_are_counted_from_one() -> None:
-    assert read_shard("2/8") == (1, 8)
-    for words in ("0/8", "9/8", "2", "2/8/3", "a/b"):
-        with pytest.raises(ConfigError, match="I/N"):
-            read_shard(words)
 
 
 def test_a_takedown_list(tmp_path: Any) -> None:

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit.errors import ConfigError
+from pairkit.shards import Shard
+
+
+def test_a_shard_by_its_name() -> None:
+    shard = Shard.named("2/8")
+    assert (shard, str(shard), shard.mark) == (Shard(2, 8), "2/8", "2-of-8")
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/2/3", "-1/2", "", "٢/8"])
+def test_what_names_no_shard(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected I/N with I from 1 to N, such as 2/8"):
+        Shard.named(text)
+
+
+@given(st.integers(0, 10**15), st.integers(1, 1000))
+def test_shares_are_the_whole_together(total: int, of: int) -> None:
+    shares = [Shard(number, of).share(total) for number in range(1, of + 1)]
+    assert sum(shares) == total
+    assert max(shares) - min(shares) <= 1
