@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from gis_builder._archive.source import Source
     from gis_builder._emulator import Server
     from gis_builder._github import GitHub, Token
     from gis_builder._plan import Plan
@@ -361,6 +362,8 @@ def archive(
     min_closed: int | None = None,
     per_repo_max: int | None = None,
     incomplete: bool = False,
+    parallel: int = 4,
+    keep_hours: bool = False,
     engine: str = "local",
     address: str | None = None,
     workers: int | None = None,
@@ -385,13 +388,17 @@ def archive(
     Args:
         hours: The first and the last day, or hour of a day, in UTC: `2015-01-01..2015-12-31`,
             `2015-01-01-0..2015-01-01-5`.
-        source: A folder with the archive's files, `YYYY-MM-DD-H.json.gz`.
+        source: A folder with the archive's files, `YYYY-MM-DD-H.json.gz`, or the root of a server that has
+            them, `https://data.gharchive.org`.
         out: The dataset's folder.
         work: The folder of what the tasks make; by default OUT.work. Shards must share it.
         exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
         min_closed: Closed issues that a repository has at least; 1 by default.
         per_repo_max: Most positives of one repository.
         incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
+        parallel: Connections to the server at once, of all processes that share `work`.
+        keep_hours: Leave the hours that were downloaded in WORK/downloaded, in place of deleting each once it
+            was read.
         engine: `local`, or `ray` for the tasks to run on a Ray cluster whose machines share the folders.
         address: The cluster's, such as `10.0.0.1:6379`.
         workers: Processes on this machine; by default one for each core.
@@ -415,6 +422,7 @@ def archive(
     Raises:
         ConfigError: A setting or a folder is no good.
         DataError: None of the hours is there, or no pair is in them.
+        RemoteError: The server failed for good; called again, it continues.
         LeakError: The audit found a leak; the dataset is left to be looked at.
     """
     from typing import Annotated, Literal
@@ -433,12 +441,13 @@ def archive(
 
     merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
     words, folder = argument("hours", hours, str), _path("out", out)
+    place = work_beside(folder) if work is None else _path("work", work)
     positive = Annotated[int, Field(ge=1)]
     job = Job(
         words=words,
         hours=hours_between(words, incomplete=incomplete),
-        source=_path("source", source),
-        work=work_beside(folder) if work is None else _path("work", work),
+        source=_source(source, place, argument("parallel", parallel, positive), keep=keep_hours),
+        work=place,
         settings=merged,
         excluded=() if exclude is None else read_exclusions(_path("exclude", exclude)),
         partitions=argument("partitions", partitions, positive),
@@ -453,6 +462,16 @@ def archive(
         if share is not None:
             return run_shard(job, share, runs, show)
         return run_all(job, folder, runs, show, fresh=fresh)
+
+
+def _source(given: str | Path, work: Path, parallel: int, *, keep: bool) -> Source:
+    """A folder, or a server where a URL is given."""
+    from gis_builder._archive.mirror.server import mirror_at
+    from gis_builder._archive.source import Folder
+
+    if isinstance(given, str) and "://" in given:
+        return mirror_at(given, work, parallel, keep=keep)
+    return Folder(_path("source", given))
 
 
 def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:

@@ -1,7 +1,7 @@
 """A pair dataset from hours of GH Archive, by tasks that read files and write one file each.
 
 ```
-hours, source                   which hours, and where their files are
+hours, source ► mirror/         which hours, and where their files are: in a folder, or on a server
 tasks ► engine, on_ray          a task's name and file; who runs tasks: this process, others, a cluster
 extract ► events, rows, ledger  an hour's file to rows of issues, comments, closings      (an hour)
 compact                         a month's hours to one file, of a share of repositories   (a month's share)

@@ -10,7 +10,7 @@ from pairkit.card import table, with_section
 
 _SOURCE = """
 Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
-recorded their events, in the hours {hours}. No server was asked for anything.
+recorded their events, in the hours {hours}. GitHub was asked for nothing.
 
 * A text is as it stood at the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: what people wrote, and how issues were closed, decides.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -31,8 +32,25 @@ _ACTIONS = ("closed", "reopened")
 _CHUNK = 10_000  # rows
 
 
+class HourRead(NamedTuple):
+    """What was read of an hour: its ledger, and its rows."""
+
+    ledger: Ledger
+    table: pl.DataFrame
+
+
 def extract_hour(path: Path, hour: str) -> bytes:
-    """The rows of an hour as Parquet, with its ledger.
+    """The rows of an hour as Parquet, with its ledger; see `read_hour`."""
+    return packed(read_hour(path, hour))
+
+
+def packed(read: HourRead) -> bytes:
+    """As it is kept."""
+    return parquet_bytes(read.table, row_group=r.ROW_GROUP, notes={LEDGER: encode_rows([read.ledger])})
+
+
+def read_hour(path: Path, hour: str) -> HourRead:
+    """The rows of an hour.
 
     A line that is malformed, cut off or too long is counted in the ledger and left out; of a file that breaks
     off all that stands before is kept.
@@ -56,8 +74,7 @@ def extract_hour(path: Path, hour: str) -> bytes:
         reading.ledger.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not reading.ledger.lines:
         reading.ledger.broke_off = reading.ledger.broke_off or "holds no line"
-    table = reading.table()
-    return parquet_bytes(table, row_group=r.ROW_GROUP, notes={LEDGER: encode_rows([reading.ledger])})
+    return HourRead(reading.ledger, reading.table())
 
 
 def _is_damage(error: DataError) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gis_builder._archive.compact import SHARES, compact_month
-from gis_builder._archive.extract import extract_hour
 from gis_builder._archive.hours import month_of
 from gis_builder._archive.judge import judge_share
 from gis_builder._archive.rows import bounds
@@ -78,7 +77,7 @@ def plan(
 def _extract(hour: HourFile, work: Path) -> Task:
     made_by = (__version__, code_digest(*_EXTRACTS))
     out = file_named(work / "hours", hour.hour, "parquet", made_by, hour.hour, hour.identity)
-    return Task(out, extract_hour, (hour.path, hour.hour), ())
+    return Task(out, hour.function, hour.arguments)
 
 
 def _compact(month: str, files: Sequence[Path], place: int, work: Path) -> Task:

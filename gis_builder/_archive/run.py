@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
 from gis_builder._archive.judged import Drawn, pack, unpack
 from gis_builder._archive.ledger import by_month
+from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.negatives import draw_negatives
 from gis_builder._archive.plan import Plan, plan
 from gis_builder._archive.settle import Gathered, gather, placed, split, tie
-from gis_builder._archive.source import HourFile, hours_in
+from gis_builder._archive.source import HourFile, Source
 from gis_builder._archive.tasks import Task, digest_of, file_named
 from gis_builder._archive.texts import TextsOnDisk, texts_on_disk
 from gis_builder._archive.write import write_archive
@@ -34,6 +36,8 @@ from pairkit.files import write_bytes
 from pairkit.folders import check_apart
 from pairkit.shards import Shard
 
+_MOST_CHANGES = 3  # of files on a server while they are downloaded
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -42,7 +46,7 @@ class Job:
     Attributes:
         words: The range of hours, as a person wrote it.
         hours: The hours of it.
-        source: The folder with their files.
+        source: Has their files.
         work: Where the results of tasks go.
         settings: What decides the result.
         excluded: The takedown list, see `exclusions`.
@@ -51,7 +55,7 @@ class Job:
 
     words: str
     hours: Sequence[str]
-    source: Path
+    source: Source
     work: Path
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
@@ -59,7 +63,7 @@ class Job:
 
     def plan(self) -> tuple[list[HourFile], Plan]:
         """The hours that there are, and the tasks."""
-        found = hours_in(self.source, self.hours)
+        found = self.source.find(self.hours)
         return found, plan(found, self.work, self.settings, self.excluded, self.partitions)
 
 
@@ -76,12 +80,14 @@ def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> Shard
         ConfigError: The source or working folder can't be used.
         DataError: The source has none of the hours.
     """
+    _look(job, engine, show, share=(place, count))
     _, stages = job.plan()
     done = waiting = 0
     for name, tasks in _named(stages):
         own = tasks[shard.number - 1 :: shard.of]
         ready = [task for task in own if task.is_done or task.is_ready]
-        _run(engine, name, ready, show)
+        with _noticing_changes(job):
+            _run(engine, name, ready, show)
         done += len(ready)
         waiting += len(own) - len(ready)
     left = sum(not task.is_done for _, tasks in _named(stages) for task in tasks)
@@ -99,15 +105,37 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
     start = time.monotonic()
     check_apart(out, job.work)
     with working_folder(job.work):
-        found, stages = job.plan()
-        record = _settings_record(job, found)
-        check_out(out, (), record, fresh=fresh)
+        for _ in range(_MOST_CHANGES):
+            _look(job, engine, show)
+            found, stages = job.plan()
+            record = _settings_record(job, found)
+            check_out(out, (), record, fresh=fresh)
+            with suppress(ChangedOnServer), _noticing_changes(job):
+                _run(engine, *next(_named(stages)), show)
+                break
         for name, tasks in _named(stages):
             _run(engine, name, tasks, show)
         with texts_on_disk(job.work / "texts.partial") as texts:
             statistics = _assemble(job, stages, texts, out, record, engine, show)
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
+
+
+def _look(job: Job, engine: Engine, show: RunDisplay, share: tuple[int, int] = (0, 1)) -> None:
+    """Find out which hours the source has. Each shard needs all of it, and begins at another month."""
+    tasks = job.source.tasks(job.hours)
+    first = len(tasks) * share[0] // share[1]
+    if tasks:
+        _run(engine, "looking for hours", [*tasks[first:], *tasks[:first]], show)
+
+
+@contextmanager
+def _noticing_changes(job: Job) -> Iterator[None]:
+    try:
+        yield
+    except ChangedOnServer as changed:
+        job.source.forget(changed.hour, job.hours)
+        raise
 
 
 def _named(stages: Plan) -> Iterator[tuple[str, list[Task]]]:

@@ -18,6 +18,7 @@ _TASKS = "Tasks"
 @app.command(
     epilog=examples(
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
+        "gis archive --hours 2015-01-01..2015-01-31 --source https://data.gharchive.org --out gis-2015-01",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --per-repo-max 500",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --shard 2/8",
         "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
@@ -29,8 +30,12 @@ def archive(
         typer.Option("--hours", metavar="A..B", help="The first and the last day, or hour of a day, in UTC."),
     ],
     source: Annotated[
-        Path,
-        typer.Option("--source", "-s", metavar="DIR", help="The archive's files, YYYY-MM-DD-H.json.gz."),
+        str,
+        typer.Option(
+            *("--source", "-s"),
+            metavar="DIR|URL",
+            help="The archive's files, YYYY-MM-DD-H.json.gz: a folder, or https://data.gharchive.org.",
+        ),
     ],
     *,
     out: o.Out = Path("gis-archive"),
@@ -53,6 +58,15 @@ def archive(
     ] = None,
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Allow hours that lack events: those after 2025-05-23.")
+    ] = False,
+    parallel: Annotated[
+        int, typer.Option(metavar="N", help="Connections to the server at once.", rich_help_panel=_TASKS)
+    ] = 4,
+    keep_hours: Annotated[
+        bool,
+        typer.Option(
+            "--keep-hours", help="Keep what is downloaded in WORK/downloaded.", rich_help_panel=_TASKS
+        ),
     ] = False,
     engine: Annotated[
         str,
@@ -106,6 +120,8 @@ def archive(
         min_closed=min_closed,
         per_repo_max=per_repo_max,
         incomplete=incomplete,
+        parallel=parallel,
+        keep_hours=keep_hours,
         engine=engine,
         address=address,
         workers=workers,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 
 import requests
 from urllib3.exceptions import HTTPError
 
 from gis_builder._github.answers import Answer, AnswerKind, bad_reply
-from gis_builder._github.deadline import Deadline
+from gis_builder._github.session import open_session
 from gis_builder._github.tokens import Token
 from pairkit.address import Address
 
@@ -34,11 +33,6 @@ class Raw:
     body: bytes
 
 
-class _Session(requests.Session):
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: what to ask next is for us to decide. Else the next request is prepared, though not sent."""
-
-
 class Exchange:
     """Asks one server with one token, over a connection that is kept open.
 
@@ -50,14 +44,7 @@ class Exchange:
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address, self._token, self._timeout_s = address, token, timeout_s
-        self._session = _Session()
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        self._session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})
-        self._deadline = Deadline()
-        for scheme in ("https://", "http://"):
-            self._session.mount(scheme, self._deadline)
-        # What is for this machine goes through no proxy. (A .netrc takes no part, as the token signs.)
-        self._session.trust_env = not address.is_loopback
+        self._session, self._deadline = open_session(address)
 
     def get(self, path: str, accept: str) -> Raw | Answer:
         """Ask for a path below the root: what came, or why nothing did.
