@@ -80,7 +80,7 @@ def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> Shard
         ConfigError: The source or working folder can't be used.
         DataError: The source has none of the hours.
     """
-    _look(job, engine, show, share=(place, count))
+    _look(job, engine, show, shard)
     _, stages = job.plan()
     done = waiting = 0
     for name, tasks in _named(stages):
@@ -121,10 +121,10 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
 
 
-def _look(job: Job, engine: Engine, show: RunDisplay, share: tuple[int, int] = (0, 1)) -> None:
+def _look(job: Job, engine: Engine, show: RunDisplay, shard: Shard | None = None) -> None:
     """Find out which hours the source has. Each shard needs all of it, and begins at another month."""
     tasks = job.source.tasks(job.hours)
-    first = len(tasks) * share[0] // share[1]
+    first = len(tasks) * (shard.number - 1) // shard.of if shard else 0
     if tasks:
         _run(engine, "looking for hours", [*tasks[first:], *tasks[:first]], show)
 
