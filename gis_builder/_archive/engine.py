@@ -6,17 +6,20 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
+from pairkit.cluster import address_of
 from pairkit.errors import ConfigError, DataError
 
-_MOST_DEATHS = 3  # of workers, with no task done in between
+_MOST_DEATHS = 3  # of workers while at one task
+_CONTEXT = multiprocessing.get_context("spawn")  # forked threads of polars would wait for ever
 
 
 class Engine(Protocol):
@@ -46,26 +49,20 @@ def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
     Raises:
         ConfigError: What is given doesn't fit the engine.
     """
-    if name == "local":
-        if address is not None:
-            raise ConfigError(
-                f"address = {address}: is for --engine ray (engine='ray'); give that, or no address"
-            )
+    cluster = address_of(name, address)
+    if cluster is None:
         return Local(workers or len(os.sched_getaffinity(0)))
     if workers is not None:
         raise ConfigError(f"workers = {workers}: a cluster has as many as it has; leave it off")
-    if address is None:
-        raise ConfigError(
-            "--engine ray (engine='ray') needs --address (address=…), such as 10.0.0.1:6379, which"
-            " `ray start` names"
-        )
     from gis_builder._archive.on_ray import OnRay
 
-    return OnRay(address)
+    return OnRay(cluster)
 
 
 class Local:
     """Runs tasks on this machine; see `Engine`.
+
+    Each worker is an executor of one process: of a pool of several, the death of one would end all.
 
     Args:
         workers: Processes; with 1 this process does everything.
@@ -73,7 +70,8 @@ class Local:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
+        self._idle: list[ProcessPoolExecutor] = []
+        self._at_work: dict[Future[None], tuple[ProcessPoolExecutor, Task]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -84,50 +82,65 @@ class Local:
     def run(self, tasks: Sequence[Task]) -> Iterator[None]:
         """See `Engine`.
 
-        Where a worker is killed, as memory is short, what the workers were at is done again, and no more.
+        Where a worker is killed, as memory is short, what it was at is done again, and no more.
 
         Raises:
-            DataError: Workers are killed again and again.
+            DataError: Workers are killed again and again at one task.
         """
         if self._workers == 1:
             for task in tasks:
                 do(task)
                 yield
             return
-        left, deaths = dict.fromkeys(tasks), 0
-        while left:
-            try:
-                for done in self._run_in_pool(list(left)):
-                    deaths = 0
-                    del left[done]
-                    yield
-            except BrokenProcessPool as error:
-                deaths += 1
-                if deaths == _MOST_DEATHS:
-                    raise DataError(
-                        "workers were killed again and again, most likely as memory is short; give fewer"
-                        " --workers (workers=…), or more --partitions (partitions=…)",
-                        path=next(iter(left)).out,
-                    ) from error
-
-    def _run_in_pool(self, tasks: Sequence[Task]) -> Iterator[Task]:
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")  # forked threads of polars would wait for ever
-            self._pool = ProcessPoolExecutor(self._workers, context, initializer=_begin)
+        waiting, deaths = deque(tasks), Counter[Task]()
         try:
-            with _interrupts_held():  # as it begins, too, a worker has nothing to say of Ctrl-C: see `_begin`
-                futures = {self._pool.submit(do, task): task for task in tasks}
-            for future in as_completed(futures):
-                future.result()
-                yield futures[future]
+            while waiting or self._at_work:
+                while waiting and len(self._at_work) < self._workers:
+                    self._hand_out(waiting.popleft())
+                for future in wait(self._at_work, return_when=FIRST_COMPLETED).done:
+                    worker, task = self._at_work.pop(future)
+                    try:
+                        future.result()
+                    except BrokenProcessPool as error:
+                        worker.shutdown()
+                        deaths[task] += 1
+                        if deaths[task] == _MOST_DEATHS:
+                            raise _lost_again_and_again(task) from error
+                        waiting.appendleft(task)
+                    else:
+                        self._idle.append(worker)
+                        yield
         except BaseException:
             self._stop()
             raise
 
+    def _hand_out(self, task: Task) -> None:
+        with _interrupts_held():  # as it begins, too, a worker has nothing to say of Ctrl-C: see `_begin`
+            while self._idle:
+                worker = self._idle.pop()
+                try:
+                    self._at_work[worker.submit(do, task)] = worker, task
+                except BrokenProcessPool:  # killed while it had nothing to do
+                    worker.shutdown()
+                else:
+                    return
+            worker = ProcessPoolExecutor(1, _CONTEXT, initializer=_begin)
+            self._at_work[worker.submit(do, task)] = worker, task
+
     def _stop(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        workers = [*self._idle, *(worker for worker, _ in self._at_work.values())]
+        self._idle.clear()
+        self._at_work.clear()
+        for worker in workers:
+            worker.shutdown()
+
+
+def _lost_again_and_again(task: Task) -> DataError:
+    return DataError(
+        "workers were killed again and again, most likely as memory is short; give fewer --workers"
+        " (workers=…), or more --partitions (partitions=…)",
+        path=task.out,
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -343,6 +344,36 @@ def test_killed_workers_are_replaced(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="killed again and again"):
             list(engine.run([Task(tmp_path / "b.out", always_die, ("",))]))
     assert not (tmp_path / "a.out").exists()
+
+
+def note_and_await(notes: str, other: str) -> bytes:
+    """A task that says that it has begun, and ends when another's file is there."""
+    with Path(notes).open("a") as file:
+        file.write("begun\n")
+    until = time.monotonic() + 60
+    while not Path(other).exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return b"done"
+
+
+def test_a_killed_worker_costs_no_work_but_its_own(tmp_path: Path) -> None:
+    killed = Task(tmp_path / "killed.out", write_own, (str(tmp_path / "mark"), True))
+    other = Task(tmp_path / "other.out", note_and_await, (str(tmp_path / "notes"), str(killed.out)))
+    with Local(2) as engine:
+        assert len(list(engine.run([other, killed]))) == 2
+    assert killed.out.exists()
+    assert other.out.exists()
+    assert (tmp_path / "notes").read_text() == "begun\n"
+
+
+def test_a_task_travels_to_a_cluster_as_bytes(tmp_path: Path) -> None:
+    task = Task(tmp_path / "a.out", write_own, (str(tmp_path / "mark"), False))
+    code = (
+        "import os, sys; from gis_builder._archive.on_ray import _do; assert 'polars' not in sys.modules;"
+        "_do(bytes.fromhex(sys.argv[1])); assert os.environ['POLARS_MAX_THREADS'] == '1'"
+    )
+    subprocess.run([sys.executable, "-c", code, pickle.dumps(task).hex()], check=True, cwd=Path.cwd())
+    assert task.out.read_bytes() == b"done"
 
 
 @pytest.fixture

@@ -1,0 +1,117 @@
+"""A Ray cluster: which is meant, joining it in seconds, and what comes back from it.
+
+This is the one place that imports ray, and does so only where a cluster is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pairkit.errors import ConfigError, RemoteError
+from pairkit.extras import needed_for
+
+_ANSWER_S = 10.0  # till something answers
+_ADDRESS = re.compile(r"\[?([^\s/]+?)\]?:([0-9]{1,5})", re.ASCII)
+_START = "start one with `ray start`, and give the address that it names"
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # and empty settings
+_SETTINGS = 4  # the kind of frame with which every server of HTTP/2 begins
+
+
+class WorkerLost(Exception):  # noqa: N818 - no error of a user's
+    """A worker or its machine has ended; what it was at can be done elsewhere."""
+
+
+def address_of(engine: str, address: str | None) -> str | None:
+    """Of the cluster that is meant; None for this machine.
+
+    Args:
+        engine: `local` or `ray`.
+        address: As a person gave it. It is always named: what an earlier cluster left on this machine may
+            name another.
+
+    Raises:
+        ConfigError: No such engine, or what is given doesn't fit it.
+    """
+    if engine not in ("local", "ray"):
+        raise ConfigError(f"--engine {engine}: expected local or ray")
+    if engine == "local" and address is not None:
+        raise ConfigError(
+            f"address = {address}: is for --engine ray (engine='ray'); give that, or no address"
+        )
+    if engine == "ray" and address is None:
+        raise ConfigError(
+            "--engine ray (engine='ray') needs --address (address=…), such as 10.0.0.1:6379, which"
+            " `ray start` names"
+        )
+    return address
+
+
+@contextmanager
+def joined(address: str) -> Iterator[Any]:
+    """The module `ray` while this process is a driver of the cluster; at the end, its tasks there end.
+
+    Raises:
+        ConfigError: Ray is not installed, or no cluster can be joined at the address.
+    """
+    _check_answers(address)
+    with needed_for("--engine ray (engine='ray')"):
+        import ray
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"address = {address}: no Ray cluster can be joined there ({error}); {_START}"
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def fetched(ray: Any, reference: Any) -> Any:
+    """What a task or an actor gave; what it raised is raised here.
+
+    Raises:
+        WorkerLost: It has ended, and Ray did not do the task elsewhere.
+        RemoteError: The node of the cluster that this process is connected to has ended.
+    """
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    except ray.exceptions.LocalRayletDiedError as error:
+        raise RemoteError(
+            "the Ray node on this machine has ended, and with it the way to the cluster; start it with"
+            " `ray start`, and run the same command again to continue"
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise WorkerLost(type(error).__name__) from error
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself waits for minutes for a cluster that is not there, or for another server at its port."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        raise ConfigError(f"address = {address}: expected HOST:PORT, such as 10.0.0.1:6379")
+    try:
+        with socket.create_connection((match[1], int(match[2])), _ANSWER_S) as connection:
+            connection.settimeout(_ANSWER_S)
+            if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_http2(connection):
+                raise ConnectionError("another server has that port")
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"address = {address}: no Ray cluster answers there ({error}); {_START}") from error
+
+
+def _speaks_http2(connection: socket.socket) -> bool:
+    """Whether a server begins as those of gRPC do."""
+    connection.sendall(_PREFACE)
+    head = b""
+    while len(head) < 4 and (more := connection.recv(4 - len(head))):
+        head += more
+    return len(head) == 4 and head[3] == _SETTINGS

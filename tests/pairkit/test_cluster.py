@@ -1,0 +1,112 @@
+"""Which Ray cluster is meant, and what is said of those that can't be joined or that lose a worker."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+
+import pytest
+
+from pairkit import cluster
+from pairkit.cluster import WorkerLost, address_of, fetched, joined
+from pairkit.errors import ConfigError, DataError, RemoteError
+
+
+def test_the_address_is_named() -> None:
+    assert address_of("local", None) is None
+    assert address_of("ray", "10.0.0.1:6379") == "10.0.0.1:6379"
+    with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379: is for --engine ray"):
+        address_of("local", "10.0.0.1:6379")
+    with pytest.raises(ConfigError, match="needs --address"):
+        address_of("ray", None)
+    with pytest.raises(ConfigError, match="--engine spark: expected local or ray"):
+        address_of("spark", None)
+
+
+@contextmanager
+def server(answer: bytes) -> Iterator[str]:
+    """Answers so whoever comes; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.sendall(answer)
+                while connection.recv(1 << 10):
+                    pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another server has that port"),
+        (b"", "timed out"),
+    ],
+)
+def test_another_server_at_the_address_is_not_waited_for(
+    answer: bytes, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray would do so for more than three minutes."""
+    monkeypatch.setattr(cluster, "_ANSWER_S", 0.5)
+    match = rf"no Ray cluster answers there \({words}\)"
+    with server(answer) as address, pytest.raises(ConfigError, match=match), joined(address):
+        pass
+
+
+def test_what_is_no_address() -> None:
+    for address in ("auto", "ray://head", "10.0.0.1"):
+        with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
+            pass
+    with pytest.raises(ConfigError, match="no Ray cluster answers there"), joined("127.0.0.1:1"):
+        pass
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    settings = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+    with (
+        server(settings) as address,
+        pytest.raises(ConfigError, match=r"--engine ray .* needs ray, .* 'aoe-toolkit\[ray\]'"),
+        joined(address),
+    ):
+        pass
+
+
+class _RayError(Exception):
+    pass
+
+
+class _RayTaskError(_RayError):
+    cause = DataError("a fault of its own", path="a.json", row=3)
+
+
+class _LocalRayletDiedError(_RayError):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "words"),
+    [
+        (_RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
+        (_LocalRayletDiedError(), RemoteError, "run the same command again"),
+        (_RayError(), WorkerLost, "_RayError"),
+    ],
+)
+def test_what_comes_back_of_a_fault(raised: Exception, expected: type[Exception], words: str) -> None:
+    def get(_: object) -> None:
+        raise raised
+
+    exceptions = SimpleNamespace(
+        RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=_LocalRayletDiedError
+    )
+    with pytest.raises(expected, match=words):
+        fetched(SimpleNamespace(get=get, exceptions=exceptions), object())
