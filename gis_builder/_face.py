@@ -362,6 +362,11 @@ def archive(
     min_closed: int | None = None,
     per_repo_max: int | None = None,
     incomplete: bool = False,
+    top_up: bool = False,
+    api: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
     parallel: int = 4,
     keep_hours: bool = False,
     engine: str = "local",
@@ -381,8 +386,9 @@ def archive(
     fresh: bool = False,
     progress: _Progress = True,
 ) -> ArchiveBuilt | ShardDone:
-    """Make a dataset of all public repositories from hours of GH Archive, without asking GitHub for anything.
+    """Make a dataset of all public repositories from hours of GH Archive.
 
+    GitHub is asked for nothing, unless `top_up` is set.
     If it was stopped, the same call continues. Workers, shards and partitions don't change the dataset.
 
     Args:
@@ -396,6 +402,11 @@ def archive(
         min_closed: Closed issues that a repository has at least; 1 by default.
         per_repo_max: Most positives of one repository.
         incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
+        top_up: Ask GitHub for issues that were named as originals but have no event in the hours.
+        api: See `build`; for `top_up`, as the next three.
+        api_url: See `build`.
+        token: See `build`.
+        token_file: See `build`.
         parallel: Connections to the server at once, of all processes that share `work`.
         keep_hours: Leave the hours that were downloaded in WORK/downloaded, in place of deleting each once it
             was read.
@@ -425,6 +436,7 @@ def archive(
         RemoteError: The server failed for good; called again, it continues.
         LeakError: The audit found a leak; the dataset is left to be looked at.
     """
+    from dataclasses import replace
     from typing import Annotated, Literal
 
     from pydantic import Field
@@ -432,9 +444,9 @@ def archive(
     from gis_builder._archive.engine import engine_of
     from gis_builder._archive.exclusions import read_exclusions
     from gis_builder._archive.hours import hours_between
-    from gis_builder._archive.run import Job, run_all, run_shard
-    from gis_builder._flags import ARCHIVE
-    from gis_builder._settings import ArchiveSettings
+    from gis_builder._archive.run import Job, Topping, run_all, run_shard
+    from gis_builder._flags import ARCHIVE, FLAGS
+    from gis_builder._settings import ArchiveSettings, BuildSettings
     from pairkit.config import argument, merge
     from pairkit.folders import work_beside
     from pairkit.shards import Shard
@@ -461,6 +473,10 @@ def archive(
     with _display(progress) as show, chosen as runs:
         if share is not None:
             return run_shard(job, share, runs, show)
+        if argument("top_up", top_up, bool):
+            served = merge(BuildSettings, FLAGS, {"api": api, "api_url": api_url})
+            opened = _opener(served, token, token_file, show)
+            job = replace(job, topping=Topping(served.crawl.api_url, opened))
         return run_all(job, folder, runs, show, fresh=fresh)
 
 

@@ -10,16 +10,27 @@ from pairkit.card import table, with_section
 
 _SOURCE = """
 Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
-recorded their events, in the hours {hours}. GitHub was asked for nothing.
+recorded their events, in the hours {hours}. {asked}
 
 * A text is as it stood at the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: what people wrote, and how issues were closed, decides.
-* An issue that was named as the original but had no event in these hours makes no pair (`not_fetched` among
-  `dropped_positives`).
+{originals}
 * Issues that bots opened are left out ({bots:,}), as are repositories with fewer closed issues than
   {min_closed:,}.
 {limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to be.
 """
+
+_ASKED_NOTHING = "GitHub was asked for nothing."
+_ORIGINALS = """
+* An issue that was named as the original but had no event in these hours makes no pair (`not_fetched` among
+  `dropped_positives`).
+""".strip()
+
+_ASKED = "GitHub was asked for originals that have no event in them."
+_TOPPED = """
+* Of the numbers that were named as originals but had no event in these hours, GitHub gave {issues:,} issues,
+  whose texts are as it has them now; {pull_requests:,} are pull requests, and {missing:,} are not there.
+""".strip()
 
 _COVERAGE = """
 {table}
@@ -47,7 +58,10 @@ def with_coverage(card: str, statistics: Mapping[str, Any], hours: str, settings
     """
     limits = settings["limits"]
     rejected = statistics["rejected_issues"]
+    topped = statistics.get("topped_up")
     source = _SOURCE.format(
+        asked=_ASKED if topped else _ASKED_NOTHING,
+        originals=_TOPPED.format(**topped) if topped else _ORIGINALS,
         hours=hours,
         bots=rejected.get("bot_author", 0),
         min_closed=limits["min_closed"],

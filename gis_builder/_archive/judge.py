@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from gis_builder._archive import rows as r
 from gis_builder._archive.exclusions import Exclusions
-from gis_builder._archive.judged import Judged, JudgedRepo, pack
+from gis_builder._archive.judged import Judged, JudgedRepo, Topped, pack, unpack
 from gis_builder._archive.threads import RepoThreads, threads_of
 from gis_builder._assemble import grounds_of, mentions_of
 from gis_builder._crawl import pool_size
@@ -20,10 +20,11 @@ from gis_builder._detection import judge_thread
 from gis_builder._github.pool import number_order
 from gis_builder._pairs.positives import Positives, make_positives
 from gis_builder._pairs.text import Texts, render_issues
-from gis_builder._records import Cluster, DroppedPair, IssueRef, Outcome, Thread, Verdict
+from gis_builder._records import Cluster, DroppedPair, Issue, IssueRef, Kind, Outcome, Thread, Verdict
 from gis_builder._settings import ArchiveSettings
 from pairkit.keyed import keyed_hash
 
+WITH = "with_duplicates"
 BY_BOT, EXCLUDED, OVER_LIMIT = "bot_author", "excluded", "per_repo_max"
 
 
@@ -50,6 +51,63 @@ def judge_share(files: Sequence[Path], low: int, high: int, settings: str, exclu
     return pack(judge.result())
 
 
+def judge_more(
+    judged: Path,
+    topped: Path,
+    files: Sequence[Path],
+    low: int,
+    high: int,
+    settings: str,
+    excluded: Sequence[str],
+) -> bytes:
+    """Judge those repositories again of which more is known by now.
+
+    Args:
+        judged: What `judge_share` made.
+        topped: What is known now, see `topup`.
+        files: See `judge_share`, as what follows.
+        low: See there.
+        high: See there.
+        settings: See there.
+        excluded: See there.
+    """
+    before, more = unpack(judged, Judged), {repo.repo_id: repo for repo in unpack(topped, Topped).repos}
+    judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
+    table = r.read_share(files, low, high, more)
+    for repo_id, rows in groupby(table.iter_rows(named=True), key=lambda row: row["repo_id"]):
+        repo, learned = threads_of(rows), more[repo_id]
+        repo.learn(learned.issues, learned.pulls, learned.missing)
+        judge.take(repo)
+    return pack(_replaced(before, judge.result(), more))
+
+
+def _replaced(before: Judged, anew: Judged, which: Collection[int]) -> Judged:
+    """A partition with some repositories as they were judged anew."""
+    repos = {repo.repo_id: repo for repo in anew.repos}
+    verdicts = _counted(before.verdicts) + _counted(anew.verdicts)
+    counts = Counter(before.counts) + Counter(anew.counts)
+    for repo in before.repos:
+        if repo.repo_id in which:
+            verdicts.subtract({(outcome, reason): count for outcome, reason, count in repo.verdicts})
+            counts[WITH] -= 1
+        else:
+            repos[repo.repo_id] = repo
+    kept = [repos[repo.repo_id] for repo in before.repos if repo.repo_id in repos]
+    return Judged(kept, _by_outcome(verdicts), dict(sorted(counts.items())))
+
+
+def _counted(verdicts: Mapping[str, Mapping[str, int]]) -> Counter[tuple[str, str]]:
+    return Counter({(name, reason): n for name, reasons in verdicts.items() for reason, n in reasons.items()})
+
+
+def _by_outcome(verdicts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (outcome, reason), count in sorted(verdicts.items()):
+        if count:
+            found.setdefault(outcome, {})[reason] = count
+    return found
+
+
 class _Judge:
     """Judges one repository after the other."""
 
@@ -64,22 +122,41 @@ class _Judge:
         if self._excluded.has_repo(repo.name, *repo.former_names):
             self.counts["excluded"] += 1
             return
-        verdicts = [
-            judge_thread(thread, repo.kind_of, repo.rules, self.settings.detect)
-            for thread in map(self._excluded.without_comments, repo.threads.values())
-        ]
-        self._verdicts.update((str(verdict.outcome), verdict.reason) for verdict in verdicts)
-        duplicates = [verdict for verdict in verdicts if verdict.outcome is Outcome.DUPLICATE]
-        self.counts["with_duplicates" if duplicates else "without_duplicates"] += 1
+        unknown: set[int] = set()
+        counts: Counter[tuple[str, str]] = Counter()
+        duplicates = []
+        for thread in map(self._excluded.without_comments, repo.threads.values()):
+            verdict, asked = self._verdict(thread, repo)
+            counts[str(verdict.outcome), verdict.reason] += 1
+            if verdict.outcome is Outcome.DUPLICATE:
+                duplicates.append(verdict)
+                unknown |= asked
+        self._verdicts += counts
+        self.counts[WITH if duplicates else "without_duplicates"] += 1
         if duplicates:
-            self._repos.append(self._judged(repo, duplicates))
+            judged = self._judged(repo, duplicates)
+            judged.verdicts = [(*key, count) for key, count in sorted(counts.items())]
+            judged.unknown = sorted(unknown)
+            self._repos.append(judged)
+
+    def _verdict(self, thread: Thread, repo: RepoThreads) -> tuple[Verdict, set[int]]:
+        """A verdict, and the numbers of the repository that it rests on and of which nothing is known."""
+        unknown: set[int] = set()
+
+        def kind_of(ref: IssueRef) -> Kind:
+            kind = repo.kind_of(ref)
+            if kind is Kind.UNKNOWN and repo.is_home(ref):
+                unknown.add(ref.number)
+            return kind
+
+        verdict = judge_thread(thread, kind_of, repo.rules, self.settings.detect)
+        for target in verdict.targets:
+            kind_of(target)
+        return verdict, unknown
 
     def result(self) -> Judged:
         """All of it, in an order that the rows decide."""
-        verdicts: dict[str, dict[str, int]] = {}
-        for (outcome, reason), count in sorted(self._verdicts.items()):
-            verdicts.setdefault(outcome, {})[reason] = count
-        return Judged(self._repos, verdicts, dict(sorted(self.counts.items())))
+        return Judged(self._repos, _by_outcome(self._verdicts), dict(sorted(self.counts.items())))
 
     def _judged(self, repo: RepoThreads, duplicates: Sequence[Verdict]) -> JudgedRepo:
         settings = self.settings
@@ -87,7 +164,7 @@ class _Judge:
         texts = self._texts(repo, clusters, len(duplicates))
         positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, settings.seed)
         _limit(positives, settings.limits.per_repo_max, settings.seed)
-        threads = (repo.threads[ref.number] for ref in sorted(texts.usable))
+        threads = (thread for ref in sorted(texts.usable) if (thread := repo.thread(ref.number)))
         return JudgedRepo(
             repo.repo_id,
             repo.name,
@@ -99,6 +176,8 @@ class _Judge:
             sorted(texts.rejected.items()),
             sorted(positives.dropped),
             dict(sorted(texts.removed.items())),
+            verdicts=[],
+            unknown=[],
         )
 
     def _texts(self, repo: RepoThreads, clusters: Sequence[Cluster], duplicates: int) -> Texts:
@@ -106,16 +185,15 @@ class _Judge:
         members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
         order = number_order(repo.highest, repo.name, self.settings.seed)
         pool = islice((n for n in order if n in repo.threads), pool_size(duplicates, self.settings.pool))
-        wanted = [repo.threads[n].issue for n in sorted({*members, *pool}) if n in repo.threads]
-        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue.ref, repo))}
+        wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.thread(n))]
+        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo))}
         texts = render_issues(
             (issue for issue in wanted if issue.ref not in barred), clusters, self.settings.text
         )
         texts.rejected |= barred
         return texts
 
-    def _why_barred(self, ref: IssueRef, repo: RepoThreads) -> str | None:
-        issue = repo.threads[ref.number].issue
+    def _why_barred(self, issue: Issue, repo: RepoThreads) -> str | None:
         if self._excluded.has_issue(issue, repo.former_names):
             return EXCLUDED
         return BY_BOT if issue.is_bot else None

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from gis_builder._archive.tasks import damaged
-from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+from gis_builder._records import Cluster, DroppedPair, Issue, IssueRef, IssueText, Pair
 
 _LEVEL = 1
 
@@ -27,6 +27,8 @@ class JudgedRepo(msgspec.Struct):
     rejected: list[tuple[IssueRef, str]]
     dropped: list[DroppedPair]
     removed: dict[str, int]
+    verdicts: list[tuple[str, str, int]]  # outcome, reason, how many; of all its issues
+    unknown: list[int]  # numbers that duplicates rest on and of which nothing is known
 
 
 class Judged(msgspec.Struct):
@@ -35,6 +37,21 @@ class Judged(msgspec.Struct):
     repos: list[JudgedRepo]
     verdicts: dict[str, dict[str, int]]
     counts: dict[str, int]  # of repositories, by what became of them
+
+
+class ToppedRepo(msgspec.Struct):
+    """What GitHub says of a repository's issues of which the hours have no event."""
+
+    repo_id: int
+    issues: list[Issue]
+    pulls: list[int]
+    missing: list[int]
+
+
+class Topped(msgspec.Struct):
+    """The same of a partition."""
+
+    repos: list[ToppedRepo]
 
 
 class Placed(msgspec.Struct):
@@ -62,10 +79,10 @@ class Ties(msgspec.Struct):
     groups: list[list[IssueRef]]
 
 
-_Kind = TypeVar("_Kind", Judged, Placed, Drawn, Ties)
+_Kind = TypeVar("_Kind", Judged, Topped, Placed, Drawn, Ties)
 
 
-def pack(value: Judged | Placed | Drawn | Ties) -> bytes:
+def pack(value: Judged | Topped | Placed | Drawn | Ties) -> bytes:
     """What is written; equal values give equal bytes."""
     return zlib.compress(msgspec.msgpack.encode(value, order="deterministic"), _LEVEL)
 

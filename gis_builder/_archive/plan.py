@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gis_builder._archive.compact import SHARES, compact_month
 from gis_builder._archive.hours import month_of
-from gis_builder._archive.judge import judge_share
+from gis_builder._archive.judge import judge_more, judge_share
 from gis_builder._archive.rows import bounds
 from gis_builder._archive.source import HourFile
 from gis_builder._archive.tasks import Task, file_named
@@ -72,6 +72,20 @@ def plan(
         for place in range(partitions)
     ]  # fmt: skip
     return Plan(list(extract.values()), [task for tasks in compact for task in tasks], judge)
+
+
+def judge_again(task: Task, topped: Path) -> Task:
+    """The task that judges a partition with what is known besides.
+
+    Args:
+        task: What judged it before.
+        topped: What is known now, see `topup`.
+    """
+    made_by = (__version__, code_digest(*_JUDGES))
+    out = file_named(
+        task.out.parent, task.out.name.partition(".")[0], "zlib", made_by, task.out.name, topped.name
+    )
+    return Task(out, judge_more, (task.out, topped, *task.arguments), (task.out, topped))
 
 
 def _extract(hour: HourFile, work: Path) -> Task:

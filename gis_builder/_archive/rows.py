@@ -7,7 +7,7 @@ stretch of keys is a fair share of all repositories, and a reader passes over wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -119,8 +119,16 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
 
 
-def read_share(files: Sequence[Path], low: int, high: int) -> pl.DataFrame:
+def read_share(
+    files: Sequence[Path], low: int, high: int, repos: Collection[int] | None = None
+) -> pl.DataFrame:
     """What files of rows hold of the repositories whose keys are in [low, high), see `newest`.
+
+    Args:
+        files: Of any months.
+        low: The least key.
+        high: The key after the greatest.
+        repos: Of them only those with these ids.
 
     Raises:
         DataError: One of them is damaged.
@@ -128,6 +136,8 @@ def read_share(files: Sequence[Path], low: int, high: int) -> pl.DataFrame:
     if not files:
         return pl.DataFrame(schema=SCHEMA)
     inside = (pl.col("key") >= low) & (pl.col("key") < high)
+    if repos is not None:
+        inside &= pl.col("repo_id").is_in(sorted(repos))
     try:
         return newest(pl.scan_parquet(list(files), glob=False).filter(inside).collect())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from gis_builder._archive.compact import ledger_of
 from gis_builder._archive.coverage import with_coverage
@@ -21,6 +22,7 @@ from gis_builder._archive.settle import Gathered, gather, placed, split, tie
 from gis_builder._archive.source import HourFile, Source
 from gis_builder._archive.tasks import Task, digest_of, file_named
 from gis_builder._archive.texts import TextsOnDisk, texts_on_disk
+from gis_builder._archive.topup import Opened, top_up
 from gis_builder._archive.write import write_archive
 from gis_builder._assemble import DROPPED_FILE, check_missing
 from gis_builder._build import checked
@@ -39,6 +41,18 @@ from pairkit.shards import Shard
 _MOST_CHANGES = 3  # of files on a server while they are downloaded
 
 
+class Topping(NamedTuple):
+    """How originals are asked for.
+
+    Attributes:
+        server: The root of GitHub's API.
+        opened: Makes the client.
+    """
+
+    server: str
+    opened: Opened
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What a run is asked for.
@@ -51,6 +65,7 @@ class Job:
         settings: What decides the result.
         excluded: The takedown list, see `exclusions`.
         partitions: How many tasks judge; it decides nothing but how much each has in memory.
+        topping: Asks GitHub for originals that have no event in the hours; None where it isn't asked.
     """
 
     words: str
@@ -60,6 +75,7 @@ class Job:
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
     partitions: int = 64
+    topping: Topping | None = None
 
     def plan(self) -> tuple[list[HourFile], Plan]:
         """The hours that there are, and the tasks."""
@@ -160,7 +176,11 @@ def _assemble(
     show: RunDisplay,
 ) -> dict[str, Any]:
     settings = job.settings
-    judged = [task.out for task in stages.judge]
+    judged, topped = [task.out for task in stages.judge], None
+    if job.topping:
+        judged, topped = top_up(
+            stages.judge, job.work, *job.topping, lambda tasks: _run(engine, "judging again", tasks, show)
+        )
     show.say("making pairs")
     gathered = gather(judged, texts)
     made_by = (__version__, code_digest("_split.py", "_archive/judged.py", "_archive/settle.py"))
@@ -193,6 +213,7 @@ def _assemble(
             "negatives_with_a_pool_issue": sum(partition.with_single for partition in drawn),
             "archive_repositories": dict(sorted(gathered.counts.items())),
             "months": by_month(job.hours, _ledger(stages.compact)),
+            **({"topped_up": topped} if topped else {}),
             **drop_counts(gathered.rejected, dropped, gathered.removed),
         },
         run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
@@ -238,5 +259,6 @@ def _settings_record(job: Job, found: Iterable[HourFile]) -> dict[str, Any]:
         **job.settings.model_dump(mode="json"),
         "hours": job.words,
         "hours_sha256": digest_of("\n".join(f"{hour.hour} {hour.identity}" for hour in found).encode()),
+        **({"top_up": urlsplit(job.topping.server).hostname} if job.topping else {}),
         "excluded_sha256": digest_of("\n".join(job.excluded).encode()),
     }

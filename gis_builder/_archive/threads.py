@@ -28,6 +28,8 @@ class RepoThreads:
         former_names: What it was called before.
         threads: By number, ascending.
         pulls: The numbers of its pull requests.
+        fetched: Issues that had no event, as GitHub has them now, by number.
+        missing: Numbers that GitHub has no issue of.
     """
 
     repo_id: int
@@ -36,6 +38,20 @@ class RepoThreads:
     former_names: frozenset[str] = frozenset()
     threads: dict[int, Thread] = field(default_factory=dict)
     pulls: frozenset[int] = frozenset()
+    fetched: dict[int, Issue] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+
+    def learn(self, issues: Iterable[Issue], pulls: Iterable[int], missing: Iterable[int]) -> None:
+        """Take in what GitHub says of numbers that had no event."""
+        self.fetched |= {issue.number: issue for issue in issues if issue.number not in self.threads}
+        self.pulls |= frozenset(pulls)
+        self.missing |= frozenset(missing)
+
+    def thread(self, number: int) -> Thread | None:
+        """What is known of an issue; of one that was fetched no comment and no event."""
+        if number in self.threads:
+            return self.threads[number]
+        return Thread(self.fetched[number], (), ()) if number in self.fetched else None
 
     @property
     def rules(self) -> Rules:
@@ -52,13 +68,19 @@ class RepoThreads:
         """How many issues are closed."""
         return sum(thread.issue.state == "closed" for thread in self.threads.values())
 
+    def is_home(self, ref: IssueRef) -> bool:
+        """Whether a reference is to this repository, by whatever name."""
+        return ref.repo.lower() in {name.lower() for name in (self.name, *self.former_names)}
+
     def kind_of(self, ref: IssueRef) -> Kind:
         """What a reference points at; what was never seen may have been lost, or be older than the hours."""
-        if ref.repo.lower() not in {name.lower() for name in (self.name, *self.former_names)}:
+        if not self.is_home(ref):
             return Kind.UNKNOWN
-        if ref.number in self.threads:
+        if self.thread(ref.number) is not None:
             return Kind.ISSUE
-        return Kind.PULL if ref.number in self.pulls else Kind.UNKNOWN
+        if ref.number in self.pulls:
+            return Kind.PULL
+        return Kind.MISSING if ref.number in self.missing else Kind.UNKNOWN
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:

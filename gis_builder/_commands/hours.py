@@ -20,6 +20,7 @@ _TASKS = "Tasks"
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
         "gis archive --hours 2015-01-01..2015-01-31 --source https://data.gharchive.org --out gis-2015-01",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --per-repo-max 500",
+        "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --shard 2/8",
         "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     )
@@ -59,6 +60,12 @@ def archive(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Allow hours that lack events: those after 2025-05-23.")
     ] = False,
+    top_up: Annotated[
+        bool, typer.Option("--top-up", help="Ask GitHub for originals that are not in these hours.")
+    ] = False,
+    api: o.Api = None,
+    api_url: o.ApiUrl = None,
+    token_file: o.TokenFile = None,
     parallel: Annotated[
         int, typer.Option(metavar="N", help="Connections to the server at once.", rich_help_panel=_TASKS)
     ] = 4,
@@ -107,7 +114,8 @@ def archive(
 ) -> None:
     """Make a dataset of all public repositories from hours of GH Archive. Run it again to continue.
 
-    GitHub is asked for nothing. The dataset is the same whatever --workers, --shard and --partitions are.
+    GitHub is asked for nothing without --top-up. The dataset is the same whatever --workers, --shard and
+    --partitions are.
     Shards share one --work folder. Each does the tasks whose files are there: run all of them again until
     none is left, then run the command without --shard.
     """
@@ -120,6 +128,10 @@ def archive(
         min_closed=min_closed,
         per_repo_max=per_repo_max,
         incomplete=incomplete,
+        top_up=top_up,
+        api=api,
+        api_url=api_url,
+        token_file=token_file,
         parallel=parallel,
         keep_hours=keep_hours,
         engine=engine,
