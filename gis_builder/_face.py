@@ -361,6 +361,7 @@ def archive(
     exclude: str | Path | None = None,
     min_closed: int | None = None,
     per_repo_max: int | None = None,
+    language: str | Sequence[str] | None = None,
     incomplete: bool = False,
     top_up: bool = False,
     api: str | None = None,
@@ -401,6 +402,8 @@ def archive(
         exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
         min_closed: Closed issues that a repository has at least; 1 by default.
         per_repo_max: Most positives of one repository.
+        language: Only repositories mostly written in these programming languages, `Rust,C++`, as their pull
+            requests in the hours say it; of unknown ones none.
         incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
         top_up: Ask GitHub for issues that were named as originals but have no event in the hours.
         api: See `build`; for `top_up`, as the next three.

@@ -16,6 +16,7 @@ FLAGS = {
 # Those of `gis archive`: its limits, and how pairs are made.
 ARCHIVE = {
     "min_closed": "limits.min_closed",
+    "language": "limits.languages",
     "per_repo_max": "limits.per_repo_max",
     **{name: key for name, key in FLAGS.items() if key == "seed" or key.startswith(("split.", "pair."))},
 }

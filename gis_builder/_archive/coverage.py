@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gis_builder._archive.hours import lacks_events
@@ -17,7 +17,8 @@ recorded their events, in the hours {hours}. {asked}
 {originals}
 * Issues that bots opened are left out ({bots:,}), as are repositories with fewer closed issues than
   {min_closed:,}.
-{limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to be.
+{limit}{language}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to
+  be.
 """
 
 _ASKED_NOTHING = "GitHub was asked for nothing."
@@ -68,11 +69,22 @@ def with_coverage(card: str, statistics: Mapping[str, Any], hours: str, settings
         limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
         if limits["per_repo_max"]
         else "",
+        language=_language(limits["languages"], statistics["archive_repositories"]),
         excluded=statistics["archive_repositories"].get("excluded", 0),
         excluded_issues=rejected.get("excluded", 0),
     )
     coverage = _coverage(statistics["months"], lacking=lacks_events(hours))
     return with_section(with_section(card, "Source", source), "Coverage", coverage)
+
+
+def _language(names: Sequence[str], counts: Mapping[str, int]) -> str:
+    if not names:
+        return ""
+    other, unknown = counts.get("other_language", 0), counts.get("unknown_language", 0)
+    return (
+        f"* Only repositories mostly written in {' or '.join(names)}, as pull requests in these hours say it:"
+        f" {other:,} of other languages are left out, and {unknown:,} of which no pull request tells it.\n"
+    )
 
 
 def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:

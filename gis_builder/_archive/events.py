@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
+from msgspec import Meta
 from msgspec.json import Decoder
 
 from gis_builder._decoding import DecimalId, Id, Malformed, Node, Number, RepoName, Time, Word, decode
@@ -47,8 +49,27 @@ class IssueEvent(Node, frozen=True):
     actor: Account | None = None
 
 
+class _Base(Node, frozen=True):
+    language: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class _Branch(Node, frozen=True):
+    repo: _Base | None = None
+
+
+class _Pull(Node, frozen=True):
+    base: _Branch | None = None
+
+
 class _OfPull(Node, frozen=True):
     number: Number
+    pull_request: _Pull | None = None
+
+    @property
+    def language(self) -> str:
+        """What the repository is mostly written in; empty where it is not said."""
+        base = self.pull_request and self.pull_request.base
+        return (base and base.repo and base.repo.language) or ""
 
 
 class PullEvent(Node, frozen=True):

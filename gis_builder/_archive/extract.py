@@ -121,7 +121,7 @@ class _Reading:
             return self._of_issue(decode(line, ISSUE_EVENT))
         if kind == OF_PULLS:
             event = decode(line, PULL_EVENT)
-            return self._of_pull(event, event.payload.number)
+            return [*self._of_pull(event, event.payload.number), *_of_language(event)]
         # Who pushes matters only where events do not say what an author is to the repository.
         if kind in OF_MEMBERS and self.ledger.without_association:
             return self._of_member(decode(line, MEMBER_EVENT))
@@ -168,6 +168,12 @@ class _Reading:
         known = len(self._seen)
         self._seen.add((event.repo.id, what))
         return len(self._seen) > known
+
+
+def _of_language(event: PullEvent) -> list[r.Row]:
+    """The repository's language, which no event of an issue names."""
+    language = event.payload.language
+    return [r.bare_row(_place(event), r.LANGUAGE, name=language)] if language else []
 
 
 def _place(event: IssueEvent | PullEvent | MemberEvent) -> r.Place:

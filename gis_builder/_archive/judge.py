@@ -45,10 +45,27 @@ def judge_share(files: Sequence[Path], low: int, high: int, settings: str, exclu
     enough = closed.filter(pl.col("len") >= judge.settings.limits.min_closed)
     with_issues = table.filter(pl.col("kind") == r.ISSUE)["repo_id"].n_unique()
     judge.counts["too_few_closed_issues"] += with_issues - enough.height
-    kept = table.join(enough.select("repo_id"), on="repo_id", how="semi", maintain_order="left")
+    wanted = _of_languages(table, enough["repo_id"], judge.settings.limits.languages, judge.counts)
+    kept = table.join(wanted.to_frame(), on="repo_id", how="semi", maintain_order="left")
     for _, rows in groupby(kept.iter_rows(named=True), key=lambda row: row["repo_id"]):
         judge.take(threads_of(rows))
     return pack(judge.result())
+
+
+def _of_languages(
+    table: pl.DataFrame, repos: pl.Series, languages: Collection[str], counts: Counter[str]
+) -> pl.Series:
+    """Those repositories whose language, as it was named last, is one of these; all where these are none."""
+    if not languages:
+        return repos
+    named = table.filter((pl.col("kind") == r.LANGUAGE) & pl.col("repo_id").is_in(repos.implode()))
+    latest = named.sort("event_at", "event_id").unique("repo_id", keep="last")
+    found = [
+        repo for repo, name in latest.select("repo_id", "name").iter_rows() if name.casefold() in languages
+    ]
+    counts["unknown_language"] += repos.len() - latest.height
+    counts["other_language"] += latest.height - len(found)
+    return pl.Series("repo_id", sorted(found), pl.Int64)
 
 
 def judge_more(

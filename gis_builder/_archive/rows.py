@@ -22,6 +22,7 @@ from pairkit.parquet import read_parquet
 
 KEYS = 1 << 63
 REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
+LANGUAGE = "language"
 ROW_GROUP = 2048
 
 _IDENTITY = ("key", "repo_id", "kind", "number", "id", "name")
@@ -32,7 +33,7 @@ SCHEMA: dict[str, Any] = {
     "kind": pl.String,
     "number": pl.Int64,  # of the issue or pull request; 0 for what is about the repository
     "id": pl.Int64,  # of a comment, or of the event; else 0
-    "name": pl.String,  # of the repository, or of a member; else empty
+    "name": pl.String,  # of the repository, its language, or a member; else empty
     "changed_at": pl.String,  # when the issue was last changed; else empty
     "event_at": pl.String,
     "event_id": pl.Int64,
@@ -73,7 +74,7 @@ class Place(NamedTuple):
 
 
 def bare_row(place: Place, kind: str, number: int = 0, name: str = "") -> Row:
-    """A row that says no more than that there is something: a pull request, a name, a member."""
+    """A row that says no more than that there is something: a pull request, a name, a language, a member."""
     key, repo_id, at, event_id = place
     return (key, repo_id, kind, number, 0, name, "", at, event_id, *_REST)
 

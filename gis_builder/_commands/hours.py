@@ -21,6 +21,7 @@ _TASKS = "Tasks"
         "gis archive --hours 2015-01-01..2015-01-31 --source https://data.gharchive.org --out gis-2015-01",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --per-repo-max 500",
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
+        "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-rust --language Rust,C++",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --shard 2/8",
         "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     )
@@ -56,6 +57,13 @@ def archive(
     ] = None,
     per_repo_max: Annotated[
         int | None, typer.Option(metavar="N", help="Most positives of one repository. [default: no limit]")
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Repositories mostly written in these programming languages: Rust,C++. [default: all]",
+        ),
     ] = None,
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Allow hours that lack events: those after 2025-05-23.")
@@ -127,6 +135,7 @@ def archive(
         exclude=exclude,
         min_closed=min_closed,
         per_repo_max=per_repo_max,
+        language=language,
         incomplete=incomplete,
         top_up=top_up,
         api=api,

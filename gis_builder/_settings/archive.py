@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from gis_builder._settings.pairs import PairSettings, SplitSettings, TextSettings
 from gis_builder._settings.stages import DetectSettings, PoolSettings
@@ -12,10 +12,19 @@ from gis_builder._strategies import STRATEGIES
 from pairkit.config import Settings
 
 
+def _names(value: object) -> object:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("expected names with commas between them, such as Rust,C++")
+    return tuple(sorted({name.strip().casefold() for name in names} - {""}))
+
+
 class LimitSettings(Settings):
     """Which repositories give how much, so that a few, or many tiny ones, do not drown the rest."""
 
     min_closed: int = Field(default=1, ge=1)  # closed issues that a repository has at least
+    # repositories mostly written in one of these, as their pull requests say; empty takes all repositories
+    languages: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     per_repo_max: int | None = Field(default=None, ge=1)  # most positives of a repository
 
 

@@ -233,6 +233,27 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
         build(source, tmp_path / "none", min_closed=10_000)
 
 
+def test_languages(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
+    """Of two repositories one is C++ by now, and of the other nothing tells it."""
+    first, second = threads
+    pulls = [(first, number, f"2019-01-0{day}T00:00:00Z") for number, day in ((90_001, 1), (90_002, 2))]
+    events = [*events_of(100, threads[first], pulls), *events_of(101, threads[second])]
+    about_pulls = [event for event in events if event["type"] == "PullRequestEvent"]
+    for event, language in zip(about_pulls, ("C", "C++"), strict=True):
+        event["payload"]["pull_request"] = {"base": {"repo": {"language": language}}}
+    write_hours(tmp_path / "hours", lines_of(events), HOURS)
+    made = build(tmp_path / "hours", tmp_path / "gis", language="c++, Rust")
+    assert set(made.pairs.rows["repo"]) == {first}
+    assert made.statistics["archive_repositories"]["unknown_language"] == 1
+    assert made.statistics["archive_repositories"]["other_language"] == 0
+    assert "mostly written in c++ or rust" in (made.out / "README.md").read_text()
+    build(tmp_path / "hours", tmp_path / "gis", language=["Rust", "C++"])  # the same dataset
+    with pytest.raises(DataError, match="no pairs"):
+        build(tmp_path / "hours", tmp_path / "none", language="C")
+    with pytest.raises(ConfigError, match="such as Rust"):
+        build(tmp_path / "hours", tmp_path / "none", language=3)
+
+
 def test_of_two_repositories_of_one_name_the_later_has_it(
     threads: dict[str, list[Thread]], tmp_path: Path
 ) -> None:

@@ -128,6 +128,22 @@ def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
     assert ledger.issue_events == 0
 
 
+def test_of_a_repository_the_language_is_kept_that_its_pull_requests_name(tmp_path: Path) -> None:
+    def pull(number: int, language: Any) -> bytes:
+        base = {"ref": "main", "repo": {"id": 7, "language": language}}
+        return event(number, "PullRequestEvent", {"number": 4, "pull_request": {"base": base}})
+
+    silent = [{"pull_request": None}, {"pull_request": {"base": None}}, {"pull_request": {"base": {}}}]
+    lines = [event(40 + n, "PullRequestEvent", {"number": 4, **more}) for n, more in enumerate(silent)]
+    rows, ledger = read(tmp_path, [pull(1, "C"), pull(2, "Rust"), pull(3, "C"), pull(4, None), *lines])
+    assert [(row["name"], row["event_id"]) for row in rows if row["kind"] == "language"] == [
+        ("C", 3),
+        ("Rust", 2),
+    ]
+    assert [row["number"] for row in rows if row["kind"] == "pull"] == [4]
+    assert not ledger.broken
+
+
 def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: Path) -> None:
     pushes = [
         event(2, "PushEvent", {"commits": []}),
