@@ -17,8 +17,8 @@ recorded their events, in the hours {hours}. {asked}
 {originals}
 * Issues that bots opened are left out ({bots:,}), as are repositories with fewer closed issues than
   {min_closed:,}.
-{limit}{language}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were asked to
-  be.
+{limit}{language}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were
+  asked to be.
 """
 
 _ASKED_NOTHING = "GitHub was asked for nothing."

@@ -184,8 +184,8 @@ def test_the_card_says_what_the_archive_lacks() -> None:
                 [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [Ledger(hour, **ledger)]
             ),
         }
-        settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}}
-        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, hour, settings)
+        limits = {"languages": ["rust"], "min_closed": 1, "per_repo_max": 1500}
+        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, hour, {"limits": limits})
 
     early = card("2015-01-01-0", events=4, first_id=1, last_id=12, without_association=3)
     assert "more than 1,500 positives" in early
