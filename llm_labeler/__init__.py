@@ -33,6 +33,9 @@ if TYPE_CHECKING:
         llms as llms,
     )
     from llm_labeler._face import (
+        merge as merge,
+    )
+    from llm_labeler._face import (
         parse as parse,
     )
     from llm_labeler._face import (
@@ -62,11 +65,15 @@ if TYPE_CHECKING:
     from llm_labeler._sample import Sampled as Sampled
     from llm_labeler._score import ScoreReport as ScoreReport
     from llm_labeler._score import ScoreRow as ScoreRow
+    from llm_labeler._shard_done import ShardDone as ShardDone
     from llm_labeler._show import Shown as Shown
 
 _PLACES = {
     **dict.fromkeys(
-        ("emulate", "generate", "judge", "llms", "parse", "plan", "report", "sample", "score", "show"),
+        (
+            *("emulate", "generate", "judge", "llms", "merge", "parse", "plan"),
+            *("report", "sample", "score", "show"),
+        ),
         "_face",
     ),
     "JudgedPairs": "_judged_pairs",
@@ -80,6 +87,7 @@ _PLACES = {
     "Sampled": "_sample",
     "ScoreReport": "_score",
     "ScoreRow": "_score",
+    "ShardDone": "_shard_done",
     "Shown": "_show",
     "CallFailed": "_provider",
     "Proposed": "_ensemble",
@@ -90,6 +98,7 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "generate",
     "judge",
     "llms",
+    "merge",
     "parse",
     "plan",
     "report",
@@ -109,6 +118,7 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "ScoreReport",
     "ScoreRow",
     "Server",
+    "ShardDone",
     "Shown",
     "Yield",
 ]

@@ -67,6 +67,9 @@ class Spending:
     def __add__(self, other: Spending) -> Spending:
         return Spending(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
+    def __sub__(self, other: Spending) -> Spending:
+        return Spending(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, Unpack, overload
 
 if TYPE_CHECKING:
     from llm_labeler._emulator import Server
@@ -17,12 +17,52 @@ if TYPE_CHECKING:
     from llm_labeler._report import Report
     from llm_labeler._sample import Sampled
     from llm_labeler._score import ScoreReport
+    from llm_labeler._shard_done import ShardDone
     from llm_labeler._show import Shown
     from pairkit.in_memory import Source
     from pairkit.labels import Meaning
     from pairkit.progress import Listener
 
 _Settings: TypeAlias = Mapping[str, Any] | list[str]
+
+
+class _Given(TypedDict, total=False):
+    """What `generate` takes beside its source, its LLMs and a shard."""
+
+    out: str | Path
+    work: str | Path | None
+    text_column: str | None
+    task: str | None
+    size: int | None
+    samples: int | None
+    examples: str | Path | None
+    prompt: str | Path | None
+    polarity: str | None
+    strategy: str | StrategyFunction | None
+    judges: LlmsGiven | None
+    antonym_score: float | None
+    limit: int | None
+    draw: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    max_requests: int | None
+    batch: bool
+    keep_going: bool
+    retry_failed: bool
+    local_only: bool | None
+    seed: int | None
+    config: str | Path | None
+    settings: _Settings | None
+    fresh: bool
+    progress: bool | Listener
+
+
+@overload
+def generate(source: Source, *, llms: LlmsGiven, shard: None = None, **given: Unpack[_Given]) -> Labelled: ...
+
+
+@overload
+def generate(source: Source, *, llms: LlmsGiven, shard: str, **given: Unpack[_Given]) -> ShardDone: ...
 
 
 def generate(
@@ -46,6 +86,7 @@ def generate(
     max_cost: float | None = None,
     max_tokens: int | None = None,
     max_requests: int | None = None,
+    shard: str | None = None,
     batch: bool = False,
     keep_going: bool = False,
     retry_failed: bool = False,
@@ -55,7 +96,7 @@ def generate(
     settings: _Settings | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
-) -> Labelled:
+) -> Labelled | ShardDone:
     r"""Ask LLMs for sentences of same and of opposite meaning, and make a pair dataset of their answers.
 
     If it was stopped, the same call asks only what has no answer yet. Every answer is kept in `work`.
@@ -88,6 +129,9 @@ def generate(
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
+        shard: Ask about one share of the sentences alone, such as `2/8`, for other machines to ask about the
+            others; see `merge`. Its answers go to a folder beside `work`, and limits, also requests and
+            tokens a minute, are divided among the shards.
         batch: Use the Batch API of OpenAI, Anthropic or Gemini: half the price, up to a day.
         keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
         retry_failed: Ask again what servers rejected for good, and, without `batch`, give up batches.
@@ -99,7 +143,7 @@ def generate(
         progress: Show it on stderr, or hand it to a function; False shows nothing.
 
     Returns:
-        What was made; `.pairs` reads it.
+        What was made; `.pairs` reads it. With `shard`, what is asked and what is left.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
@@ -118,20 +162,71 @@ def generate(
         >>> made.pairs.splits["train"]["text2"].sort().to_list()
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
-    from llm_labeler import _label
+    from llm_labeler import _label, _sharded
     from llm_labeler._asking import How
     from llm_labeler._flags import read_given
     from pairkit.config import argument
+    from pairkit.shards import Shard
 
     found, own = read_given(locals(), config=config, settings=settings)
-    return _label.generate(
-        source,
+    places = argument("out", out, Path), argument("work", work, Path | None)
+    how = How(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
+    if shard is None:
+        return _label.generate(
+            source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
+        )
+    part = Shard.named(argument("shard", shard, str))
+    return _sharded.generate_shard(
+        source, *places, found, own, part, column=text_column, how=how, progress=progress
+    )
+
+
+def merge(
+    *,
+    out: str | Path = "pairs",
+    work: str | Path | None = None,
+    strategy: str | StrategyFunction | None = None,
+    keep_going: bool = False,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Labelled:
+    """Put the answers of all shards together and make the dataset that one run would have made.
+
+    Sentences, settings and LLMs of the shards have to be the same. What they spent is added up. Their folders
+    stay; called again, it takes in what they have asked since.
+
+    Args:
+        out: The dataset's folder, as `generate` was given it.
+        work: As `generate` was given it, by default OUT.work: the shards are beside it (OUT-2-of-8.work), and
+            their answers go into it.
+        strategy: As of `parse`; needed again where it is a function.
+        keep_going: Do without what shards have not asked yet.
+        fresh: Replace a dataset that was made with other settings.
+        progress: As of `generate`.
+
+    Raises:
+        ConfigError: A shard of other sentences, settings or LLMs; shards of several runs; one that is at
+            work, or waits for a batch; an output that can't be replaced.
+        DataError: A shard is missing, not finished or damaged, or no pair is left.
+
+    Example:
+        >>> import llm_labeler
+        >>> for shard in ("1/2", "2/2"):  # on two machines
+        ...     done = llm_labeler.generate(
+        ...         "sentences.txt", llms="wordnet", out="shared", shard=shard, progress=False
+        ...     )
+        >>> merged = llm_labeler.merge(out="shared", progress=False)
+        >>> merged.statistics["texts"]
+        4
+    """
+    from llm_labeler import _sharded
+    from pairkit.config import argument
+
+    return _sharded.merge(
         argument("out", out, Path),
         argument("work", work, Path | None),
-        found,
-        own,
-        column=text_column,
-        how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
+        strategy,
+        keep_going=keep_going,
         fresh=fresh,
         progress=progress,
     )
@@ -154,6 +249,7 @@ def plan(
     judges: LlmsGiven | None = None,
     limit: int | None = None,
     draw: int | None = None,
+    shard: str | None = None,
     local_only: bool | None = None,
     seed: int | None = None,
     config: str | Path | None = None,
@@ -177,6 +273,7 @@ def plan(
         judges: Who would judge.
         limit: Take the first so many usable sentences.
         draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
+        shard: Of one share of the sentences alone, such as `2/8`.
         local_only: Refuse LLMs that may send text to another machine.
         seed: Decides which sentences are drawn.
         config: A TOML file.
@@ -198,10 +295,12 @@ def plan(
     from llm_labeler import _label
     from llm_labeler._flags import read_given
     from pairkit.config import argument
+    from pairkit.shards import Shard
 
     found, own = read_given(locals(), config=config, settings=settings)
     place, folder = argument("work", work, Path | None), argument("out", out, Path)
-    return _label.plan(source, folder, place, found, own, column=text_column)
+    part = None if shard is None else Shard.named(argument("shard", shard, str))
+    return _label.plan(source, folder, place, found, own, column=text_column, shard=part)
 
 
 def parse(

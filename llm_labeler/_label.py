@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from llm_labeler._prompts import load_template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
 from llm_labeler._settings import LabelSettings
+from llm_labeler._shards import shard_folder, share_of
 from llm_labeler._store import Store
 from llm_labeler._texts import Texts, read_texts
 from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of, recall, remember
@@ -26,6 +28,7 @@ from pairkit.folders import check_apart, held_folder, work_beside
 from pairkit.in_memory import Source
 from pairkit.openai_api.loops import run_anywhere
 from pairkit.progress import Display, Listener
+from pairkit.shards import Shard
 from pairkit.terminal import say as tell
 
 
@@ -43,16 +46,11 @@ def generate(
 ) -> Labelled:
     """See `llm_labeler.generate`; notes are told at once only where `progress` is True."""
     start = time.monotonic()
-    notes = _Notes(progress)
+    notes = Notes(progress)
     work = work or work_beside(out)
     check_apart(out, work)
-    record, texts, providers = _prepare(source, column, settings, own)
-    for reason, count in texts.dropped.items():
-        notes.add(
-            f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
-        )
-    if names := leaving(settings, providers):
-        notes.add(f"the sentences may leave this machine: {', '.join(names)}")
+    record, texts, providers = prepare(source, column, settings, own)
+    notes.add_of(texts, leaving(settings, providers))
     check_out(out, record.made_of(), fresh=fresh)
     with (
         held_folder(work, IN_USE),
@@ -60,18 +58,15 @@ def generate(
         Display(progress) as show,
     ):
         remember(work, record, texts.texts)
-        if cut_off := store.recover():
-            notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
-        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
-        _keep_words(store, record)
+        begin(store, record, providers, notes)
         asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
         if not how.keep_going:
-            _refuse_unanswered(asked, out, work)
-        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
-            notes.add(
-                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
-                " (--retry-failed) asks them"
+            refuse_unanswered(
+                asked,
+                f", or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the"
+                f" shell `label parse --work {work} --out {out}`",
             )
+        notes.add_rejected(store, record)
         if asked.stopped:
             flag = f"--{asked.stopped.replace('_', '-')}"
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
@@ -93,6 +88,11 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = recall(work)
+    if recorded.shard is not None:
+        raise ConfigError(
+            f"{work}: holds shard {recorded.shard} alone; put all shards together and make the dataset with"
+            " `label merge`"
+        )
     _refuse_lost(settings, own)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
@@ -103,7 +103,7 @@ def parse(
     ):
         assembled = assemble(store, record, texts, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
-    return _labelled(out, work, assembled, Asked(), in_all, start, _Notes(progress))
+    return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
 
 
 def plan(
@@ -114,17 +114,21 @@ def plan(
     own: Own,
     *,
     column: str | None = None,
+    shard: Shard | None = None,
 ) -> Plan:
     """See `llm_labeler.plan`."""
     work = work or work_beside(out)
-    record, texts, providers = _prepare(source, column, settings, own)
+    record, found, providers = prepare(source, column, settings, own)
+    texts = found.texts
+    if shard is not None:
+        work, (_, texts) = shard_folder(work, shard), share_of(texts, shard)
     if not (work / STORE_FILE).exists():
-        return estimate(record, texts.texts, providers, None)
+        return estimate(record, texts, providers, None)
     with Store.open(work / STORE_FILE) as store:
-        return estimate(record, texts.texts, providers, store)
+        return estimate(record, texts, providers, store)
 
 
-class _Notes(list[str]):
+class Notes(list[str]):
     """What people should know of a run: kept, and told at once where progress is shown."""
 
     def __init__(self, progress: bool | Listener) -> None:
@@ -134,10 +138,41 @@ class _Notes(list[str]):
         self.append(words)
         tell(words, quiet=self._is_quiet)
 
+    def add_of(self, texts: Texts, leaving: Sequence[str]) -> None:
+        """What is not asked about, and who may be told the rest."""
+        for reason, count in texts.dropped.items():
+            self.add(
+                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
+                " settings)"
+            )
+        if leaving:
+            self.add(f"the sentences may leave this machine: {', '.join(leaving)}")
 
-def _prepare(
+    def add_rejected(self, store: Store, record: RunRecord) -> None:
+        """What is not asked again by itself."""
+        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
+            self.add(
+                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
+                " (--retry-failed) asks them"
+            )
+
+
+def begin(store: Store, record: RunRecord, providers: Mapping[str, Provider], notes: Notes) -> None:
+    """Settle what an earlier session left, and see that limits can be kept, before anything is asked.
+
+    Raises:
+        ConfigError: There is a limit in dollars, and a price is unknown.
+    """
+    if cut_off := store.recover():
+        notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
+    check_prices(record.settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+    _keep_words(store, record)
+
+
+def prepare(
     source: Source, column: str | None, settings: LabelSettings, own: Own
 ) -> tuple[RunRecord, Texts, dict[str, Provider]]:
+    """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
     _refuse_lost(settings, own)
@@ -172,15 +207,22 @@ def _keep_words(store: Store, record: RunRecord) -> None:
         store.save_prompt(prompt_hash, record.template.words(polarity))
 
 
-def _refuse_unanswered(asked: Asked, out: Path, work: Path) -> None:
-    if not asked.unanswered:
-        return
-    number = sum(asked.unanswered.values())
-    raise RemoteError(
-        f"{number:,} questions got no answer ({any_of(asked.unanswered)}); run the same command again to ask "
-        f"them, or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the shell "
-        f"`label parse --work {work} --out {out}`"
-    )
+def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
+    """See that no question failed.
+
+    Args:
+        asked: What asking came to.
+        otherwise: What else can be done than to run again, with a comma before it.
+
+    Raises:
+        RemoteError: Some did.
+    """
+    if asked.unanswered:
+        number = sum(asked.unanswered.values())
+        raise RemoteError(
+            f"{number:,} questions got no answer ({any_of(asked.unanswered)}); run the same command again to"
+            f" ask them{otherwise}"
+        )
 
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
@@ -217,7 +259,7 @@ def _labelled(
     asked: Asked,
     in_all: Spending,
     start: float,
-    notes: _Notes,
+    notes: Notes,
 ) -> Labelled:
     for warning in assembled.warnings:
         notes.add(f"warning: {warning}")

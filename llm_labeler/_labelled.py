@@ -35,6 +35,14 @@ def judges_table(judges: Judges) -> ResultTable:
     return found
 
 
+def missing(asked: Asked) -> str:
+    """Whose answers a run lacks since asking failed, and why; nothing where none failed."""
+    told = [f"{llm} ({error})" for llm, error in asked.problems.items()]
+    if asked.unanswered:
+        told.append(f"{sum(asked.unanswered.values()):,} questions ({any_of(asked.unanswered)})")
+    return "; ".join(told)
+
+
 @dataclass(frozen=True, repr=False)
 class Labelled:
     """A finished run of `generate` or `parse`.
@@ -89,13 +97,9 @@ class Labelled:
     @property
     def problem(self) -> RemoteError | None:
         """What the dataset lacks; None where nothing failed."""
-        asked = self.asked
-        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
-        if asked.unanswered:
-            missing.append(f"{sum(asked.unanswered.values()):,} questions ({any_of(asked.unanswered)})")
-        if not missing:
+        told = missing(self.asked)
+        if not told:
             return None
-        told = "; ".join(missing)
         return RemoteError(f"{self.out} is made without all answers of {told}; run the same command again")
 
     def summary(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -47,11 +47,16 @@ class Texts:
     @property
     def sha256(self) -> str:
         """Hex SHA-256 of the usable texts in their order, wherever they were read from."""
-        digest = sha256()
-        for text in self.texts:
-            data = text.text.encode()
-            digest.update(b"%d:%s" % (len(data), data))
-        return digest.hexdigest()
+        return digest_of(self.texts)
+
+
+def digest_of(texts: Iterable[Text]) -> str:
+    """Hex SHA-256 of texts in their order."""
+    digest = sha256()
+    for text in texts:
+        data = text.text.encode()
+        digest.update(b"%d:%s" % (len(data), data))
+    return digest.hexdigest()
 
 
 def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> Texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
 from pairkit.parquet import read_parquet, write_parquet
+from pairkit.shards import Shard
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
 CANDIDATES_FILE = "candidates.parquet"
 IN_USE = "another label process works in it; wait for it or choose another work folder (--work)"
+PLACE = "place"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
@@ -38,6 +40,7 @@ class RunRecord:
         source: The input's own name.
         sha256: Of the input's usable sentences.
         dropped_texts: Reason to rows of the input that were not used.
+        shard: Which share of the sentences the folder is about; None: all.
     """
 
     settings: LabelSettings
@@ -46,6 +49,7 @@ class RunRecord:
     source: str
     sha256: str
     dropped_texts: Mapping[str, int]
+    shard: Shard | None = None
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -75,14 +79,25 @@ class RunRecord:
         return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
 
 
-def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
+def remember(
+    work: Path, record: RunRecord, texts: Sequence[Text], places: Sequence[int] | None = None
+) -> None:
     """Write down what the run is about, for its owner alone: the sentences may be confidential.
+
+    Args:
+        work: The working folder.
+        record: The run.
+        texts: Its sentences, or those of a shard.
+        places: Where a shard's sentences stand among all, from 0.
 
     Raises:
         ConfigError: the folder can't be written.
     """
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
-    write_parquet(work / TEXTS_FILE, pl.DataFrame(columns, schema=_TEXTS), private=True)
+    frame = pl.DataFrame(columns, schema=_TEXTS)
+    if places is not None:
+        frame = frame.with_columns(pl.Series(PLACE, places, pl.Int64))
+    write_parquet(work / TEXTS_FILE, frame, private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
         "template": _kept(record.template),
@@ -90,6 +105,7 @@ def remember(work: Path, record: RunRecord, texts: tuple[Text, ...]) -> None:
         "source": record.source,
         "sha256": record.sha256,
         "dropped_texts": dict(record.dropped_texts),
+        **({} if record.shard is None else {"shard": str(record.shard)}),
     }
     data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
     write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
@@ -116,6 +132,7 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
             run["source"],
             run["sha256"],
             run["dropped_texts"],
+            Shard.named(run["shard"]) if "shard" in run else None,
         )
     except (
         OSError,
@@ -125,10 +142,31 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         AttributeError,
         RecursionError,
         ValidationError,
+        ConfigError,
     ) as error:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
-    frame = read_private(work / TEXTS_FILE)
-    return record, tuple(Text(*row) for row in frame.select(*_TEXTS).iter_rows())
+    return record, tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
+
+
+def recall_places(work: Path) -> list[int]:
+    """Where a shard's sentences stand among all of its run, from 0.
+
+    Raises:
+        ConfigError: not there.
+        DataError: a damaged file, or no shard's.
+    """
+    places: list[int] = _texts(work, PLACE).to_series().to_list()
+    return places
+
+
+def _texts(work: Path, *columns: str) -> pl.DataFrame:
+    path = work / TEXTS_FILE
+    try:
+        return read_private(path).select(*columns)
+    except pl.exceptions.ColumnNotFoundError as error:
+        raise DataError(
+            f"damaged (no column {error!s:.60}): run `label generate` again", path=path
+        ) from error
 
 
 def _kept(template: Template) -> dict[str, Any]:

@@ -30,7 +30,9 @@ class Shard:
         """
         found = _SPOKEN.fullmatch(text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
-            raise ConfigError(f"shard (--shard) {text}: expected I/N with I from 1 to N, such as 2/8")
+            raise ConfigError(
+                f"--shard {text} (shard={text!r}): expected I/N with I from 1 to N, such as 2/8"
+            )
         return cls(int(found[1]), int(found[2]))
 
     @property

@@ -9,7 +9,7 @@ from llm_labeler._commands import app
 from llm_labeler._commands import options as o
 from pairkit.application import columns_given
 from pairkit.application import examples as shown
-from pairkit.terminal import next_step, print_json
+from pairkit.terminal import next_step, print_json, say
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
         "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
         "label generate -i notes.parquet --text-column body --llm llama --dry-run",
+        "label generate -i sentences.txt --llm llama --out pairs --shard 2/8",
     )
 )
 def generate(
@@ -54,12 +55,14 @@ def generate(
     config: o.Config = None,
     sets: o.Sets = None,
     seed: o.Seed = None,
+    shard: o.ShardOf = None,
     keep_going: o.KeepGoing = False,
     retry_failed: o.RetryFailed = False,
 ) -> None:
     """Ask LLMs for sentences of the same and the opposite meaning; write a dataset of pairs.
 
-    Run it again to continue.
+    Run it again to continue. A shard keeps its answers beside --work; when all are done, label merge makes
+    the dataset. Limits are divided among the shards.
     """
     import llm_labeler
 
@@ -80,6 +83,7 @@ def generate(
         "local_only": local_only,
         "strategy": strategy,
         "judges": judges,
+        "shard": shard,
         "config": config,
         "settings": sets,
     }
@@ -104,9 +108,47 @@ def generate(
         retry_failed=retry_failed,
         progress=not quiet,
     )
-    _show(labelled, as_json=json, quiet=quiet)
+    if isinstance(labelled, llm_labeler.ShardDone):
+        say(labelled.summary(), quiet=quiet)
+        if json:
+            print_json(labelled.to_dict())
+    else:
+        _show(labelled, as_json=json, quiet=quiet)
     if labelled.problem is not None:
         raise labelled.problem
+
+
+@app.command(
+    epilog=shown(
+        "label merge --out pairs",
+        "label merge --out pairs --work answers --keep-going",
+    )
+)
+def merge(
+    *,
+    out: o.Out = Path("pairs"),
+    work: o.Work = None,
+    strategy: o.Strategy = None,
+    fresh: o.Fresh = False,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+    keep_going: o.KeepUnfinished = False,
+) -> None:
+    """Put the answers of all shards of label generate together, and make the dataset that one run makes.
+
+    Give --out, and --work if it was given, as the shards had them.
+    """
+    import llm_labeler
+
+    labelled = llm_labeler.merge(
+        out=out,
+        work=work,
+        strategy=strategy,
+        keep_going=keep_going,
+        fresh=fresh,
+        progress=not quiet,
+    )
+    _show(labelled, as_json=json, quiet=quiet)
 
 
 @app.command(

@@ -167,7 +167,14 @@ Fresh = Annotated[bool, option(OUTPUT, "--fresh", help="Replace a dataset made w
 Json = Annotated[bool, option(OUTPUT, "--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, option(OUTPUT, "--quiet", "-q", help="No progress and no notes on stderr.")]
 
+ShardOf = Annotated[
+    str | None,
+    option(RUN, "--shard", metavar="I/N", help="Ask about one share of the sentences alone, such as 2/8."),
+]
 KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even if an LLM failed.")]
+KeepUnfinished = Annotated[
+    bool, option(RUN, "--keep-going", help="Do without what shards have not asked yet.")
+]
 RetryFailed = Annotated[bool, option(RUN, "--retry-failed", help="Ask again what servers refused for good.")]
 Seed = Annotated[
     int | None, option(RUN, "--seed", metavar="N", help="Decides every random choice. [default: 42]")

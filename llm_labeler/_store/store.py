@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from llm_labeler._budget import Spending, charge, picodollars
 from llm_labeler._records import Answer, Ask, AskKey, Failure, Task, Usage
-from llm_labeler._store import batches, ledger, reading
+from llm_labeler._store import batches, ledger, merging, reading
 from llm_labeler._store.batches import Batch
 from llm_labeler._store.reading import chunks
 from llm_labeler._store.rows import (
@@ -175,6 +175,28 @@ class Store:
         """The same by LLM, in order of names."""
         with database_errors(self.path):
             return ledger.totals(self._connection)
+
+    # Stores of shards.
+
+    def take_in(self, other: Store) -> None:
+        """Take in all that another store holds, in one step; its batches aside.
+
+        No answer stands twice, and what was spent counts once, however often a store is taken in.
+
+        Args:
+            other: Nobody writes to it meanwhile.
+        """
+        with other._writing() as connection:
+            name = merging.identity(connection)
+        spent = other.spent_by_llm()
+        attach = f"ATTACH DATABASE ? AS {merging.OTHER}"
+        with database_errors(self.path):
+            self._connection.execute(attach, (f"{other.path.absolute().as_uri()}?mode=rw",))
+            try:
+                with transaction(self._connection) as connection:
+                    merging.take_in(connection, name, spent)
+            finally:
+                self._connection.execute(f"DETACH DATABASE {merging.OTHER}")
 
     # What answers were made from.
 
