@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder._crawl import pool_size
+from gis_builder._crawled import site_of
 from gis_builder._dataset import drop_counts, write_dropped, write_gis
 from gis_builder._detect import clusters as find_clusters
 from gis_builder._detect.references import find_references
@@ -97,6 +98,7 @@ def assemble(
             **drop_counts(texts.rejected, dropped, texts.removed),
         },
         run=run_record(store, rows, settings, crawled),
+        site=site_of(store),
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gis_builder._assemble import assemble, settings_record
-from gis_builder._crawl import crawl, crawl_record, stored_record
+from gis_builder._crawl import crawl, crawl_record
+from gis_builder._crawled import stored_record
 from gis_builder._detection import detect, judged_rows
 from gis_builder._folders import check_out, held_store
 from gis_builder._github import GitHub

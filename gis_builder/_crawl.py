@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgspec.json import Decoder
-
+from gis_builder._crawled import remember, stored_record
 from gis_builder._detect import might_matter
 from gis_builder._detection import Detector
 from gis_builder._github import GitHub
@@ -23,8 +21,6 @@ from gis_builder._store import RepoRow, Store
 from gis_builder._verdicts import Kept
 from pairkit.errors import ConfigError, DataError
 
-_RECORD = "crawl"
-_DECODER = Decoder(dict[str, Any])
 _GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
 _CONTENT_SETTINGS = {
     "strategy",
@@ -98,7 +94,7 @@ def crawl_archive(
     record = crawl_record(settings) | {"strategy": "archive"}
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    store.set_meta(_RECORD, json.dumps(record))
+    remember(store, record)
     scan = read_candidates(archive_files(hours), names, might_matter)
     for words in scan.warnings:
         show.say(words)
@@ -121,7 +117,7 @@ def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> li
     record = {"strategy": "dump"}
     _must_agree(store, record)
     rows = import_dump(folder, store, say)
-    store.set_meta(_RECORD, json.dumps(record))
+    remember(store, record)
     return rows
 
 
@@ -129,11 +125,6 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
     """The settings of a crawl that bear on what it fetches; how patiently it asks does not."""
     crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
     return crawled | {"api": settings.api, "server": urlsplit(settings.crawl.api_url).hostname}
-
-
-def stored_record(store: Store) -> dict[str, Any]:
-    """The record of the crawl that filled this store; empty where none has begun."""
-    return store.meta_json(_RECORD, _DECODER) or {}
 
 
 def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
@@ -147,7 +138,7 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
     record = crawl_record(settings)
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    store.set_meta(_RECORD, json.dumps(record))
+    remember(store, record)
     fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
     fetch(names)
     return names

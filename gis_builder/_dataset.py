@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder._card import gis_card
-from gis_builder._records import DroppedPair, Evidence, IssueRef, IssueText, Pair
+from gis_builder._records import GITHUB, DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
 from pairkit.gap import gap_auc
 from pairkit.keyed import keyed_hash
@@ -49,14 +49,18 @@ def row_order(seed: int) -> Callable[[Pair], tuple[int, IssueRef, IssueRef]]:
 
 
 def make_rows(
-    positives: Sequence[Pair], negatives: Sequence[Pair], texts: Mapping[IssueRef, IssueText], seed: int
+    positives: Sequence[Pair],
+    negatives: Sequence[Pair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str = GITHUB,
 ) -> pl.DataFrame:
     """One split's rows, in an order and with a first text that the seed decides for both labels alike.
 
     Were the duplicate always first, or the positives on top, the place would tell the label.
     """
     pairs = sorted([*positives, *negatives], key=row_order(seed))
-    return pl.DataFrame([_row(pair, texts, seed) for pair in pairs], schema=ROWS, orient="row")
+    return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
 
 
 def make_positive_rows(
@@ -73,7 +77,7 @@ def make_positive_rows(
     )
 
 
-def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int) -> tuple[Any, ...]:
+def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int, site: str) -> tuple[Any, ...]:
     low, high = sorted((pair.first, pair.second))
     one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
     grounds = pair.grounds
@@ -84,8 +88,8 @@ def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int) -> tuple[An
         one.repo,
         one.number,
         other.number,
-        one.url,
-        other.url,
+        one.page(site),
+        other.page(site),
         texts[one].created_at,
         texts[other].created_at,
         pair.cluster or None,
@@ -112,6 +116,7 @@ def write_gis(
     seed: int,
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
+    site: str = GITHUB,
 ) -> dict[str, Any]:
     """Write the dataset folder with its configurations `default` and `positive`.
 
@@ -123,6 +128,7 @@ def write_gis(
         seed: Decides the order of rows and which text of a pair comes first.
         statistics: Counts of the stages before, see `drop_counts`; added to the counts of the rows.
         run: What made the dataset.
+        site: The root of the pages of issues.
 
     Returns:
         The statistics as written.
@@ -134,7 +140,8 @@ def write_gis(
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
     rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed) for split, pairs in positives.items()
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site)
+        for split, pairs in positives.items()
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
     configs = {"default": rows, "positive": only}

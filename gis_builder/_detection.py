@@ -16,6 +16,7 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder._code import code_digest
+from gis_builder._crawled import site_of
 from gis_builder._decoding import Node
 from gis_builder._detect import KindOf, Rules, decide, explain
 from gis_builder._progress import SILENT, RunDisplay
@@ -112,7 +113,7 @@ class Detector:
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]
-        self._store, self._settings = store, settings
+        self._store, self._settings, self._site = store, settings, site_of(store)
         self._newest = {row.full_name: row.max_number for row in rows}
         self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
         self._names: dict[str, set[str]] = {}
@@ -186,6 +187,7 @@ class Detector:
         return Rules(
             allow_cross_repository=self._settings.allow_cross_repository,
             former_names=frozenset(self._names.get(repo, ())) - {repo},
+            site=self._site,
         )
 
     def kind_of(self, ref: IssueRef) -> Kind:
@@ -203,7 +205,8 @@ class Detector:
     def _rules_digest(self, repo: str) -> bytes:
         """A digest of what decides a verdict beside thread and tracker."""
         names = sorted(self.rules(repo).former_names)
-        basis = json.dumps([repo, names, self._settings.model_dump(mode="json"), code_digest(*CODE)])
+        settings = self._settings.model_dump(mode="json")
+        basis = json.dumps([repo, names, self._site, settings, code_digest(*CODE)])
         return hashlib.sha256(basis.encode()).digest()
 
 

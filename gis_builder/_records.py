@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+GITHUB = "https://github.com"  # below it are the pages of its issues
+
 
 class IssueRef(NamedTuple):
     """An issue or pull request by repository (`owner/name`) and number."""
@@ -19,10 +21,9 @@ class IssueRef(NamedTuple):
     def __str__(self) -> str:
         return f"{self.repo}#{self.number}"
 
-    @property
-    def url(self) -> str:
-        """The page a person opens; for a pull request GitHub redirects."""
-        return f"https://github.com/{self.repo}/issues/{self.number}"
+    def page(self, site: str) -> str:
+        """The page a person opens, below the root of all pages; for a pull request GitHub redirects."""
+        return f"{site}/{self.repo}/issues/{self.number}"
 
 
 class Kind(StrEnum):
@@ -59,11 +60,6 @@ class Issue:
     def ref(self) -> IssueRef:
         """Where this issue stands."""
         return IssueRef(self.repo, self.number)
-
-    @property
-    def url(self) -> str:
-        """The page a person opens."""
-        return self.ref.url
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gis_builder._crawled import site_of
 from gis_builder._pairs.text import render
 from gis_builder._progress import SILENT, RunDisplay
 from gis_builder._store import Store, full_names
@@ -37,6 +38,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
+    site = site_of(store)
     known = {repository.full_name: repository.issue_count for repository in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
@@ -50,7 +52,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
             counts["written" if text else "text_empty"] += 1
             if text:
                 ref = issue.ref
-                rows.append((str(ref), ref.repo, ref.number, ref.url, text, issue.created_at))
+                rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
     if not rows:
         raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
     table = parquet_bytes(pl.DataFrame(rows, schema=COLUMNS, orient="row"))

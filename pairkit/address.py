@@ -53,12 +53,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def join(self, path: str) -> str:
         """The URL of `path`, which begins with one slash and is below this root.
@@ -101,6 +96,16 @@ class Address:
             raise ConfigError(
                 f"{self.url}: over plain http, others can read {secret}; use https, or {remedy}"
             )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine; an IPv6 address may stand in brackets."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def read_address(text: str, what: str, example: str) -> Address:

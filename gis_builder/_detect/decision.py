@@ -38,7 +38,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     if issue.state != "closed":
         return Verdict(issue.ref, Outcome.NOT, (), 1.0, "open")
     tracker = marks(thread)
-    marked = _from_marks(issue, tracker)
+    marked = _from_marks(issue, tracker, rules.site)
     if marked is not None:
         pulls = frozenset(e.target for e in tracker.marked if e.target is not None and e.target_is_pull)
         return check_targets(marked, knowing(kind_of, pulls), rules)
@@ -49,16 +49,17 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     return check_targets(_from_claims(issue, ledger, tracker), knowing(kind_of, pulls), rules)
 
 
-def _from_marks(issue: Issue, tracker: Marks) -> Verdict | None:
+def _from_marks(issue: Issue, tracker: Marks, site: str) -> Verdict | None:
+    page = issue.ref.page(site)
     if issue.duplicate_of is not None:
         targets = (issue.duplicate_of,)
-        evidence = Evidence("duplicate_of", issue.url, issue.closed_by, issue.closed_at or "", targets)
+        evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
         return Verdict(issue.ref, Outcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
     if not tracker.marked:
         return None
     event = tracker.marked[-1]
     marked = (event.target,) if event.target is not None else ()
-    evidence = Evidence("marked_event", issue.url, event.actor, event.created_at, marked)
+    evidence = Evidence("marked_event", page, event.actor, event.created_at, marked)
     return Verdict(issue.ref, Outcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
 
 
@@ -73,7 +74,7 @@ def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -
     ledger.beyond = beyond_by_texts(thread)
     if ledger.beyond is not None:
         return ledger
-    found = statements(thread, rules.former_names, must_read=tracker.says_duplicate)
+    found = statements(thread, rules.former_names, site=rules.site, must_read=tracker.says_duplicate)
     ledger.beyond = beyond_by_claims(found)
     if ledger.beyond is not None:
         return ledger

@@ -11,7 +11,7 @@ from enum import StrEnum
 from gis_builder._detect.claims import Reading
 from gis_builder._detect.markers import MOST_CLAIMS, read, read_body
 from gis_builder._detect.prefilter import might_guess, might_matter
-from gis_builder._records import Comment, Event, Issue, IssueRef, Thread
+from gis_builder._records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b|重复|重複|중복", re.IGNORECASE)
@@ -111,23 +111,24 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def statements(
-    thread: Thread, former_names: Collection[str] = (), *, must_read: bool = False
+    thread: Thread, former_names: Collection[str] = (), *, site: str = GITHUB, must_read: bool = False
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if none of them claims anything.
 
     Most threads claim nothing, and texts that can't are read only once another has been found that does, or
-    when `must_read` says that the tracker itself calls the issue a duplicate.
+    when `must_read` says that the tracker itself calls the issue a duplicate. `site` is the root of
+    its pages.
     """
-    issue = thread.issue
+    issue, page = thread.issue, thread.issue.ref.page(site)
     opens_with_claim = might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     worth_while = [might_matter(comment.body) for comment in thread.comments]
     if not (must_read or opens_with_claim or any(worth_while)):
         return []
-    opening = list(_opening(issue, former_names)) if opens_with_claim else []
+    opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
     known_closers = closers(thread)
 
     def heard(comment: Comment) -> Statement:
-        return _comment(thread, comment, known_closers, former_names)
+        return _comment(thread, comment, page, known_closers, former_names)
 
     early = [
         heard(comment) if is_worth else None
@@ -136,7 +137,7 @@ def statements(
     if not must_read and not any(statement.reading.claims for statement in (*opening, *early) if statement):
         return []
     rest = (said or heard(comment) for comment, said in zip(thread.comments, early, strict=True))
-    return [*(opening or _opening(issue, former_names)), *rest]
+    return [*(opening or _opening(issue, page, former_names)), *rest]
 
 
 def closers(thread: Thread) -> frozenset[str]:
@@ -146,10 +147,10 @@ def closers(thread: Thread) -> frozenset[str]:
 
 
 def _comment(
-    thread: Thread, comment: Comment, known_closers: frozenset[str], former_names: Collection[str]
+    thread: Thread, comment: Comment, page: str, known_closers: frozenset[str], former_names: Collection[str]
 ) -> Statement:
     issue = thread.issue
-    url = f"{issue.url}#issuecomment-{comment.id}"
+    url = f"{page}#issuecomment-{comment.id}"
     role = _role(issue, comment, known_closers)
     return Statement(
         read(comment.body, issue.ref, former_names), role, comment.author, comment.created_at, url
@@ -174,13 +175,13 @@ def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
-def _opening(issue: Issue, former_names: Collection[str]) -> Iterator[Statement]:
+def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator[Statement]:
     """The statements of body and title: what the author thought at the start, then the notes added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
     rest = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
     reading = read_body(rest, issue.ref, former_names)
-    yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, issue.url)
+    yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
     for note in (*notes, *([title_note.group()] if title_note else [])):
         yield Statement(
@@ -188,7 +189,7 @@ def _opening(issue: Issue, former_names: Collection[str]) -> Iterator[Statement]
             role=Role.CLOSER if is_closer else Role.AUTHOR,
             who=issue.author,
             when=issue.created_at,
-            url=issue.url,
+            url=page,
             is_note=True,
         )
 

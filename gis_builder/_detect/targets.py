@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gis_builder._records import IssueRef, Kind, Outcome, Verdict
+from gis_builder._records import GITHUB, IssueRef, Kind, Outcome, Verdict
 
 KindOf = Callable[[IssueRef], Kind]
 
@@ -17,11 +17,13 @@ _BARRED = 0.9
 class Rules:
     """What counts as a duplicate beyond the thread's own words.
 
-    `former_names` are what the thread's repository was called before, as owner/name.
+    `former_names` are what the thread's repository was called before, as owner/name. `site` is the root
+    of the tracker's pages, for the links of the evidence.
     """
 
     allow_cross_repository: bool = False
     former_names: frozenset[str] = frozenset()
+    site: str = GITHUB
 
 
 DEFAULT_RULES = Rules()

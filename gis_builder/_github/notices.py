@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from msgspec.json import Decoder
 
+from gis_builder._crawled import site_at
 from gis_builder._github.client import Denied
 from gis_builder._github.events import Listener, ignore
 from gis_builder._github.parse import well_formed
@@ -83,7 +84,7 @@ class Notices:
     def __init__(self, settings: CrawlSettings, token: Token, listener: Listener = ignore) -> None:
         """Take the token; nothing is asked yet."""
         self._client = RestClient(settings, token, threading.Event(), listener)
-        self._token = token.name
+        self._token, self._site = token.name, site_at(settings.address.host)
 
     def repository(self, repo: str) -> str:
         """The full name that a repository has now.
@@ -103,7 +104,7 @@ class Notices:
             return None
         with well_formed(str(ref)):
             issue = issue_record(repo_of(found), found)
-        return Shown(issue, found.html_url or issue.url)
+        return Shown(issue, found.html_url or ref.page(self._site))
 
     def comment(self, ref: IssueRef, text: str) -> Posted:
         """Write a comment with the mark, unless there is one that bears it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from gis_builder._pairs.text import Texts
-from gis_builder._records import Cluster, Evidence, Grounds, IssueRef, IssueText, Relation
+from gis_builder._records import GITHUB, Cluster, Evidence, Grounds, IssueRef, IssueText, Relation
 
 WORDS = [
     f"{area}{thing}" for area in ("window", "parser", "socket", "theme", "linker") for thing in "abcdefgh"
@@ -42,7 +42,9 @@ def texts_of(*issues: IssueRef) -> Texts:
 
 
 def evidence(issue: IssueRef) -> Evidence:
-    return Evidence("closer_comment", f"{issue.url}#issuecomment-1", "maintainer", "2020-01-02T00:00:00Z")
+    return Evidence(
+        "closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02T00:00:00Z"
+    )
 
 
 def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds:
