@@ -15,8 +15,9 @@ recorded their events, in the hours {hours}. {asked}
 * A text is as it stood at the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: what people wrote, and how issues were closed, decides.
 {originals}
-* Issues that bots opened are left out ({bots:,}), as are repositories with fewer closed issues than
-  {min_closed:,}.
+* Issues that bots opened are left out ({bots:,}), and of authors who seem to be bots, as nearly all that they
+  opened in a repository is made of a template ({template_bots:,}); as are repositories with fewer closed
+  issues than {min_closed:,}.
 {limit}{language}* {excluded:,} repositories and {excluded_issues:,} issues were left out as they were
   asked to be.
 """
@@ -65,6 +66,7 @@ def with_coverage(card: str, statistics: Mapping[str, Any], hours: str, settings
         originals=_TOPPED.format(**topped) if topped else _ORIGINALS,
         hours=hours,
         bots=rejected.get("bot_author", 0),
+        template_bots=rejected.get("template_author", 0),
         min_closed=limits["min_closed"],
         limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
         if limits["per_repo_max"]

@@ -12,6 +12,7 @@ import polars as pl
 from gis_builder._archive import rows as r
 from gis_builder._archive.exclusions import Exclusions
 from gis_builder._archive.judged import Judged, JudgedRepo, Topped, pack, unpack
+from gis_builder._archive.templates import template_authors
 from gis_builder._archive.threads import RepoThreads, threads_of
 from gis_builder._assemble import grounds_of, mentions_of
 from gis_builder._crawl import pool_size
@@ -25,7 +26,7 @@ from gis_builder._settings import ArchiveSettings
 from pairkit.keyed import keyed_hash
 
 WITH = "with_duplicates"
-BY_BOT, EXCLUDED, OVER_LIMIT = "bot_author", "excluded", "per_repo_max"
+BY_BOT, BY_TEMPLATE, EXCLUDED, OVER_LIMIT = "bot_author", "template_author", "excluded", "per_repo_max"
 
 
 def judge_share(files: Sequence[Path], low: int, high: int, settings: str, excluded: Sequence[str]) -> bytes:
@@ -203,17 +204,21 @@ class _Judge:
         order = number_order(repo.highest, repo.name, self.settings.seed)
         pool = islice((n for n in order if n in repo.threads), pool_size(duplicates, self.settings.pool))
         wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.thread(n))]
-        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo))}
+        issues = (thread.issue for thread in repo.threads.values())
+        bots = template_authors(issues, self.settings.limits.template_bots)
+        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo, bots))}
         texts = render_issues(
             (issue for issue in wanted if issue.ref not in barred), clusters, self.settings.text
         )
         texts.rejected |= barred
         return texts
 
-    def _why_barred(self, issue: Issue, repo: RepoThreads) -> str | None:
+    def _why_barred(self, issue: Issue, repo: RepoThreads, bots: Collection[str]) -> str | None:
         if self._excluded.has_issue(issue, repo.former_names):
             return EXCLUDED
-        return BY_BOT if issue.is_bot else None
+        if issue.is_bot:
+            return BY_BOT
+        return BY_TEMPLATE if issue.author in bots else None
 
 
 def _limit(positives: Positives, most: int | None, seed: int) -> None:

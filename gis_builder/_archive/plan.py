@@ -26,7 +26,10 @@ _EXTRACTS = (
 _JUDGES = (
     *CODE,
     *("_assemble.py", "_crawl.py", "_detection.py", "_github/pool.py", "_pairs", "_secrets"),
-    *(_ROOM + name for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py")),
+    *(
+        _ROOM + name
+        for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py", "templates.py")
+    ),
 )
 # What a verdict, a text or a positive does not rest on.
 _LATER: dict[str, bool | set[str]] = {

@@ -25,6 +25,8 @@ class LimitSettings(Settings):
     min_closed: int = Field(default=1, ge=1)  # closed issues that a repository has at least
     # repositories mostly written in one of these, as their pull requests say; empty takes all repositories
     languages: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    # issues from which on an author counts as a bot in a repository, if nearly all are alike; 0: nobody does
+    template_bots: int = Field(default=10, ge=0)
     per_repo_max: int | None = Field(default=None, ge=1)  # most positives of a repository
 
 

@@ -233,6 +233,21 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
         build(source, tmp_path / "none", min_closed=10_000)
 
 
+def test_bots_by_their_texts(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
+    own = next(iter(threads.values()))
+    told = [
+        replace(own[0], issue=replace(own[0].issue, number=number, title=f"Build {number}", author="ci"))
+        for number in range(80_001, 80_012)
+    ]
+    write_hours(tmp_path / "hours", lines_of(events_of(1, [*own, *told])), HOURS)
+    sets = {"pool.at_least": 10_000}
+    made = build(tmp_path / "hours", tmp_path / "gis", settings=sets)
+    assert made.statistics["rejected_issues"]["template_author"] == len(told)
+    assert f"template ({len(told)})" in (made.out / "README.md").read_text().replace("\n  ", " ")
+    other = build(tmp_path / "hours", tmp_path / "all", settings={**sets, "limits.template_bots": 0})
+    assert "template_author" not in other.statistics["rejected_issues"]
+
+
 def test_languages(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
     """Of two repositories one is C++ by now, and of the other nothing tells it."""
     first, second = threads
