@@ -282,7 +282,9 @@ def family() -> dict[int, str]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            words[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            words[int(process.name)] = (
+                (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
         except (OSError, IndexError):
             continue
         children[parent].append(int(process.name))

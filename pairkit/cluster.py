@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,9 +52,69 @@ def address_of(engine: str, address: str | None) -> str | None:
     return address
 
 
+class Cluster:
+    """A cluster that this process is a driver of; made by `joined`.
+
+    Attributes:
+        ray: The module.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+
+    def begun(self, remote: Callable[..., Any], *arguments: Any) -> Any:
+        """Hand over a call, by its `.remote`; what stands for its answer.
+
+        Raises:
+            RemoteError: The way to the cluster is lost.
+        """
+        with self._way_there():
+            return remote(*arguments)
+
+    def first(self, references: Sequence[Any], timeout_s: float | None = None) -> Any:
+        """The first of the answers that is there, or whose worker is lost; None after `timeout_s` seconds.
+
+        Raises:
+            RemoteError: The way to the cluster is lost.
+        """
+        with self._way_there():
+            found, _ = self.ray.wait(references, timeout=timeout_s)
+        return next(iter(found), None)
+
+    def fetched(self, reference: Any) -> Any:
+        """An answer; what the call raised is raised here.
+
+        Raises:
+            WorkerLost: It has ended, and Ray did not do its work elsewhere.
+            RemoteError: The way to the cluster is lost.
+        """
+        exceptions = self.ray.exceptions
+        try:
+            with self._way_there():
+                return self.ray.get(reference)
+        except exceptions.RayTaskError as error:
+            raise error.cause from error
+        except exceptions.RayError as error:
+            raise WorkerLost(type(error).__name__) from error
+
+    @contextmanager
+    def _way_there(self) -> Iterator[None]:
+        """It leads through a Ray node on this machine."""
+        exceptions = self.ray.exceptions
+        try:
+            yield
+        except exceptions.RayTaskError:  # those of a task are of the class of what it raised, too
+            raise
+        except (OSError, exceptions.LocalRayletDiedError, exceptions.RaySystemError) as error:
+            raise RemoteError(
+                "the Ray node on this machine has ended, and with it the way to the cluster; start it with"
+                " `ray start`, and run the same command again to continue"
+            ) from error
+
+
 @contextmanager
-def joined(address: str) -> Iterator[Any]:
-    """The module `ray` while this process is a driver of the cluster; at the end, its tasks there end.
+def joined(address: str) -> Iterator[Cluster]:
+    """The cluster at an address; at the end, what this process began there ends.
 
     Raises:
         ConfigError: Ray is not installed, or no cluster can be joined at the address.
@@ -69,29 +129,9 @@ def joined(address: str) -> Iterator[Any]:
             f"address = {address}: no Ray cluster can be joined there ({error}); {_START}"
         ) from error
     try:
-        yield ray
+        yield Cluster(ray)
     finally:
         ray.shutdown()
-
-
-def fetched(ray: Any, reference: Any) -> Any:
-    """What a task or an actor gave; what it raised is raised here.
-
-    Raises:
-        WorkerLost: It has ended, and Ray did not do the task elsewhere.
-        RemoteError: The node of the cluster that this process is connected to has ended.
-    """
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
-    except ray.exceptions.LocalRayletDiedError as error:
-        raise RemoteError(
-            "the Ray node on this machine has ended, and with it the way to the cluster; start it with"
-            " `ray start`, and run the same command again to continue"
-        ) from error
-    except ray.exceptions.RayError as error:
-        raise WorkerLost(type(error).__name__) from error
 
 
 def _check_answers(address: str) -> None:

@@ -25,6 +25,7 @@ from pairkit.terminal import out as stdout
         "aoe encode texts.txt -m M -o vectors.npy --workers 4",
         "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1 --shard 2/8",
         "aoe encode texts.txt -o vectors.npy --merge",
+        "aoe encode texts.txt -m M -o vectors.npy --engine ray --address 10.0.0.1:6379",
         "zcat texts.gz | aoe encode - --model M --out vectors.npy",
     )
 )
@@ -75,7 +76,18 @@ def encode(
     ] = None,
     workers: Annotated[
         int | None,
-        o.RUN("--workers", "Processes that encode together. [default: one a device]", "N", min=1),
+        o.RUN(
+            "--workers",
+            "Processes that encode together. [default: one a device, or a cluster's machine]",
+            "N",
+            min=1,
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None, o.RUN("--engine", "local, or ray for a cluster. [default: local]", "NAME")
+    ] = None,
+    address: Annotated[
+        str | None, o.RUN("--address", "The Ray cluster's, as ray start says.", "HOST:PORT")
     ] = None,
     shard: Annotated[
         str | None,
@@ -97,7 +109,7 @@ def encode(
 
     if merge:
         settings = (text_column, prompt_name, prompt, normalize, layers, dim, quantize, calibration)
-        ways = (model, precision, device, workers, shard, batch_tokens)
+        ways = (model, precision, device, workers, engine, address, shard, batch_tokens)
         if any(value is not None for value in (*settings, *ways)):
             raise ConfigError("--merge takes INPUT, --out and --fresh: all else is as the shards were made")
         done = aoe_train.merge_shards(texts, out=out, fresh=fresh)
@@ -119,6 +131,8 @@ def encode(
             precision=precision,
             device=device,
             workers=workers,
+            engine=engine or "local",
+            address=address,
             shard=shard,
             batch_tokens=batch_tokens,
             fresh=fresh,

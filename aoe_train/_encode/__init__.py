@@ -3,6 +3,7 @@
 ```
 source (over lines)  ─texts─►  parts  ─►  a model, or workers  ─vectors─►  partial  ─  codes  ─►  OUT.npy
    └──────────────────────columns─────────────────────────────────────────────┴──────  table  ─►  OUT.parquet
+                          orders ─►  workers (here), on_ray (a cluster's actors)
 calibration          ─ranges of int8─►  codes      shards of OUT  ─►  merge  ─►  codes, table
 listed               a list of texts ─►  vectors in a folder, by what they are made of
 ```

@@ -6,18 +6,18 @@ at once, and workers whose parent was killed end with the part they are at. No w
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Self
 
-from aoe_train._encode.wanted import Described, Wanted, bound
+from aoe_train._encode.orders import Orders, fulfilled
+from aoe_train._encode.wanted import Described
 from pairkit.differing import differing
 from pairkit.errors import ConfigError, DataError, PairkitError, RemoteError
 
@@ -30,25 +30,6 @@ _AHEAD = 3  # parts a worker that may wait, encoded, for one before them
 _END_S = 5.0  # a worker that was told to end is killed after so long
 _ERRORS = (ConfigError, DataError, RemoteError)
 CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
-
-
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """What each worker loads and does.
-
-    Attributes:
-        model: A folder, a Hub id, `minilm` or `smollm2`.
-        precision: See `Encoder.load`.
-        wanted: What its vectors shall be.
-        devices: One for each worker; None is the best there is.
-        layers: So many of the model's layers, the first ones; None for all.
-    """
-
-    model: str
-    precision: str | None
-    wanted: Wanted
-    devices: Sequence[str | None]
-    layers: int | None = None
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:
@@ -211,7 +192,7 @@ def _work(pipe: Connection, orders: Orders, place: int) -> None:
     """What a worker does: load the model, then answer each part with its vectors."""
     try:
         try:
-            described, make = _load(orders, place)
+            described, make = fulfilled(orders, place)
             pipe.send(described)
             while True:
                 pipe.send(make(pipe.recv()))
@@ -220,29 +201,6 @@ def _work(pipe: Connection, orders: Orders, place: int) -> None:
             pipe.send(_Failed(kind, str(error)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent has ended
-
-
-def _load(orders: Orders, place: int) -> tuple[Described, Any]:
-    """The model, on its share of the processor's threads."""
-    import torch
-
-    device, count = orders.devices[place], len(orders.devices)
-    if device is None and torch.cuda.is_available():
-        device = f"cuda:{place % torch.cuda.device_count()}"
-    if device == "cpu" or not torch.accelerator.is_available():
-        threads = max(1, torch.get_num_threads() // count)
-        torch.set_num_threads(threads)
-        os.environ["RAYON_NUM_THREADS"] = str(threads)  # of the tokenizer, which reads it when it first works
-
-    from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision, slow_precision
-
-    precision = named_precision(orders.precision)
-    encoder = Encoder.load(
-        orders.model, device=device, precision=precision, inference_only=True, layers=orders.layers
-    )
-    described, make = bound(encoder, orders.wanted)
-    return replace(described, slow=slow_precision(precision, encoder.device)), make
 
 
 @contextmanager

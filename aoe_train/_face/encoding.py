@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, overload
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train._encode import Embed, Encoded
-    from aoe_train._encode.wanted import Described, Wanted
+    from aoe_train._encode.on_ray import Actors
+    from aoe_train._encode.orders import Orders
+    from aoe_train._encode.wanted import Described
+    from aoe_train._encode.workers import Team
     from aoe_train._encoder import Encoder
     from pairkit.progress import Listener
 
@@ -55,6 +59,8 @@ def encode(
     device: str | Sequence[str] | None = None,
     batch_tokens: int | None = None,
     workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     shard: str | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -78,6 +84,8 @@ def encode(
     device: str | Sequence[str] | None = None,
     batch_tokens: int | None = None,
     workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     shard: str | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -108,7 +116,10 @@ def encode(
             a worker each.
         batch_tokens: Tokens at once; less needs less memory.
         workers: Processes that encode a file together, in turn on `device`, or sharing the threads of a CPU.
-            The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`.
+            The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`. On a
+            cluster, its actors, by default one for each GPU, or for each machine where there is none.
+        engine: `local`, or `ray` for a file to be encoded on a Ray cluster.
+        address: The cluster's, such as `10.0.0.1:6379`.
         shard: Encode a share of a file's texts alone, such as "2/8", into a file beside `out`, here or on
             another machine; see `merge_shards`.
         fresh: Replace `out`, and drop what an earlier run began.
@@ -120,9 +131,10 @@ def encode(
 
     Raises:
         ConfigError: No such model, device, prompt or size; int8 of one text without calibration; `out` can't
-            be written, or was begun or made otherwise; a file without `out`; a worker was killed.
+            be written, or was begun or made otherwise; a file without `out`; a worker was killed; no cluster
+            can be joined.
         DataError: A damaged model, a row without a text, a file that can't be read.
-        RemoteError: The Hub could not be reached.
+        RemoteError: The Hub could not be reached, or a cluster no more.
 
     Example:
         >>> import aoe_train
@@ -132,11 +144,14 @@ def encode(
         4
     """
     from aoe_train._encode import Shard, encode_file
+    from aoe_train._encode.on_ray import checked_device
+    from aoe_train._encode.orders import Orders
     from aoe_train._encode.wanted import Wanted, bound
     from aoe_train._encode.workers import workers_devices
     from aoe_train._face.loading import loaded
     from aoe_train._face.notes import notes
     from aoe_train._small import named_quantize
+    from pairkit.cluster import address_of
     from pairkit.config import between_commas
     from pairkit.errors import ConfigError, DataError
     from pairkit.progress import Display, Progress
@@ -155,7 +170,10 @@ def encode(
     wanted = Wanted(prompt_name, prompt, normalize, dim, batch_tokens)
     devices = between_commas(device)
     if out is None:
-        for name, value in (("workers", workers), ("shard", shard), ("device", ",".join(devices[1:]))):
+        for name, value in (
+            *(("workers", workers), ("shard", shard), ("device", ",".join(devices[1:]))),
+            ("engine", engine.removeprefix("local")),
+        ):
             if value:
                 raise ConfigError(f"{name} {value}: for a file of texts with `out`; leave it out")
         with Display(progress) as show:
@@ -166,14 +184,18 @@ def encode(
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return make(given, quantize=how, calibration=ranges, progress=show)
     part = None if shard is None else Shard.named(shard)
+    cluster = address_of(engine, address)
+    given_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
     with (
         Display(progress) as show,
         _embedder(
-            model, precision, layers, wanted, workers_devices(workers, devices), show, notes(progress)
-        ) as (
-            described,
-            embed,
-        ),
+            model,
+            Orders("", precision, wanted, given_devices, layers),
+            cluster,
+            workers,
+            show,
+            notes(progress),
+        ) as (described, embed),
     ):
         return encode_file(
             str(texts),
@@ -223,32 +245,53 @@ def merge_shards(texts: str | Path, *, out: str | Path, fresh: bool = False) -> 
 @contextmanager
 def _embedder(
     model: str | Path | Encoder,
-    precision: str | None,
-    layers: int | None,
-    wanted: Wanted,
-    devices: Sequence[str | None],
+    orders: Orders,
+    cluster: str | None,
+    workers: int | None,
     show: Listener,
     say: Callable[[str], None],
 ) -> Iterator[tuple[Described, Embed]]:
-    """A model, or workers that have it."""
+    """A model, or workers that have it, here or on a cluster; the orders' model is filled in."""
     from aoe_train._encode.wanted import bound
-    from aoe_train._encode.workers import Orders, Team
     from aoe_train._face.loading import loaded
     from pairkit.errors import ConfigError
     from pairkit.progress import Progress
 
-    if len(devices) == 1:
-        described, make = bound(loaded(model, precision, show, say, devices[0], layers=layers), wanted)
+    devices = orders.devices
+    if cluster is None and len(devices) == 1:
+        encoder = loaded(model, orders.precision, show, say, devices[0], layers=orders.layers)
+        described, make = bound(encoder, orders.wanted)
         yield described, partial(map, make)
         return
     if not isinstance(model, str | Path):
-        raise ConfigError(f"{len(devices)} workers: each loads the model, so give its folder or name")
+        whose = "--engine ray" if cluster else f"{len(devices)} workers"
+        raise ConfigError(f"{whose}: each loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
-    with Team(Orders(str(model), precision, wanted, devices, layers)) as team:
+    with _team(replace(orders, model=str(model)), cluster, workers, say) as team:
         show(Progress(name, ended=True))
         if team.described.slow:
             say(team.described.slow)
         yield team.described, team.vectors
+
+
+@contextmanager
+def _team(
+    orders: Orders, cluster: str | None, workers: int | None, say: Callable[[str], None]
+) -> Iterator[Team | Actors]:
+    if cluster is None:
+        from aoe_train._encode.workers import Team
+
+        with Team(orders) as team:
+            yield team
+        return
+    from aoe_train._encode.on_ray import Actors
+    from pairkit.cluster import joined
+
+    model = Path(orders.model)
+    if model.exists():  # it is called the same on all machines, wherever they work
+        orders = replace(orders, model=str(model.absolute()))
+    with joined(cluster) as joined_cluster:
+        yield Actors(joined_cluster, orders, workers, say)
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

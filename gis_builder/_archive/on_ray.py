@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from gis_builder._archive.tasks import Task
-from pairkit.cluster import WorkerLost, fetched, joined
+from pairkit.cluster import WorkerLost, joined
 from pairkit.errors import DataError
 
 _MOST_DEATHS = 20  # of workers or machines while at one task
@@ -28,10 +28,9 @@ class OnRay:
     def __init__(self, address: str) -> None:
         self._address = address
         self._left = ExitStack()
-        self._ray: Any = None
 
     def __enter__(self) -> Self:
-        self._ray = self._left.enter_context(joined(self._address))
+        self._cluster = self._left.enter_context(joined(self._address))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,20 +43,20 @@ class OnRay:
             DataError: Workers or machines are lost again and again.
             RemoteError: The driver's own node is lost.
         """
-        ray = self._ray
+        cluster, ray = self._cluster, self._cluster.ray
         remote = ray.remote(num_cpus=1, max_retries=_MOST_DEATHS)(_do)
         most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         waiting = iter(tasks)
         under_way: dict[Any, Task] = {}
         while True:
             while len(under_way) < most and (task := next(waiting, None)) is not None:
-                under_way[remote.remote(pickle.dumps(task))] = task
+                under_way[cluster.begun(remote.remote, pickle.dumps(task))] = task
             if not under_way:
                 return
-            (done, *_), _ = ray.wait(list(under_way))
+            done = cluster.first(list(under_way))
             task = under_way.pop(done)
             try:
-                fetched(ray, done)
+                cluster.fetched(done)
             except WorkerLost as error:
                 raise DataError(
                     f"its worker was lost again and again ({error}), most likely as memory is"

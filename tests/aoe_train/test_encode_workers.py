@@ -18,8 +18,9 @@ import pytest
 
 import aoe_train
 from aoe_train._encode import encode_file, workers
+from aoe_train._encode.orders import Orders
 from aoe_train._encode.wanted import Wanted
-from aoe_train._encode.workers import Orders, Team, workers_devices
+from aoe_train._encode.workers import Team, workers_devices
 from aoe_train._encoder import Encoder
 from pairkit.errors import ConfigError
 from tests import forked

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from pairkit import cluster
-from pairkit.cluster import WorkerLost, address_of, fetched, joined
+from pairkit.cluster import Cluster, WorkerLost, address_of, joined
 from pairkit.errors import ConfigError, DataError, RemoteError
 
 
@@ -85,12 +85,26 @@ class _RayError(Exception):
     pass
 
 
-class _RayTaskError(_RayError):
+class _LocalRayletDiedError(_RayError):
+    pass
+
+
+class _RaySystemError(_RayError):
+    pass
+
+
+class _RayTaskError(_RayError, OSError):
+    """As Ray makes them: of the class of the cause, too."""
+
     cause = DataError("a fault of its own", path="a.json", row=3)
 
 
-class _LocalRayletDiedError(_RayError):
-    pass
+EXCEPTIONS = SimpleNamespace(
+    RayError=_RayError,
+    RayTaskError=_RayTaskError,
+    LocalRayletDiedError=_LocalRayletDiedError,
+    RaySystemError=_RaySystemError,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,15 +112,25 @@ class _LocalRayletDiedError(_RayError):
     [
         (_RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
         (_LocalRayletDiedError(), RemoteError, "run the same command again"),
+        (BrokenPipeError(), RemoteError, "run the same command again"),
         (_RayError(), WorkerLost, "_RayError"),
     ],
 )
 def test_what_comes_back_of_a_fault(raised: Exception, expected: type[Exception], words: str) -> None:
-    def get(_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise raised
 
-    exceptions = SimpleNamespace(
-        RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=_LocalRayletDiedError
-    )
+    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=EXCEPTIONS))
     with pytest.raises(expected, match=words):
-        fetched(SimpleNamespace(get=get, exceptions=exceptions), object())
+        cluster.fetched(object())
+    if expected is RemoteError:
+        with pytest.raises(RemoteError, match=words):
+            cluster.first([object()])
+        with pytest.raises(RemoteError, match=words):
+            cluster.begun(fail, 1)
+
+
+def test_the_first_answer() -> None:
+    ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=EXCEPTIONS)
+    assert Cluster(ray).first(["a", "b"], 1.0) == "b"
+    assert Cluster(ray).first(["a"], 1.0) is None

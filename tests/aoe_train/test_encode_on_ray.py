@@ -1,0 +1,230 @@
+"""`aoe encode` on a Ray cluster: the bytes of one process, whichever actor, machine or driver is killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import aoe_train
+from aoe_train._encode import encode_file
+from aoe_train._encode.on_ray import Actors, _places
+from aoe_train._encode.orders import Orders
+from aoe_train._encode.wanted import Wanted
+from aoe_train._encoder import Encoder
+from pairkit.cluster import Cluster
+from pairkit.errors import ConfigError
+from tests.aoe_train.tiny import WORDS
+
+
+class _RayError(Exception):
+    pass
+
+
+class _RayTaskError(_RayError):
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+
+
+@dataclass(eq=False)
+class Call:
+    """What stands for an answer."""
+
+    actor: int
+    name: str
+    answer: Callable[[], Any]
+
+
+class InOneProcess:
+    """What `Actors` asks of ray, with actors in this process; answers come in any order.
+
+    Args:
+        cores: Of each machine.
+        lost: Told of each call to an actor, by its number and the method: whether it is lost.
+    """
+
+    exceptions = SimpleNamespace(
+        RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=OSError, RaySystemError=OSError
+    )
+
+    def __init__(self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False) -> None:
+        self._cores, self._lost = cores, lost
+        self._choose = random.Random(0)
+        self.begun = self.killed = 0
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores]
+
+    def remote(self, **_: object) -> Callable[[type], Any]:
+        def made(kind: type) -> Any:
+            return SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
+
+        return made
+
+    def _actor(self, own: Any) -> Any:
+        self.begun += 1
+        number = self.begun
+
+        def method(name: str) -> Any:
+            own_method = getattr(own, name)
+            return SimpleNamespace(remote=lambda *given: Call(number, name, partial(own_method, *given)))
+
+        return SimpleNamespace(described=method("described"), vectors=method("vectors"))
+
+    def wait(self, references: list[Call], timeout: float | None) -> tuple[list[Any], list[Any]]:
+        del timeout
+        return [self._choose.choice(references)], []
+
+    def get(self, reference: Call) -> Any:
+        if self._lost(reference.actor, reference.name):
+            raise _RayError
+        try:
+            return reference.answer()
+        except ConfigError as error:
+            raise _RayTaskError(error) from error
+
+    def kill(self, _: object) -> None:
+        self.killed += 1
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    choose = random.Random(0)
+    path = tmp_path / "in.txt"
+    path.write_text(
+        "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
+    )
+    return path
+
+
+def orders(bert: Path, device: str | None = None) -> Orders:
+    return Orders(str(bert), "fp32", Wanted(), [device])
+
+
+def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> None:
+    encoder = Encoder.load(bert, precision="fp32")
+    settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
+    whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
+    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
+    ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "described"), (2, "vectors")})
+    actors = Actors(Cluster(ray), orders(bert), None, pytest.fail)
+    assert actors.described.settings == settings
+    done = encode_file(texts, out, actors.vectors, actors.described.dim, settings, part_texts=8)
+    assert (done.texts, done.resumed) == (90, 0)
+    assert out.read_bytes() == whole.read_bytes()
+    assert (ray.begun, ray.killed) == (5, 2)
+
+
+def test_what_ends_a_run(bert: Path, tmp_path: Path) -> None:
+    always = InOneProcess([2], lambda _, name: name == "vectors")
+    actors = Actors(Cluster(always), orders(bert), 2, pytest.fail)
+    with pytest.raises(ConfigError, match="lost again and again while they encoded the same texts"):
+        list(actors.vectors([["a cat"]]))
+    assert always.killed == 3
+    loading = InOneProcess([2], lambda _, name: name == "described")
+    with pytest.raises(ConfigError, match="lost again and again while they loaded the model"):
+        Actors(Cluster(loading), orders(bert), 2, pytest.fail)
+    with pytest.raises(ConfigError, match=r"no config\.json"):
+        Actors(Cluster(InOneProcess([2])), orders(tmp_path), None, pytest.fail)
+    with pytest.raises(ConfigError, match="--device cuda: the cluster has no GPU"):
+        Actors(Cluster(InOneProcess([2])), orders(bert, "cuda"), None, pytest.fail)
+    with pytest.raises(ConfigError, match="has no core"):
+        Actors(Cluster(InOneProcess([0])), orders(bert), None, pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "expected"),
+    [
+        ([4, 4], None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
+        ([4, 16], None, (2, {"num_cpus": 8})),
+        ([1, 64, 64], None, (3, {"num_cpus": 32})),
+        ([4, 4], 1, (1, {"num_cpus": 4})),
+        ([4, 4], 4, (4, {"num_cpus": 2})),
+        ([4, 4], 9, (9, {"num_cpus": 1})),  # one waits
+    ],
+)
+def test_how_many_cores_an_actor_has(
+    cores: list[int], workers: int | None, expected: tuple[int, dict[str, int]]
+) -> None:
+    assert _places(InOneProcess(cores), None, workers) == expected
+
+
+def test_an_actor_for_each_gpu() -> None:
+    nodes = [{"Alive": alive, "Resources": {"CPU": 8.0, "GPU": 2.0}} for alive in (True, True, False)]
+    ray = SimpleNamespace(nodes=lambda: nodes)
+    assert _places(ray, None, None) == (4, {"num_gpus": 1})
+    assert _places(ray, "cuda", 3) == (3, {"num_gpus": 1})
+    assert _places(ray, "cpu", None) == (2, {"num_cpus": 8})
+
+
+def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path) -> None:
+    def encode(**given: Any) -> None:
+        aoe_train.encode(texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given})
+
+    with pytest.raises(ConfigError, match="needs --address"):
+        encode(engine="ray")
+    with pytest.raises(ConfigError, match="is for --engine ray"):
+        encode(address="127.0.0.1:1")
+    with pytest.raises(ConfigError, match="expected local or ray"):
+        encode(engine="spark")
+    with pytest.raises(ConfigError, match="no Ray cluster answers there"):
+        encode(engine="ray", address="127.0.0.1:1")
+    with pytest.raises(ConfigError, match="--device cuda:0,cuda:1: on a cluster each actor gets one"):
+        encode(engine="ray", address="127.0.0.1:1", device="cuda:0,cuda:1")
+    with pytest.raises(ConfigError, match="--engine ray: each loads the model"):
+        encode(engine="ray", address="127.0.0.1:1", model=Encoder.load(bert))
+    with pytest.raises(ConfigError, match="engine ray: for a file of texts"):
+        aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
+
+
+@pytest.mark.slow
+def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path) -> None:
+    """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster as TwoNodes
+
+    texts.write_text(texts.read_text() * 200)
+    whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
+    aoe_train.encode(texts, model=bert, out=whole, progress=False)
+    cluster = TwoNodes(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        command = [
+            *(sys.executable, "-m", "aoe_train", "encode", str(texts), "--model", str(bert), "-q"),
+            *("--out", str(out), "--engine", "ray", "--address", cluster.address),
+        ]
+        driver = subprocess.Popen(command)
+        begun(out)
+        second.all_processes["raylet"][0].process.kill()
+        assert driver.wait(timeout=300) == 0
+        assert out.read_bytes() == whole.read_bytes()
+        out.unlink()
+        driver = subprocess.Popen([*command, "--fresh"])
+        begun(out)
+        driver.kill()
+        driver.wait()
+        assert not out.exists()
+        again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+        assert json.loads(again.stdout)["resumed"] > 0
+        assert out.read_bytes() == whole.read_bytes()
+    finally:
+        cluster.shutdown()
+
+
+def begun(out: Path) -> None:
+    """Wait till a part is safe."""
+    manifest, until = out.with_name(out.name + ".partial") / "manifest.json", time.monotonic() + 300
+    while not (manifest.exists() and json.loads(manifest.read_text())["done"]):
+        assert time.monotonic() < until
+        time.sleep(0.05)
