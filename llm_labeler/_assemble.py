@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from llm_labeler._dataset import DatasetRows, write
@@ -119,7 +122,8 @@ def assemble(
     triplets = TASKS[settings.task].triplets
     rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
     candidates = _Candidates(told=triplets)
-    emitted: list[tuple[str, str]] = []
+    ids = sorted(by_id)
+    sentences, owners = [by_id[text_id].text for text_id in ids], array("i", range(len(ids)))
     dropped: Counter[str] = Counter()
     doubts = Doubts()
     answers = unjudged = proposals = 0
@@ -131,7 +135,9 @@ def assemble(
         rows.add(about.text, pairs)
         doubts.add(about.proposals, about.answers)
         candidates.add(about.text, pairs)
-        emitted += [(about.text.text_id, pair.candidate.candidate) for pair in pairs if pair.reason is None]
+        emitted = [pair.candidate.candidate for pair in pairs if pair.reason is None]
+        sentences += emitted
+        owners.extend([bisect_left(ids, about.text.text_id)] * len(emitted))
         dropped.update(item.reason for item in about.proposals if item.reason is not None)
         answers, unjudged = answers + about.answers.total(), unjudged + about.unjudged
         proposals += len(about.proposals)
@@ -151,7 +157,11 @@ def assemble(
     statistics = write(
         out,
         rows,
-        split_texts({t.text_id: t.text for t in texts}, emitted, settings.split, settings.seed),
+        dict(
+            zip(
+                ids, split_texts(ids, sentences, np.array(owners), settings.split, settings.seed), strict=True
+            )
+        ),
         graded=strategy_of(settings.ensemble.strategy).is_graded,
         statistics={
             "texts": len(texts),

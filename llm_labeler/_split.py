@@ -12,41 +12,53 @@ small inputs: a share that nobody drew gets one group where there are 20 or more
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
 from llm_labeler._settings import SplitSettings
 from pairkit.composing import normalize
-from pairkit.groups import Groups
+from pairkit.connected import Places, alone, connected
 from pairkit.keyed import keyed_unit
-from pairkit.similar import near_identical
+from pairkit.similar import near_identical_to
 
-_TRAIN, _VALIDATION, _TEST = "train", "validation", "test"
+_TRAIN, _VALIDATION, _TEST = range(3)
+_NAMES = ("train", "validation", "test")
 _LARGEST_HELD_OUT = 10  # texts in a group; a number, not a share, as the latter would move with the input
 _FEWEST_GROUPS = 20  # from which no wanted split stays empty
 
 
 def split_texts(
-    texts: Mapping[str, str], candidates: Iterable[tuple[str, str]], settings: SplitSettings, seed: int
-) -> dict[str, str]:
-    """The split (`train`, `validation`, `test`) of every text.
+    ids: Sequence[str],
+    sentences: Sequence[str],
+    owners: Places,
+    settings: SplitSettings,
+    seed: int,
+) -> list[str]:
+    """The split (`train`, `validation`, `test`) of every text; (text,).
 
     Args:
-        texts: text_id to text.
-        candidates: (text_id, candidate) of every pair that may be written; their order does not matter.
+        ids: What texts are known by, ascending; a group is named after its first.
+        sentences: All texts, and the candidates of all pairs that may be written, in any order; each is read
+            when it is needed.
+        owners: The place in `ids` of the text that each sentence belongs to; (sentence,).
         settings: The shares of the texts that validation and test get.
         seed: Decides what the shares leave open.
 
-    Returns:
-        text_id to split, in the order of `texts`.
+    Raises:
+        ConfigError: There are many, and the disk of temporary files is full.
     """
-    groups = _tied(texts, candidates).all()
-    split_of_group = _deal({name: len(members) for name, members in groups.items()}, settings, seed)
-    split_of = {member: split_of_group[name] for name, members in groups.items() for member in members}
-    return {text_id: split_of[text_id] for text_id in texts}
+    groups = _tied(len(ids), sentences, owners)
+    firsts = np.flatnonzero(groups == alone(len(ids)))
+    sizes = np.bincount(groups, minlength=len(ids))[firsts]
+    draws = np.fromiter(
+        (keyed_unit(seed, "split", ids[first]) for first in firsts.tolist()), np.float64, len(firsts)
+    )
+    splits = np.zeros(len(ids), np.int8)
+    splits[firsts] = _deal(sizes, draws, settings)
+    return [_NAMES[split] for split in splits[groups]]
 
 
 def normalised(sentence: str) -> str:
@@ -56,61 +68,51 @@ def normalised(sentence: str) -> str:
     return " ".join(normalize("NFKC", folded).casefold().split())
 
 
-def _tied(texts: Mapping[str, str], candidates: Iterable[tuple[str, str]]) -> Groups[str]:
-    ids = sorted(texts)
-    groups = Groups(ids)
-    proposed = sorted(candidates)
-    owners = [*ids, *(text_id for text_id, _ in proposed)]
-    sentences = [*(texts[text_id] for text_id in ids), *(sentence for _, sentence in proposed)]
-    for positions in near_identical(sentences):
-        for other in positions[1:]:
-            groups.join(owners[positions[0]], owners[other])
-    for one, two in _sharing(ids, texts, proposed):
-        groups.join(one, two)
-    return groups
+def _tied(count: int, sentences: Sequence[str], owners: Places) -> Places:
+    """The first of the texts that each text may not be parted from."""
+    near = near_identical_to(sentences)
+    groups = connected(alone(count), owners, owners[near])
+    del near
+    return connected(groups, *_sharing(sentences, owners))
 
 
-def _sharing(
-    ids: Sequence[str], texts: Mapping[str, str], candidates: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
-    """Texts that have a sentence in common; as numbers, since there may be many millions of sentences."""
-    place = {text_id: number for number, text_id in enumerate(ids)}
-    sentences, owners = array("Q"), array("L")
-    for said in (texts.items(), candidates):
-        for text_id, sentence in said:
-            if key := normalised(sentence):
-                data = key.encode("utf-8", "surrogatepass")
-                sentences.append(int.from_bytes(blake2b(data, digest_size=8).digest(), "little"))
-                owners.append(place[text_id])
-    keys = np.array(sentences, dtype=np.uint64)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    for row in np.flatnonzero(keys[1:] == keys[:-1]):
-        yield ids[owners[order[row]]], ids[owners[order[row + 1]]]
+def _sharing(sentences: Sequence[str], owners: Places) -> tuple[Places, Places]:
+    """Texts that have a sentence in common."""
+    keys = np.fromiter(map(_key, sentences), np.uint64, len(sentences))
+    order = np.argsort(keys)
+    order = order[np.searchsorted(keys[order], 1) :]  # a sentence that says nothing has no key
+    ordered = keys[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    return owners[order[same]], owners[order[same + 1]]
 
 
-def _deal(sizes: Mapping[str, int], settings: SplitSettings, seed: int) -> dict[str, str]:
-    """The split of every group, given the number of its texts."""
+def _key(sentence: str) -> int:
+    """64 bits that stand for what a sentence says; 0 where it says nothing."""
+    said = normalised(sentence)
+    if not said:
+        return 0
+    data = said.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
+
+
+def _deal(
+    sizes: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], settings: SplitSettings
+) -> npt.NDArray[np.int8]:
+    """The split of every group, given the number of its texts and its draw; (group,) all."""
     shares = {_TEST: settings.test, _VALIDATION: settings.validation}
-    draws = {name: keyed_unit(seed, "split", name) for name in sizes}
-    total = sum(sizes.values())
+    total = int(sizes.sum())
     most = {split: min(_LARGEST_HELD_OUT, max(1, round(share * total))) for split, share in shares.items()}
-    dealt = {}
-    for name, draw in draws.items():
-        split = _drawn(draw, settings)
-        dealt[name] = split if sizes[name] <= most.get(split, total) else _TRAIN
-    if dealt and _TRAIN not in dealt.values():
-        dealt[min(sizes, key=lambda name: (-sizes[name], draws[name]))] = _TRAIN
+    dealt = np.full(len(sizes), _TRAIN, np.int8)
+    is_test = draws < settings.test
+    dealt[is_test & (sizes <= most[_TEST])] = _TEST
+    is_validation = ~is_test & (draws < settings.test + settings.validation)
+    dealt[is_validation & (sizes <= most[_VALIDATION])] = _VALIDATION
+    if len(sizes) and not (dealt == _TRAIN).any():
+        dealt[np.lexsort((draws, -sizes))[0]] = _TRAIN
     if len(sizes) >= _FEWEST_GROUPS:
         for split, share in shares.items():
-            if share > 0 and split not in dealt.values():
-                fullest = max((_TRAIN, _VALIDATION, _TEST), key=[*dealt.values()].count)
-                left = [name for name in sizes if dealt[name] == fullest]
-                dealt[min(left, key=lambda name: (max(sizes[name], most[split]), draws[name]))] = split
+            if share > 0 and not (dealt == split).any():
+                left = np.flatnonzero(dealt == np.bincount(dealt, minlength=len(_NAMES)).argmax())
+                smallest = np.lexsort((draws[left], np.maximum(sizes[left], most[split])))[0]
+                dealt[left[smallest]] = split
     return dealt
-
-
-def _drawn(draw: float, settings: SplitSettings) -> str:
-    if draw < settings.test:
-        return _TEST
-    return _VALIDATION if draw < settings.test + settings.validation else _TRAIN

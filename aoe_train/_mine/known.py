@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairkit.groups import Groups
-from pairkit.similar import near_identical
+from pairkit.similar import near_identical_to
 
 Places = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -39,11 +39,7 @@ class Known:
             threshold: From which similarity of words two texts are near-identical.
             transitive: Whether `excluded` tells the whole family, or only positives of the text itself.
         """
-        units: Groups[int] = Groups()
-        for members in near_identical(texts, threshold):
-            for other in members[1:]:
-                units.join(members[0], other)
-        self.unit = np.fromiter((units.find(place) for place in range(len(texts))), np.int64, len(texts))
+        self.unit = near_identical_to(texts, threshold).astype(np.int64)
         families: Groups[int] = Groups()
         partners: defaultdict[int, set[int]] = defaultdict(set)
         for one, other in positives:

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import errno
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import IO, overload
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import similar
+from pairkit import families, shingles
+from pairkit.errors import ConfigError
 from pairkit.groups import Groups
-from pairkit.similar import near_identical, similarity
+from pairkit.similar import near_identical, near_identical_to, similarity
 from tests.pairkit.peak import peak_mib
 
 WORDS = [f"w{n}" for n in range(300)]
@@ -28,11 +31,6 @@ def changed(original: str, *places: int) -> str:
     for place in places:
         words[place] = "other"
     return " ".join(words)
-
-
-def test_families_agree_in_a_band() -> None:
-    bands = np.array([[1, 5], [2, 6], [1, 7], [3, 7], [4, 8], [9, 6]], np.uint64)
-    assert [family.tolist() for family in similar._families(bands)] == [[0, 2, 3], [1, 5]]
 
 
 def test_similarity_by_hand() -> None:
@@ -111,6 +109,62 @@ def test_texts_of_a_template(seeds: list[int], slots: int, values: int, random_:
         assert len({whole[place] for place in group}) == 1
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000))
+def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) -> None:
+    texts = [changed(text(kind), place) for kind, place in kinds]
+    expected = near_identical(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "_IN_MEMORY", in_memory)
+        patch.setattr(families, "CHUNK", 3)
+        assert near_identical(texts) == expected
+
+
+class OnDisk(Sequence[str]):
+    """Texts that are read when they are asked for, one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._starts = [0, *(self._file.tell() for _ in iter(self._file.readline, b""))]
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            raise NotImplementedError("one at a time")
+        if place >= len(self):
+            raise IndexError(place)
+        self._file.seek(self._starts[place])
+        return self._file.readline().decode().rstrip("\n")
+
+
+def test_texts_may_lie_on_disk(tmp_path: Path) -> None:
+    texts = [changed(text(n % 30), n % 60) for n in range(100)]
+    (tmp_path / "texts").write_text("\n".join(texts))
+    assert near_identical(OnDisk(tmp_path / "texts")) == near_identical(texts) != []
+
+
+def test_the_first_of_each_group() -> None:
+    texts = [text(1), "", text(2), text(2), changed(text(1), 0), "", text(3)]
+    assert near_identical_to(texts).tolist() == [0, 1, 2, 2, 0, 5, 6]
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(self: IO[bytes], data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(families.SpooledTemporaryFile, "write", full)
+    with pytest.raises(ConfigError, match="no space left"):
+        near_identical([text(1), text(2)])
+
+
 @pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
 def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> None:
     """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
@@ -126,7 +180,7 @@ def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> Non
 def test_words_that_were_forgotten_hash_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [changed(text(n % 40), n % 60) for n in range(120)]
     expected = near_identical(texts)
-    monkeypatch.setattr(similar, "_KNOWN_WORDS", 10)
+    monkeypatch.setattr(shingles, "_KNOWN_WORDS", 10)
     assert near_identical(texts) == expected
 
 
