@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.contract.conftest import Done, run_alone
+from tests.contract.conftest import Done, run_module
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 
@@ -22,7 +22,7 @@ def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_label(
     *arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 180
 ) -> Done:
-    return run_alone("llm_labeler", *arguments, environ=environment(keys), cwd=cwd, timeout_s=timeout_s)
+    return run_module("llm_labeler", *arguments, environ=environment(keys), cwd=cwd, timeout_s=timeout_s)
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
