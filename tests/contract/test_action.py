@@ -46,6 +46,17 @@ def test_each_input_is_told_and_used() -> None:
     assert ACTION["inputs"]["mode"]["default"] == "dry-run"
 
 
+def test_what_was_fetched_is_kept_whatever_becomes_of_the_run() -> None:
+    uses = [step.get("uses", "").partition("@")[0] for step in STEPS]
+    names = [step.get("name", "") for step in STEPS]
+    restore, save = (STEPS[uses.index(f"actions/cache/{what}")] for what in ("restore", "save"))
+    assert "always()" in save["if"]
+    assert "always()" not in restore["if"]
+    assert {**restore["with"], **save["with"]} == restore["with"]  # the same folder by the same key
+    assert uses.index("actions/cache/restore") < names.index("Fetch what is new")
+    assert names.index("Index what is new") < uses.index("actions/cache/save") < names.index("Suggest")
+
+
 class Runner:
     """Runs the steps that have a line of shell; what `uses` others is theirs."""
 

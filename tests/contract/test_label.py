@@ -193,7 +193,9 @@ def test_twenty_kills(tmp_path: Path) -> None:
     kill_and_finish(tmp_path, kills=20, texts=400)
 
 
-@pytest.mark.parametrize("strategy", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("agreement", "vote")), "weighted"])
+@pytest.mark.parametrize(
+    "strategy", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("agreement", "vote")), "weighted"]
+)
 def test_strategies(tmp_path: Path, strategy: str) -> None:
     source = sentences(tmp_path / "s.txt", 60)
     with ensemble(tmp_path) as (config, servers):

@@ -98,7 +98,7 @@ def test_odd_rows_are_counted_and_named_and_the_rest_is_labelled(tmp_path: Path)
     [
         ("html", "broken_reply"),
         ("hang", "timeout"),
-        # Which reply is what error is tested of each kind where replies are read; here that a command ends well.
+        # Of each kind is tested where replies are read; here, that a command ends well.
         pytest.param("broken_json", "broken_reply", marks=pytest.mark.slow),
         pytest.param("empty_choices", "broken_reply", marks=pytest.mark.slow),
         pytest.param("disconnect", "connection", marks=pytest.mark.slow),
