@@ -100,7 +100,7 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
     """The README of the dataset.
 
     Args:
-        counts: `splits`, `repositories` and `relations` of the statistics.
+        counts: `splits`, `repository_count` and `relations` of the statistics.
         files: Configuration to split to file pattern.
     """
     rows = sum(split["total"] for split in counts["splits"].values())
@@ -131,10 +131,10 @@ def _counts(counts: Mapping[str, Any]) -> str:
         )
     ]
     lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
-    repositories = {repo for split in counts["repositories"].values() for repo in split}
-    noun = "repository" if len(repositories) == 1 else "repositories"
+    count = counts["repository_count"]
+    noun = "repository" if count == 1 else "repositories"
     relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
-    return f"{table(['', *splits], lines)}\n\n{len(repositories)} {noun}. Positives by relation: {relations}."
+    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
 
 
 def _auc(value: float | None) -> str:

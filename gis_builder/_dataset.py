@@ -163,16 +163,18 @@ def without_texts(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(long=count_long("text1", "text2")).drop("text1", "text2")
 
 
-def row_counts(rows: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
     """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts.
 
     Args:
         rows: Of each split, see `without_texts`.
+        most: Repositories of a split that are counted by name, those with the most positives.
     """
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
         "gap_auc": gap_auc(pl.concat(rows.values())),
-        "repositories": {split: _repository_counts(frame) for split, frame in rows.items()},
+        "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
+        "repository_count": pl.concat(frame["repo"] for frame in rows.values()).n_unique(),
         "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
         "evidence": _value_counts(pl.concat(f["evidence"].struct.field("kind") for f in rows.values())),
         "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
@@ -190,15 +192,20 @@ def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
     }
 
 
-def _repository_counts(frame: pl.DataFrame) -> dict[str, dict[str, int]]:
-    grouped = (
-        frame.group_by("repo")
-        .agg(pl.col("label").sum().alias("positive"), pl.len().alias("total"))
-        .sort("repo")
+def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Positives and negatives of each repository, by its name."""
+    counts = frame.group_by("repo").agg(
+        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
     )
+    return counts.sort("repo")
+
+
+def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]]:
+    if most is not None:
+        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False]).head(most)
+        counts = largest.sort("repo")
     return {
-        repo: {"positive": positive, "negative": total - positive}
-        for repo, positive, total in grouped.iter_rows()
+        repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
     }
 
 

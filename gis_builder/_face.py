@@ -455,12 +455,11 @@ def archive(
     from pairkit.shards import Shard
 
     merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
-    words, folder = argument("hours", hours, str), _path("out", out)
+    folder = _path("out", out)
     place = work_beside(folder) if work is None else _path("work", work)
     positive = Annotated[int, Field(ge=1)]
     job = Job(
-        words=words,
-        hours=hours_between(words, incomplete=incomplete),
+        hours=hours_between(argument("hours", hours, str), incomplete=incomplete),
         source=_source(source, place, argument("parallel", parallel, positive), keep=keep_hours),
         work=place,
         settings=merged,

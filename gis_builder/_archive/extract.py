@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,11 @@ from pairkit.lines import read_lines
 from pairkit.parquet import parquet_bytes
 
 _ACTIONS = ("closed", "reopened")
-_CHUNK = 10_000  # rows
+_CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, that become a table
+# Bytes of tables: from which on they are brought down to the newest rows, by which they have grown till it is
+# done again, and that they may have then, lest a hostile hour takes more memory than a worker has.
+_FOLD_BYTES, _FOLD_AGAIN, _MOST_BYTES = 96 << 20, 32 << 20, 192 << 20
+_FULL = "the hour holds more text than any has"
 
 
 class HourRead(NamedTuple):
@@ -88,7 +93,9 @@ class _Reading:
     def __init__(self, hour: str) -> None:
         self.ledger = Ledger(hour)
         self._rows: list[r.Row] = []
+        self._bytes = 0  # of the lines that the rows are from
         self._tables: list[pl.DataFrame] = []  # of earlier rows, which take a fraction of the memory so
+        self._fold_at, self._is_full = _FOLD_BYTES, False
         self._seen: set[tuple[int, int | str]] = set()  # pull requests and members, of which once is enough
 
     def take(self, line: bytes) -> None:
@@ -104,7 +111,8 @@ class _Reading:
             return
         self.ledger.note_id(number)
         self._rows += rows
-        if len(self._rows) >= _CHUNK:
+        self._bytes += len(line) if rows else 0
+        if len(self._rows) >= _CHUNK or self._bytes >= _CHUNK_BYTES:
             self._flush()
 
     def table(self) -> pl.DataFrame:
@@ -114,10 +122,17 @@ class _Reading:
 
     def _flush(self) -> None:
         self._tables.append(r.table_of(self._rows))
-        self._rows = []
+        self._rows, self._bytes = [], 0
+        if _size(self._tables) > self._fold_at:
+            self._tables = [r.newest(pl.concat(self._tables)).rechunk()]
+            folded = _size(self._tables)
+            self._fold_at = max(_FOLD_BYTES, folded + _FOLD_AGAIN)
+            self._is_full = folded > _MOST_BYTES
 
     def _rows_of(self, line: bytes, kind: str) -> list[r.Row]:
         if kind in OF_ISSUES:
+            if self._is_full:
+                raise Malformed(_FULL)
             return self._of_issue(decode(line, ISSUE_EVENT))
         if kind == OF_PULLS:
             event = decode(line, PULL_EVENT)
@@ -168,6 +183,10 @@ class _Reading:
         known = len(self._seen)
         self._seen.add((event.repo.id, what))
         return len(self._seen) > known
+
+
+def _size(tables: Iterable[pl.DataFrame]) -> int:
+    return sum(int(table.estimated_size()) for table in tables)
 
 
 def _of_language(event: PullEvent) -> list[r.Row]:

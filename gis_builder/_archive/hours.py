@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from pairkit.errors import ConfigError
@@ -22,7 +23,7 @@ def hours_between(words: str, *, incomplete: bool = False) -> list[str]:
         incomplete: Allow hours of which the archive holds only a part of what happened.
 
     Raises:
-        ConfigError: It is no such range, or has hours that hold no texts or lack events.
+        ConfigError: It is no such range, or has hours that hold no texts, lack events or are still to come.
     """
     begin, end = _ends(words)
     if end < begin:
@@ -31,6 +32,8 @@ def hours_between(words: str, *, incomplete: bool = False) -> list[str]:
         raise ConfigError(
             f"hours = {words}: events before 2015-01-01 hold no texts; begin with 2015-01-01 or later"
         )
+    if end.date() > (today := datetime.now(UTC).date()):
+        raise ConfigError(f"hours = {words}: end after today; end with {today} or earlier")
     if end > _LAST_WHOLE and not incomplete:
         raise ConfigError(
             f"hours = {words}: after 2025-05-23 the archive lacks most events, and so most duplicates; end"
@@ -38,6 +41,11 @@ def hours_between(words: str, *, incomplete: bool = False) -> list[str]:
         )
     count = (end - begin) // _HOUR + 1
     return [_name(begin + place * _HOUR) for place in range(count)]
+
+
+def span_of(hours: Sequence[str]) -> str:
+    """A range in one way of all in which it can be written, the hours' names of `hours_between`."""
+    return f"{hours[0]}..{hours[-1]}"
 
 
 def lacks_events(words: str) -> bool:

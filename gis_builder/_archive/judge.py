@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from gis_builder._records import Cluster, DroppedPair, Issue, IssueRef, Kind, Ou
 from gis_builder._settings import ArchiveSettings
 from pairkit.keyed import keyed_hash
 
+_SPARSE = 100  # numbers of a repository for each that is known, beyond which its numbers are not all ordered
 WITH = "with_duplicates"
 BY_BOT, BY_TEMPLATE, EXCLUDED, OVER_LIMIT = "bot_author", "template_author", "excluded", "per_repo_max"
 
@@ -201,8 +202,7 @@ class _Judge:
     def _texts(self, repo: RepoThreads, clusters: Sequence[Cluster], duplicates: int) -> Texts:
         """The texts of all issues of clusters, and of a sample of others that serve in negatives."""
         members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
-        order = number_order(repo.highest, repo.name, self.settings.seed)
-        pool = islice((n for n in order if n in repo.threads), pool_size(duplicates, self.settings.pool))
+        pool = islice(_order(repo, self.settings.seed), pool_size(duplicates, self.settings.pool))
         wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.thread(n))]
         issues = (thread.issue for thread in repo.threads.values())
         bots = template_authors(issues, self.settings.limits.template_bots)
@@ -219,6 +219,15 @@ class _Judge:
         if issue.is_bot:
             return BY_BOT
         return BY_TEMPLATE if issue.author in bots else None
+
+
+def _order(repo: RepoThreads, seed: int) -> Iterable[int]:
+    """The numbers of the issues in an order that the seed decides: that of a crawl, where most are known."""
+    known = len(repo.threads) + len(repo.pulls)
+    if repo.highest <= _SPARSE * known:
+        return (n for n in number_order(repo.highest, repo.name, seed) if n in repo.threads)
+    # One forged number must not make a list of millions.
+    return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
 
 
 def _limit(positives: Positives, most: int | None, seed: int) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from gis_builder._archive.compact import ledger_of
 from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
+from gis_builder._archive.hours import span_of
 from gis_builder._archive.judged import Drawn, pack, unpack
 from gis_builder._archive.ledger import by_month
 from gis_builder._archive.mirror.download import ChangedOnServer
@@ -20,7 +21,7 @@ from gis_builder._archive.negatives import draw_negatives
 from gis_builder._archive.plan import Plan, plan
 from gis_builder._archive.settle import Gathered, gather, placed, split, tie
 from gis_builder._archive.source import HourFile, Source
-from gis_builder._archive.tasks import Task, digest_of, file_named
+from gis_builder._archive.tasks import Task, digest_of, file_named, remove_left_behind
 from gis_builder._archive.texts import TextsOnDisk, texts_on_disk
 from gis_builder._archive.topup import Opened, top_up
 from gis_builder._archive.write import write_archive
@@ -58,8 +59,7 @@ class Job:
     """What a run is asked for.
 
     Attributes:
-        words: The range of hours, as a person wrote it.
-        hours: The hours of it.
+        hours: The names of all hours that are asked for, in order.
         source: Has their files.
         work: Where the results of tasks go.
         settings: What decides the result.
@@ -68,7 +68,6 @@ class Job:
         topping: Asks GitHub for originals that have no event in the hours; None where it isn't asked.
     """
 
-    words: str
     hours: Sequence[str]
     source: Source
     work: Path
@@ -131,6 +130,7 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
                 break
         for name, tasks in _named(stages):
             _run(engine, name, tasks, show)
+        remove_left_behind(job.work)
         with texts_on_disk(job.work / "texts.partial") as texts:
             statistics = _assemble(job, stages, texts, out, record, engine, show)
     show.say("auditing")
@@ -217,7 +217,8 @@ def _assemble(
             **drop_counts(gathered.rejected, dropped, gathered.removed),
         },
         run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
-        finish_card=lambda card, counts: with_coverage(card, counts, job.words, record),
+        detail=job.work / "repositories.parquet",
+        finish_card=lambda card, counts: with_coverage(card, counts, span_of(job.hours), record),
     )
 
 
@@ -257,7 +258,7 @@ def _settings_record(job: Job, found: Iterable[HourFile]) -> dict[str, Any]:
     """What decides what the dataset holds; who runs it and where files are does not."""
     return {
         **job.settings.model_dump(mode="json"),
-        "hours": job.words,
+        "hours": span_of(job.hours),
         "hours_sha256": digest_of("\n".join(f"{hour.hour} {hour.identity}" for hour in found).encode()),
         **({"top_up": urlsplit(job.topping.server).hostname} if job.topping else {}),
         "excluded_sha256": digest_of("\n".join(job.excluded).encode()),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import stat
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +17,13 @@ from pairkit.files import write_bytes
 from pairkit.printable import one_line
 
 _DIGITS = 20
+_OLD_S = 3600.0
+# A task's file before it is whole, a table of the driver's, and an hour of which a part was downloaded.
+_PASSING = re.compile(
+    r"\.(?:[A-Za-z0-9-]+\.[0-9a-f]{20}\.(?:parquet|zlib|json)|(?:dropped|repositories)\.parquet)"
+    r"\.[a-z0-9_]{8}"
+    r"|\.[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{1,2}\.[0-9a-f]{12}\.json\.gz"
+)
 
 
 class Task(NamedTuple):
@@ -56,6 +67,20 @@ def file_named(folder: Path, stem: str, ending: str, *basis: object) -> Path:
     """The file of a task: `stem.DIGEST.ending`, the digest of `basis`, whose parts JSON can hold."""
     digest = digest_of(json.dumps(basis, sort_keys=True).encode())
     return folder / f"{stem}.{digest[:_DIGITS]}.{ending}"
+
+
+def remove_left_behind(work: Path) -> None:
+    """Remove what killed processes left half written: files of ours with a passing name, an hour old.
+
+    A younger one may be another shard's, which is still at it.
+    """
+    old = time.time() - _OLD_S
+    for path in (*work.glob(".*"), *work.glob("*/.*")):
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            is_old_file = stat.S_ISREG(status.st_mode) and status.st_mtime < old
+            if is_old_file and _PASSING.fullmatch(path.name):
+                path.unlink()
 
 
 def digest_of(data: bytes) -> str:

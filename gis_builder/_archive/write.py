@@ -9,12 +9,21 @@ from typing import Any
 import polars as pl
 
 from gis_builder._card import gis_card
-from gis_builder._dataset import make_positive_rows, make_rows, row_counts, row_order, without_texts
+from gis_builder._dataset import (
+    make_positive_rows,
+    make_rows,
+    repository_counts,
+    row_counts,
+    row_order,
+    without_texts,
+)
 from gis_builder._records import IssueRef, IssueText, Pair
 from pairkit.errors import DataError
+from pairkit.parquet import write_parquet
 from pairkit.records import CONFIG_FOLDERS, dataset_folder
 
 ROWS = 50_000  # of one shard
+_NAMED = 100  # repositories of a split that the statistics name
 
 _Make = Callable[[Sequence[Pair], Mapping[IssueRef, IssueText]], pl.DataFrame]
 
@@ -28,6 +37,7 @@ def write_archive(
     seed: int,
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
+    detail: Path,
     finish_card: Callable[[str, Mapping[str, Any]], str],
 ) -> dict[str, Any]:
     """Write the folder as `write_gis` does, in shards.
@@ -40,6 +50,7 @@ def write_archive(
         seed: Decides the order of rows and which text of a pair comes first.
         statistics: Counts of the stages before; added to the counts of the rows.
         run: What made the dataset.
+        detail: Where the counts of all repositories go; the statistics have those of the largest.
         finish_card: Given the card and the statistics, says more.
 
     Returns:
@@ -67,7 +78,7 @@ def write_archive(
         for split, own in positives.items():
             for place, count, rows in _shards(own, texts, lambda p, t: make_positive_rows(p, t, seed), seed):
                 folder.add("positive", split, rows, place, count)
-        counts = row_counts(light) | dict(statistics)
+        counts = row_counts(light, most=_NAMED) | dict(statistics)
         files = {
             config: {
                 split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
@@ -76,6 +87,13 @@ def write_archive(
             }
             for config in ("default", "positive")
         }
+        write_parquet(
+            detail,
+            pl.concat(
+                repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
+                for split, rows in light.items()
+            ),
+        )
         folder.finish(card=finish_card(gis_card(counts, files), counts), statistics=counts, run=run)
     return counts
 

@@ -199,7 +199,8 @@ def test_what_is_done_is_not_done_again(source: Path, tmp_path: Path) -> None:
     first = files(tmp_path / "gis")
     build(source, tmp_path / "gis")
     after = {path: path.stat().st_mtime_ns for path in before}
-    del before[work / "dropped.parquet"], after[work / "dropped.parquet"]
+    for name in ("dropped.parquet", "repositories.parquet"):
+        del before[work / name], after[work / name]
     assert before == after
     assert files(tmp_path / "gis") == first
     # Another hour brings tasks of its own; those of other hours stay.
@@ -210,6 +211,59 @@ def test_what_is_done_is_not_done_again(source: Path, tmp_path: Path) -> None:
         build(more, tmp_path / "gis")
     build(more, tmp_path / "gis", fresh=True)
     assert len(list((work / "hours").iterdir())) == len(HOURS) + 1
+
+
+def test_one_range_written_otherwise_is_the_same_dataset(source: Path, tmp_path: Path) -> None:
+    given: Any = {"workers": 1, "partitions": 3, "progress": False}
+    made = gis_builder.archive("2015-01-01..2015-02-01", source, tmp_path / "gis", **given)
+    first = files(made.out)
+    gis_builder.archive("2015-01-01-0 .. 2015-02-01-23", source, tmp_path / "gis", **given)
+    assert files(made.out) == first
+
+
+def test_what_killed_processes_left_is_removed_once_it_is_old(source: Path, tmp_path: Path) -> None:
+    work = tmp_path / "gis.work"
+    build(source, tmp_path / "gis")
+    done = next((work / "hours").iterdir()).name
+    (work / "downloaded").mkdir()
+    left = [
+        work / "hours" / f".{done}.abcd_012",
+        work / "downloaded" / ".2015-01-01-0.0123456789ab.json.gz",
+        work / ".dropped.parquet.abcdefgh",
+    ]
+    others = [
+        work / "hours" / ".mine",
+        work / ".git",
+        work / "notes.abcdefgh",
+        work / "hours" / f".{done}.new_0123",
+    ]
+    for path in (*left, *others):
+        path.touch()
+        os.utime(path, (1, 1))
+    others[-1].touch()  # somebody may be writing it
+    (work / "judged" / f".{done}.abcd_012").symlink_to(others[0])
+    build(source, tmp_path / "gis")
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
+def test_statistics_name_some_repositories_and_count_all(
+    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gis_builder._archive.write._NAMED", 1)
+    made = build(source, tmp_path / "gis")
+    repos = set(made.pairs.rows["repo"])
+    assert len(repos) == 2
+    assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
+    assert "2 repositories." in (made.out / "README.md").read_text()
+    detail = pl.read_parquet(made.work / "repositories.parquet")
+    for split, named in made.statistics["repositories"].items():
+        own = detail.filter(pl.col("split") == split)
+        assert len(named) == 1
+        for repo, counts in named.items():
+            (row,) = own.filter(pl.col("repo") == repo).rows(named=True)
+            assert counts == {"positive": own["positive"].max(), "negative": row["negative"]}
+    assert detail["positive"].sum() == made.positives
 
 
 def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:

@@ -232,6 +232,23 @@ def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(t
         extract_hour(pipe, HOUR)
 
 
+def test_however_much_an_hour_holds_it_takes_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [f"{n:05d} " * 100 for n in range(100)]
+    lines = [comment(n % 60, 1 + n % 7, words[n], id=n) for n in range(100)]
+    rows, _ = read(tmp_path, lines)
+    for name, size in {"_CHUNK_BYTES": 2000, "_FOLD_BYTES": 20_000, "_FOLD_AGAIN": 5000}.items():
+        monkeypatch.setattr(f"gis_builder._archive.extract.{name}", size)
+    assert read(tmp_path, lines)[0] == rows  # folded again and again
+    monkeypatch.setattr("gis_builder._archive.extract._MOST_BYTES", 30_000)
+    rows, ledger = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
+    assert 10 < sum(row["kind"] == "comment" for row in rows) < 90
+    assert ledger.broken["the hour holds more text than any has"] > 10
+    assert ledger.events + sum(ledger.broken.values()) == ledger.lines
+    assert any(row["kind"] == "pull" for row in rows)  # which takes no room
+
+
 @pytest.mark.parametrize("whole", [b"", gzip.compress(b"\n")])
 def test_an_hour_without_a_line_is_told(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "hour.json.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from gis_builder._archive import rows as r
 from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.exclusions import Exclusions, read_exclusions
-from gis_builder._archive.hours import hours_between
+from gis_builder._archive.hours import hours_between, lacks_events, span_of
+from gis_builder._archive.judge import _order
 from gis_builder._archive.ledger import Ledger, by_month
 from gis_builder._archive.threads import RepoThreads, threads_of
+from gis_builder._github.pool import number_order
 from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
 from pairkit.errors import ConfigError, DataError
 
@@ -137,6 +140,7 @@ def test_hours_of_a_range() -> None:
         ("2014-12-31..2015-01-01", "hold no texts"),
         ("2025-05-01..2025-05-24", "--incomplete"),
         ("2015-01-02..2015-01-01", "ends before"),
+        ("0001-01-01..9999-12-31", "hold no texts"),
         ("2015-02-30", "expected days"),
         ("2015-01-01-24", "expected days"),
         ("yesterday", "expected days"),
@@ -146,6 +150,11 @@ def test_hours_of_a_range() -> None:
 def test_no_range_of_hours(words: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         hours_between(words)
+
+
+def test_hours_that_are_still_to_come_are_refused_before_they_are_named() -> None:
+    with pytest.raises(ConfigError, match="end after today"):
+        hours_between("2015-01-01..9999-12-31", incomplete=True)
 
 
 def test_a_takedown_list(tmp_path: Any) -> None:
@@ -173,6 +182,25 @@ def test_shares_of_the_repositories_are_the_whole() -> None:
         assert edges[-1][1] == r.KEYS
         assert all(one[1] == other[0] for one, other in pairwise(edges))
     assert all(0 <= r.key_of(number) < r.KEYS for number in range(1000))
+
+
+def test_a_forged_number_makes_no_list_of_millions() -> None:
+    honest = repo([shown(number, 2) for number in range(1, 9)])
+    as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
+    assert list(_order(honest, 42)) == as_crawled
+    forged = repo([*(shown(number, 2) for number in range(1, 9)), r.bare_row(place(3), r.PULL, 9_999_999)])
+    tracemalloc.start()
+    assert sorted(_order(forged, 42)) == list(range(1, 9))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert list(_order(forged, 42)) != list(_order(forged, 43))
+
+
+def test_one_range_is_written_in_one_way() -> None:
+    written = ("2015-01-01..2015-01-31", "2015-01-01-0..2015-01-31-23", "2015-01-01 .. 2015-01-31")
+    assert {span_of(hours_between(words)) for words in written} == {"2015-01-01-0..2015-01-31-23"}
+    assert not lacks_events(span_of(hours_between("2015-01-01")))
 
 
 def test_the_card_says_what_the_archive_lacks() -> None:

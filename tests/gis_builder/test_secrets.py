@@ -158,7 +158,7 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_the_card_names_every_kind_that_is_replaced() -> None:
-    card = gis_card({"splits": {}, "repositories": {}, "relations": {}}, {})
+    card = gis_card({"splits": {}, "repository_count": 0, "relations": {}}, {})
     assert [what for what in KINDS.values() if what not in card] == []
 
 
