@@ -26,6 +26,7 @@ from pairkit.tables import first_row, has_header, is_table, read_table
 
 MOST_BYTES = 4 << 20  # of a file: a book has one
 _MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
+_CARD = "README.md"  # of a folder of tables: says what they are, and is no document among them
 _NAMES = {
     "title": ("title", "headline", "subject"),
     "body": ("body", "text", "content", "abstract", "description"),
@@ -67,7 +68,7 @@ def read_documents(
 
 
 def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
-    """The files of a folder of documents, or the one; None for a table."""
+    """The files of a folder of documents, or the one; None for a table, or tables with their card."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -84,7 +85,7 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
         else:
             others["no_plain_file" if entry.is_symlink() else "another_kind_of_file"] += 1
             has_tables = has_tables or is_table(Path(entry.name))
-    if not found and has_tables:
+    if has_tables and all(file == path / _CARD for file in found):
         return None
     dropped.update(others)
     return found

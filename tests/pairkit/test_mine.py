@@ -24,7 +24,7 @@ from pairkit._mine.documents import Block, beginning, sentences
 from pairkit._mine.html import html_blocks
 from pairkit._mine.markdown import markdown_blocks
 from pairkit._mine.plain import plain_blocks
-from pairkit._mine.sources import entries_of
+from pairkit._mine.sources import entries_of, read_documents
 from pairkit.errors import ConfigError, DataError
 
 HANDBOOK = """\
@@ -295,6 +295,24 @@ def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: P
         other.pairs["train"]["url1"].unique().sort().to_list()
         != made.pairs["train"]["url1"].unique().sort().to_list()
     )
+
+
+def test_the_card_of_a_folder_of_tables_is_no_document(tmp_path: Path) -> None:
+    folder = tmp_path / "articles"
+    (folder / "data").mkdir(parents=True)
+    rows = [
+        {"title": f"Article {n}", "body": f"Of the {n} things that are told here, none is new."}
+        for n in range(9)
+    ]
+    pl.DataFrame(rows).write_parquet(folder / "data" / "train.parquet")
+    (folder / "README.md").write_text("# A dataset\n\nThis is what it holds, in a sentence or two.\n")
+    documents, dropped = read_documents(folder, None, lambda _: None)
+    assert [document.title for document in documents] == [row["title"] for row in rows]
+    assert not dropped
+    (folder / "guide.md").write_text("# A guide\n\nHow it is done.\n")
+    documents, dropped = read_documents(folder, None, lambda _: None)
+    assert [document.title for document in documents] == ["A dataset", "A guide"]
+    assert dropped == {"another_kind_of_file": 1}
 
 
 def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
