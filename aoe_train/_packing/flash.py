@@ -30,13 +30,19 @@ def is_for_flash(query: Float[Tensor, "token head dim"]) -> bool:
 
 @cache
 def has_flash(device: torch.device) -> bool:
-    """Whether there are such kernels; torch's operator is no promise, so one tiny product is tried."""
+    """Whether there are such kernels; torch's operator is no promise, so one tiny product is tried.
+
+    Raises:
+        torch.OutOfMemoryError: The GPU is full, which says nothing of its kernels.
+    """
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < _OLDEST:
         return False
     one = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
     bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)
     try:
         _kernel(one, one, one, bounds, 1, 1.0, 0.0, causal=False, window=None)
+    except torch.OutOfMemoryError:
+        raise
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):
         return False
     return True

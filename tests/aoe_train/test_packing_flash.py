@@ -55,6 +55,20 @@ def test_a_gpu_has_it() -> None:
     assert has_flash(torch.device("cuda"))
 
 
+@pytest.mark.gpu
+@on_gpu
+def test_a_full_gpu_is_not_taken_for_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: object, **_named: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+    has_flash.cache_clear()
+    monkeypatch.setattr("aoe_train._packing.flash._kernel", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        has_flash(torch.device("cuda"))
+    monkeypatch.undo()
+    assert has_flash(torch.device("cuda"))
+
+
 def test_numbers_that_it_is_for() -> None:
     def one(dim: int, dtype: torch.dtype) -> torch.Tensor:
         return torch.zeros(3, 2, dim, dtype=dtype)
