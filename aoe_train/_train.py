@@ -48,6 +48,7 @@ from aoe_train._trainer.divergence import Diverged, Watch
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.sharding import shard
 from aoe_train._trainer.soup import Soup
+from aoe_train._trainer.stopping import Stopped, asked_to_stop
 from aoe_train._trainer.trainer import PairTrainer
 from aoe_train._workplace import (
     RUN_FILE,
@@ -109,6 +110,7 @@ def train(
     Raises:
         ConfigError: settings, data and backbone don't go together, memory is short, another run is in the
             way, or training diverged.
+        KeyboardInterrupt: a SIGTERM or SIGUSR1 came while it trained; it left a checkpoint.
         DataError: rows that can't be used, or a first loss that is not finite.
         RemoteError: the Hub could not be asked.
     """
@@ -209,7 +211,8 @@ class _Run:
             }
             if settings.teacher.scores is not None:
                 self.advised["teacher_scores"] = {"file": Path(settings.teacher.scores).name}
-            finished = self._train(prepared)
+            with asked_to_stop() as asked:
+                finished = self._train(prepared, asked)
         if self.main:
             clear(self.work)
         return finished
@@ -248,7 +251,7 @@ class _Run:
             torch.distributed.broadcast_object_list(found, src=0)
         return found[0]
 
-    def _train(self, prepared: Prepared) -> dict[str, Any]:
+    def _train(self, prepared: Prepared, asked: Callable[[], bool]) -> dict[str, Any]:
         score = self._scorer(prepared)
         before: DevScores | None = self._on_main(score) if score else None
         watch = self._watch(prepared)
@@ -271,7 +274,7 @@ class _Run:
                 optim.average, None if optim.soup == 1 else Soup(prepared.model, optim.soup)
             ),
             watch=watch,
-            callbacks=[PaceCallback(self.settings.log), *self._stopping(score), *self.callbacks],
+            callbacks=[PaceCallback(self.settings.log, asked), *self._stopping(score), *self.callbacks],
         )
         trainer.add_callback(ProgressCallback(self.show))
         resume = newest_checkpoint(self.work)
@@ -280,7 +283,10 @@ class _Run:
         try:
             trainer.fit(resume, self.say)
         except Diverged as error:
-            raise self._stopped(prepared, trainer, error) from error
+            raise self._diverged(prepared, trainer, error) from error
+        except Stopped as stopped:
+            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
+            raise
         gain: Gain | None = None
         if guard is not None:
             gain = self._on_main(lambda: guard.gain(encode, similarity, seed=self.settings.seed))
@@ -325,7 +331,7 @@ class _Run:
         watch.before = self._on_main(watch.spread)
         return watch
 
-    def _stopped(self, prepared: Prepared, trainer: PairTrainer, error: Diverged) -> ConfigError:
+    def _diverged(self, prepared: Prepared, trainer: PairTrainer, error: Diverged) -> ConfigError:
         """Leave weights from before as a model that can be used, and say where."""
         restored = trainer.restore_sound()
         message = str(error)

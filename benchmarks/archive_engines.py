@@ -194,7 +194,7 @@ def _apart(hour: Path, out: Path, place: int) -> None:
     def other(found: re.Match[bytes]) -> bytes:
         return b'"repo":{"id":%d,"name":"%b-%d"' % (int(found[1]) + (place << 32), found[2], place)
 
-    out.write_bytes(gzip.compress(_REPO.sub(other, gzip.decompress(hour.read_bytes())), 6, mtime=0))
+    out.write_bytes(gzip.compress(_REPO.sub(other, gzip.decompress(hour.read_bytes())), 1, mtime=0))
 
 
 def run_once(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import TrainerCallback
 
-from aoe_train._trainer.gather import is_distributed
+from aoe_train._trainer.checkpoints import wait_for_all
+from aoe_train._trainer.gather import is_distributed, is_main
+from aoe_train._trainer.stopping import Stopped
 from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
@@ -18,35 +21,61 @@ if TYPE_CHECKING:
 
 
 class PaceCallback(TrainerCallback):
-    """Asks for a log entry at the end, and for a checkpoint every so many steps or minutes.
+    """Asks for a log entry at the end, and for a checkpoint every so many steps or minutes, or before a stop.
 
-    The clock is looked at with each log entry, as the processes have to agree on it.
+    Several processes agree with each log entry on the time and on whether to stop; one alone stops after any
+    step.
+
+    Args:
+        settings: How often.
+        asked: Whether the run is asked to end, see `asked_to_stop`.
     """
 
-    def __init__(self, settings: LogSettings) -> None:
+    def __init__(self, settings: LogSettings, asked: Callable[[], bool]) -> None:
         self._steps = settings.checkpoint_steps
         self._seconds = 60 * settings.checkpoint_minutes
         self._last = time.monotonic()
+        self._asked = asked
+        self._stops = False
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         """Decide; all ranks alike."""
         control.should_log |= state.global_step >= state.max_steps
+        due = False
+        if not is_distributed():
+            due, self._stops = self._is_due(), self._asked()
+        elif control.should_log:
+            due, self._stops = self._agreed(args.device)
         if self._steps is not None:
             control.should_save = state.global_step % self._steps == 0
-        elif control.should_log:
-            control.should_save = self._due(args.device)
+        else:
+            control.should_save = control.should_log and due
+        control.should_save |= self._stops
         if control.should_save:
             self._last = time.monotonic()
 
-    def _due(self, device: torch.device) -> bool:
-        due = time.monotonic() - self._last >= self._seconds
-        if is_distributed():  # one clock decides
-            flag = torch.tensor(due, device=device, dtype=torch.int32)
-            torch.distributed.broadcast(flag, src=0)
-            due = bool(flag)
-        return due
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
+        """End the run where it is asked to, unless it is over anyway.
+
+        Raises:
+            Stopped: All ranks, once the checkpoint is in its place.
+        """
+        if self._stops and not control.should_training_stop:
+            wait_for_all()
+            raise Stopped(state.global_step)
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._last >= self._seconds
+
+    def _agreed(self, device: torch.device) -> tuple[bool, bool]:
+        """Whether a checkpoint is due, by one clock, and whether any process is asked to stop."""
+        own = (is_main() and self._is_due(), self._asked())
+        flags = torch.tensor(own, device=device, dtype=torch.int32)
+        torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+        due, stops = flags.tolist()
+        return bool(due), bool(stops)
 
 
 class ProgressCallback(TrainerCallback):

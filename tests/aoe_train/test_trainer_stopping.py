@@ -1,0 +1,233 @@
+"""A run that a scheduler asks to end: its checkpoint, and the script of the docs that queues it again."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import TrainerCallback
+
+from aoe_train._run_data import Sources
+from aoe_train._settings import TrainSettings
+from aoe_train._train import train
+from aoe_train._trainer.stopping import Stopped, asked_to_stop
+from pairkit.config import load_settings
+from tests.aoe_train.tiny import WORDS, save_bert
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
+
+
+class Signals(TrainerCallback):
+    """Sends this process a signal at the end of a step."""
+
+    def __init__(self, kind: int, step: int) -> None:
+        self._kind, self._step = kind, step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self._step:
+            os.kill(os.getpid(), self._kind)
+
+
+def write_pairs(path: Path, rows: int) -> Path:
+    words = random.Random(0)
+    lines = ["sentence1\tsentence2\tscore"]
+    for row in range(rows):
+        one, two = (" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(2))
+        lines.append(f"{one}\t{two}\t{row % 6}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fit(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+    """Trains six steps; what is told meanwhile."""
+    data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90)
+    settings = load_settings(
+        TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, "optim.epochs": 1}
+    )
+
+    def fit(out: Path, *callbacks: TrainerCallback) -> list[str]:
+        said: list[str] = []
+        sources = Sources(data=str(data), backbone=str(bert), out=out)
+        train(sources, settings, say=said.append, progress=False, callbacks=callbacks)
+        return said
+
+    return fit
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    expected, found = (load_file(folder / "model.safetensors") for folder in (one, other))
+    return all(torch.equal(value, found[name]) for name, value in expected.items())
+
+
+def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(
+    fit: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    fit(tmp_path / "whole")
+    for kind in (signal.SIGTERM, signal.SIGUSR1):
+        out = tmp_path / signal.Signals(kind).name
+        with pytest.raises(Stopped, match="stopped after step 4"):
+            fit(out, Signals(kind, 3))  # our callbacks come first, so it is seen a step later
+        assert (out.with_name(out.name + ".work") / "step-4").is_dir()
+        assert not out.exists()
+        assert "continues after step 4" in " ".join(fit(out))
+        assert same_weights(tmp_path / "whole", out)
+        assert signal.getsignal(kind) == signal.SIG_DFL
+
+
+def test_asked_at_the_last_step_it_ends_as_ever(fit: Callable[..., list[str]], tmp_path: Path) -> None:
+    fit(tmp_path / "m", Signals(signal.SIGTERM, 5))
+    assert (tmp_path / "m" / "model.safetensors").exists()
+    assert not (tmp_path / "m.work").exists()
+
+
+def test_signals_of_others_are_left_to_them() -> None:
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        with asked_to_stop() as asked:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert not asked()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert asked()
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    found: list[bool] = []
+
+    def elsewhere() -> None:
+        with asked_to_stop() as asked:
+            found.append(asked())
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> list[str]:
+    """The script of the docs as it stands there."""
+    found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
+    (script,) = [block for block in found if "scontrol requeue" in block]
+    (tmp_path / "job.sh").write_text(script)
+    return ["bash", str(tmp_path / "job.sh")]
+
+
+def stand_in(folder: Path, name: str, line: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/bash\n{line}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
+def test_the_script_of_the_docs_hands_the_signal_on(
+    job: list[str], tmp_path: Path, ends_with: int, queued: str
+) -> None:
+    """A training that ends on its signal, stopped or finished."""
+    bin_folder, log = tmp_path / "bin", tmp_path / "queued"
+    log.touch()
+    stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
+    stand_in(bin_folder, "aoe", f"trap 'exit {ends_with}' USR1; touch begun; while :; do sleep 0.05; done")
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
+    script = subprocess.Popen(job, cwd=tmp_path, env=environment)
+    until = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    script.send_signal(signal.SIGUSR1)
+    assert script.wait(60) == ends_with
+    assert log.read_text() == queued
+
+
+@pytest.mark.slow
+def test_the_script_of_the_docs_queues_a_run_again_until_it_is_done(job: list[str], tmp_path: Path) -> None:
+    """A stand-in for Slurm: it sends the signal as soon as training has begun, and starts what is queued."""
+    (tmp_path / "gis").mkdir()
+    write_pairs(tmp_path / "gis" / "train.tsv", 90)
+    save_bert(tmp_path / "bert-base-uncased")
+    bin_folder, log = tmp_path / "bin", tmp_path / "queued"
+    stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
+    stand_in(bin_folder, "aoe", f'exec {sys.executable} -m aoe_train "$@"')
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_folder}:{os.environ['PATH']}",
+        "SLURM_JOB_ID": "77",
+        "AOE_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(SCRIPT.parents[2]),
+    }
+    for _ in range(2):
+        before = log.read_text() if log.exists() else ""
+        script = subprocess.Popen(job, cwd=tmp_path, env=environment)
+        while not handles_the_signal(child_of(script.pid)):
+            assert script.poll() is None
+            time.sleep(0.02)
+        script.send_signal(signal.SIGUSR1)
+        assert script.wait(300) == 130
+        assert log.read_text() == before + "requeue 77\n"
+        assert len(list((tmp_path / "model.work").glob("step-*"))) == 1
+    assert subprocess.run(job, cwd=tmp_path, env=environment, check=False).returncode == 0
+    assert log.read_text() == 2 * "requeue 77\n"
+    (tmp_path / "model").rename(tmp_path / "stopped")
+    assert subprocess.run(job, cwd=tmp_path, env=environment, check=False).returncode == 0
+    assert same_weights(tmp_path / "model", tmp_path / "stopped")
+
+
+@pytest.mark.slow
+def test_all_processes_of_torchrun_stop_at_one_step(bert: Path, tmp_path: Path) -> None:
+    """By the line of the docs; the signal comes to torchrun alone."""
+    (handled,) = re.findall(r"--signals-to-handle \S+", SCRIPT.read_text())
+    data = write_pairs(tmp_path / "train.tsv", 90)
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(SCRIPT.parents[2]),
+    }
+
+    def begin(out: str) -> subprocess.Popen[bytes]:
+        command = (
+            f"{sys.executable} -m torch.distributed.run --standalone {handled} --nproc-per-node 2"
+            f" -m aoe_train train --data {data} --backbone {bert} --out {out} --set log.steps=2 -q"
+        )
+        return subprocess.Popen(command.split(), cwd=tmp_path, env=environment)
+
+    launcher = begin("stopped")
+    while len(ranks := [pid for pid in children_of(launcher.pid) if handles_the_signal(pid)]) < 2:
+        assert launcher.poll() is None
+        time.sleep(0.02)
+    launcher.send_signal(signal.SIGUSR1)
+    assert launcher.wait(120) != 0
+    assert not [pid for pid in ranks if Path(f"/proc/{pid}").exists()]
+    assert len(list((tmp_path / "stopped.work").glob("step-*"))) == 1
+    assert begin("stopped").wait(300) == 0
+    assert begin("whole").wait(300) == 0
+    assert same_weights(tmp_path / "whole", tmp_path / "stopped")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def child_of(pid: int) -> int | None:
+    return next(iter(children_of(pid)), None)
+
+
+def handles_the_signal(pid: int | None) -> bool:
+    """Whether training has begun: from then on SIGUSR1 is caught."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16)
+    return bool(caught >> (signal.SIGUSR1 - 1) & 1) and "python" in status.splitlines()[0]
