@@ -19,7 +19,7 @@ from gis_builder._archive.tasks import damaged
 from pairkit.address import read_address
 from pairkit.errors import RemoteError
 
-_MOST_BYTES = 2 << 30  # of an hour; the largest have some 150 MB
+_MOST_BYTES = 512 << 20  # of an hour; the largest have some 150 MB
 _MISSING = frozenset({404, 410})
 _RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/([0-9]{1,15})")
 _MD5 = re.compile(r"(?:^|[,\s])md5=([A-Za-z0-9+/]{22}==)(?:$|[,\s])")
