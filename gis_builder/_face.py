@@ -447,7 +447,8 @@ def archive(
     from gis_builder._archive.engine import engine_of
     from gis_builder._archive.exclusions import read_exclusions
     from gis_builder._archive.hours import hours_between
-    from gis_builder._archive.run import Job, Topping, run_all, run_shard
+    from gis_builder._archive.job import Job, Topping
+    from gis_builder._archive.run import run_all, run_shard
     from gis_builder._flags import ARCHIVE, FLAGS
     from gis_builder._settings import ArchiveSettings, BuildSettings
     from pairkit.config import argument, merge

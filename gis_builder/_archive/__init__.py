@@ -5,8 +5,8 @@ hours, source ► mirror/         which hours, and where their files are: in a f
 tasks ► engine, on_ray          a task's name and file; who runs tasks: this process, others, a cluster
 extract ► events, rows, ledger  an hour's file to rows of issues, comments, closings      (an hour)
 compact                         a month's hours to one file, of a share of repositories   (a month's share)
-judge ► threads, templates      rows to threads, verdicts, texts, positives               (a partition)
-topup ► judge                   originals that no hour has, from GitHub                   (the driver)
+judge ► threads, judging        rows to threads, verdicts, texts, positives               (a partition)
+topup ► rejudge                 originals that no hour has, from GitHub                   (the driver)
 settle ► texts, judged          near-identical texts, splits, shares of the negatives     (the driver)
 negatives                       negatives within a repository and split                   (a partition)
 write ► coverage                shards of rows, counts, card                              (the driver)

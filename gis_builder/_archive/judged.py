@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,6 +81,15 @@ class Ties(msgspec.Struct):
 
 
 _Kind = TypeVar("_Kind", Judged, Topped, Placed, Drawn, Ties)
+
+
+def by_outcome(verdicts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Counts by outcome and reason as `gis build` has them, in order."""
+    found: dict[str, dict[str, int]] = {}
+    for (outcome, reason), count in sorted(verdicts.items()):
+        if count:
+            found.setdefault(outcome, {})[reason] = count
+    return found
 
 
 def pack(value: Judged | Topped | Placed | Drawn | Ties) -> bytes:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from gis_builder._archive.compact import SHARES, compact_month
 from gis_builder._archive.hours import month_of
-from gis_builder._archive.judge import judge_more, judge_share
+from gis_builder._archive.judge import judge_share
+from gis_builder._archive.rejudge import judge_more
 from gis_builder._archive.rows import bounds
 from gis_builder._archive.source import HourFile
 from gis_builder._archive.tasks import Task, file_named
@@ -21,15 +22,13 @@ from pairkit import __version__
 _ROOM = "_archive/"
 _EXTRACTS = (
     *("_decoding.py", "_records.py", "_rest_records.py"),
-    *(_ROOM + name for name in ("extract.py", "events.py", "rows.py", "ledger.py")),
+    *(f"{_ROOM}{name}.py" for name in ("extract", "events", "rows", "ledger")),
 )
 _JUDGES = (
     *CODE,
     *("_assemble.py", "_crawl.py", "_detection.py", "_github/pool.py", "_pairs", "_secrets"),
-    *(
-        _ROOM + name
-        for name in ("rows.py", "threads.py", "judge.py", "judged.py", "exclusions.py", "templates.py")
-    ),
+    *(f"{_ROOM}{name}.py" for name in ("rows", "threads", "judge", "judging", "rejudge", "judged")),
+    *(f"{_ROOM}{name}.py" for name in ("exclusions", "templates")),
 )
 # What a verdict, a text or a positive does not rest on.
 _LATER: dict[str, bool | set[str]] = {

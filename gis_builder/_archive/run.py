@@ -5,25 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 from gis_builder._archive.compact import ledger_of
 from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
 from gis_builder._archive.hours import span_of
+from gis_builder._archive.job import Job
 from gis_builder._archive.judged import Drawn, pack, unpack
 from gis_builder._archive.ledger import by_month
 from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.negatives import draw_negatives
-from gis_builder._archive.plan import Plan, plan
+from gis_builder._archive.plan import Plan
 from gis_builder._archive.settle import Gathered, gather, placed, split, tie
-from gis_builder._archive.source import HourFile, Source
 from gis_builder._archive.tasks import Task, digest_of, file_named, remove_left_behind
 from gis_builder._archive.texts import TextsOnDisk, texts_on_disk
-from gis_builder._archive.topup import Opened, top_up
+from gis_builder._archive.topup import top_up
 from gis_builder._archive.write import write_archive
 from gis_builder._assemble import DROPPED_FILE, check_missing
 from gis_builder._build import checked
@@ -32,7 +30,6 @@ from gis_builder._dataset import drop_counts, write_dropped
 from gis_builder._folders import check_out, working_folder
 from gis_builder._progress import RunDisplay
 from gis_builder._results import ArchiveBuilt, ShardDone
-from gis_builder._settings import ArchiveSettings
 from gis_builder._split import Splits
 from pairkit import __version__
 from pairkit.files import write_bytes
@@ -40,46 +37,6 @@ from pairkit.folders import check_apart
 from pairkit.shards import Shard
 
 _MOST_CHANGES = 3  # of files on a server while they are downloaded
-
-
-class Topping(NamedTuple):
-    """How originals are asked for.
-
-    Attributes:
-        server: The root of GitHub's API.
-        opened: Makes the client.
-    """
-
-    server: str
-    opened: Opened
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a run is asked for.
-
-    Attributes:
-        hours: The names of all hours that are asked for, in order.
-        source: Has their files.
-        work: Where the results of tasks go.
-        settings: What decides the result.
-        excluded: The takedown list, see `exclusions`.
-        partitions: How many tasks judge; it decides nothing but how much each has in memory.
-        topping: Asks GitHub for originals that have no event in the hours; None where it isn't asked.
-    """
-
-    hours: Sequence[str]
-    source: Source
-    work: Path
-    settings: ArchiveSettings
-    excluded: Sequence[str] = ()
-    partitions: int = 64
-    topping: Topping | None = None
-
-    def plan(self) -> tuple[list[HourFile], Plan]:
-        """The hours that there are, and the tasks."""
-        found = self.source.find(self.hours)
-        return found, plan(found, self.work, self.settings, self.excluded, self.partitions)
 
 
 def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> ShardDone:
@@ -123,7 +80,7 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
         for _ in range(_MOST_CHANGES):
             _look(job, engine, show)
             found, stages = job.plan()
-            record = _settings_record(job, found)
+            record = job.record(found)
             check_out(out, (), record, fresh=fresh)
             with suppress(ChangedOnServer), _noticing_changes(job):
                 _run(engine, *next(_named(stages)), show)
@@ -252,14 +209,3 @@ def _draw(
 def _ledger(compact: Iterable[Task]) -> Iterator[Any]:
     for task in compact:
         yield from ledger_of(task.out)
-
-
-def _settings_record(job: Job, found: Iterable[HourFile]) -> dict[str, Any]:
-    """What decides what the dataset holds; who runs it and where files are does not."""
-    return {
-        **job.settings.model_dump(mode="json"),
-        "hours": span_of(job.hours),
-        "hours_sha256": digest_of("\n".join(f"{hour.hour} {hour.identity}" for hour in found).encode()),
-        **({"top_up": urlsplit(job.topping.server).hostname} if job.topping else {}),
-        "excluded_sha256": digest_of("\n".join(job.excluded).encode()),
-    }

@@ -14,7 +14,7 @@ from gis_builder._archive import rows as r
 from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.exclusions import Exclusions, read_exclusions
 from gis_builder._archive.hours import hours_between, lacks_events, span_of
-from gis_builder._archive.judge import _order
+from gis_builder._archive.judging import pool_order
 from gis_builder._archive.ledger import Ledger, by_month
 from gis_builder._archive.threads import RepoThreads, threads_of
 from gis_builder._github.pool import number_order
@@ -187,14 +187,14 @@ def test_shares_of_the_repositories_are_the_whole() -> None:
 def test_a_forged_number_makes_no_list_of_millions() -> None:
     honest = repo([shown(number, 2) for number in range(1, 9)])
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
-    assert list(_order(honest, 42)) == as_crawled
+    assert list(pool_order(honest, 42)) == as_crawled
     forged = repo([*(shown(number, 2) for number in range(1, 9)), r.bare_row(place(3), r.PULL, 9_999_999)])
     tracemalloc.start()
-    assert sorted(_order(forged, 42)) == list(range(1, 9))
+    assert sorted(pool_order(forged, 42)) == list(range(1, 9))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
-    assert list(_order(forged, 42)) != list(_order(forged, 43))
+    assert list(pool_order(forged, 42)) != list(pool_order(forged, 43))
 
 
 def test_one_range_is_written_in_one_way() -> None:
