@@ -33,6 +33,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
+import polars as pl
 from archive_faults import RANGE, digest_of, fill
 from machine import processor
 
@@ -173,17 +174,25 @@ def kills(home: Path, given: argparse.Namespace) -> bool:
 
 def growth(home: Path, hours: list[Path]) -> None:
     """10, 100 and 1,000 hours on this machine."""
-    print(
-        "| hours | CPU s | an hour | driver MiB | worker MiB | work folder, MB |\n|---|---|---|---|---|---|"
-    )
+    print("| hours | CPU s | an hour | of it | driver MiB | worker MiB | rows | raw MB | work folder, MB |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for count in (10, 100, 1000):
         fill(home / "hours", hours, count, each=_apart)
         with Watch() as watch:
             run_once(home, "local", None, None, 0, keep=True)
         cpu = watch.cpu_s().total()
         size = sum(path.stat().st_size for path in (home / "work").rglob("*") if path.is_file())
+        rows = sum(
+            pl.scan_parquet(path).select(pl.len()).collect().item() for path in home.glob("work/hours/*")
+        )
+        raw = sum(raw_bytes(path) for path in (home / "hours").glob("*.gz"))
+        stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in by_stage(home / "log").items())
         peaks = f"{watch.peak_mib('driver')} | {watch.peak_mib('worker')}"
-        print(f"| {count:,} | {cpu:.1f} | {cpu / count:.3f} | {peaks} | {size / 1e6:.0f} |", flush=True)
+        print(
+            f"| {count:,} | {cpu:.1f} | {cpu / count:.3f} | {stages} | {peaks} | {rows:,} |"
+            f" {raw / 1e6:,.0f} | {size / 1e6:.0f} |",
+            flush=True,
+        )
         shutil.rmtree(home / "work")
         shutil.rmtree(home / "hours")
 
@@ -230,6 +239,22 @@ def run_once(
     if not keep:
         shutil.rmtree(work)
     return used
+
+
+def raw_bytes(hour: Path) -> int:
+    """What an hour unpacks to, by its last four bytes: below 4 GiB."""
+    with hour.open("rb") as file:
+        file.seek(-4, os.SEEK_END)
+        return int.from_bytes(file.read(), "little")
+
+
+def by_stage(log: Path) -> Counter[str]:
+    """CPU seconds of the tasks of each stage, where none was killed."""
+    found: Counter[str] = Counter()
+    for line in log.read_text().splitlines():
+        _, what, name, seconds = line.split()
+        found[name.partition("/")[0]] += float(seconds) * (1 if what == "end" else -1)
+    return found
 
 
 def longest_pause(log: Path) -> float:

@@ -1,7 +1,7 @@
 """`gis archive FLAGS` with a note of each task's beginning and end: `archive_noted.py LOG FLAGS…`.
 
-Notes are lines in LOG, `SECONDS begin|end NAME`, whoever does the task. So a task that was done twice has
-begun twice.
+Notes are lines in LOG, `SECONDS begin|end FOLDER/NAME CPU`, whoever does the task: the name of its file, and
+the CPU seconds of the process so far. So a task that was done twice has begun twice.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ def noted(log: str, name: str, function: Callable[..., bytes], arguments: tuple[
     return made
 
 
+def name_of(task: Task) -> str:
+    """The stage and the file."""
+    return f"{task.out.parent.name}/{task.out.name}"
+
+
 def _note(log: str, what: str, name: str) -> None:
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(file, f"{time.time():.3f} {what} {name}\n".encode())
+        os.write(file, f"{time.time():.3f} {what} {name} {time.process_time():.3f}\n".encode())
     finally:
         os.close(file)
 
@@ -51,7 +56,7 @@ class Noting:
         """See `Engine`."""
         yield from self._engine.run(
             [
-                Task(task.out, noted, (self._log, task.out.name, task.function, task.arguments), task.needs)
+                Task(task.out, noted, (self._log, name_of(task), task.function, task.arguments), task.needs)
                 for task in tasks
             ]
         )

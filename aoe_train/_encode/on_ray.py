@@ -74,7 +74,7 @@ class Actors:
         at_work: dict[Any, tuple[Any, int, list[str]]] = {}
         made: dict[int, np.ndarray] = {}
         while True:
-            while self._free and (again or told + _AHEAD * self._count > len(at_work) + told + len(made)):
+            while self._free and (again or len(at_work) + len(made) < _AHEAD * self._count):
                 job = again.popleft() if again else next(waiting, None)
                 if job is None:
                     break
