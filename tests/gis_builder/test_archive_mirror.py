@@ -17,11 +17,15 @@ from typing import Any
 import pytest
 
 import gis_builder
+from gis_builder._archive.extract import extract_hour
+from gis_builder._archive.hours import hours_between
 from gis_builder._archive.mirror import tries
 from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.mirror.listing import Listed
+from gis_builder._archive.mirror.server import mirror_at
 from gis_builder._archive.mirror.slots import connection
 from gis_builder._archive.mirror.wire import USER_AGENT
+from gis_builder._archive.tasks import do
 from gis_builder._store import Store
 from pairkit.errors import ConfigError, DataError, RemoteError
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
@@ -46,7 +50,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     work = tmp_path_factory.mktemp("mirror") / "gis.work"
     gis_builder.import_tracker(SOURCES, work, progress=False)
     with Store.open(work / "store.sqlite") as store:
-        return lines_of(events_of(1, store.threads(store.repos()[0].full_name)))
+        threads = list(store.threads(store.repos()[0].full_name))
+        return lines_of(events_of(1, threads[:150]))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +72,21 @@ def server(origin: Path, tmp_path: Path) -> Iterator[Hours]:
     shutil.copytree(origin, folder)
     with serving(folder) as hours:
         yield hours
+
+
+@pytest.fixture(scope="module")
+def rows(origin: Path) -> dict[str, bytes]:
+    """What each hour's task makes of the folder's file."""
+    return {hour: extract_hour(origin / f"{hour}.json.gz", hour) for hour in HOURS}
+
+
+def extracted(server: Hours, tmp_path: Path, *, keep: bool = False) -> dict[str, bytes]:
+    """What the tasks of the hours make of the server's files."""
+    mirror = mirror_at(server.url, tmp_path / "work", 4, keep=keep)
+    asked = hours_between(RANGE)
+    for task in mirror.tasks(asked):
+        do(task)
+    return {hour.hour: hour.function(*hour.arguments) for hour in mirror.find(asked)}
 
 
 def build(source: Path | str, out: Path, **more: Any) -> Any:
@@ -109,16 +129,15 @@ FAULTS: dict[str, list[Any]] = {
     [*((fault, True) for fault in FAULTS), ("dropped in the middle", False), ("garbage", False)],
 )
 def test_faults_change_nothing(
-    server: Hours, expected: dict[str, bytes], tmp_path: Path, fault: str, names_versions: bool
+    server: Hours, rows: dict[str, bytes], tmp_path: Path, fault: str, names_versions: bool
 ) -> None:
     server.has_md5 = server.has_version = names_versions
     server.faults = {FIRST: list(FAULTS[fault]), f"{FIRST} end": [(503, {}), 3]}
     if fault == "garbage" and not names_versions:  # its end tells
-        server.faults = {FIRST: ["garbage"] * 9}
-        with pytest.raises(RemoteError, match="changes again and again"):
-            build(server.url, tmp_path / "gis")
-        server.faults = {}
-    assert files(build(server.url, tmp_path / "gis").out) == expected
+        server.faults = {FIRST: ["garbage"]}
+        with pytest.raises(ChangedOnServer, match="changes again and again"):
+            extracted(server, tmp_path)
+    assert extracted(server, tmp_path) == rows
     if fault == "dropped in the middle":
         size = (server.folder / FIRST).stat().st_size
         assert (server.sent[FIRST] == size) == names_versions  # it went on where it broke off
@@ -178,23 +197,23 @@ def test_an_hour_that_is_broken_on_the_server_is_the_hour_of_a_folder(
     path.write_bytes(path.read_bytes()[:-2000])
     (server.folder / "2015-01-01-2.json.gz").write_bytes(b"<html>")
     (server.folder / "2015-01-01-4.json.gz").write_bytes(b"")
-    made = build(server.url, tmp_path / "gis")
-    assert files(made.out) == files(build(server.folder, tmp_path / "other").out)
+    hours = [name.name.partition(".")[0] for name in sorted(server.folder.iterdir())]
+    assert extracted(server, tmp_path) == {
+        hour: extract_hour(server.folder / f"{hour}.json.gz", hour) for hour in hours
+    }
     assert server.asked[FIRST] == (1 if has_md5 else 2)  # it came alike twice
-    assert len(made.statistics["months"]["2015-01"]["hours_broken_off"]) == 3
 
 
 def test_hours_may_be_kept_and_are_a_folder_then(
-    server: Hours, expected: dict[str, bytes], tmp_path: Path
+    server: Hours, origin: Path, rows: dict[str, bytes], tmp_path: Path
 ) -> None:
-    made = build(server.url, tmp_path / "gis", keep_hours=True)
-    kept = made.work / "downloaded"
-    assert sorted(path.name for path in kept.iterdir()) == [f"{hour}.json.gz" for hour in HOURS]
-    assert files(build(kept, tmp_path / "other").out) == expected
+    assert extracted(server, tmp_path, keep=True) == rows
+    kept = tmp_path / "work" / "downloaded"
+    assert files(kept) == files(origin)
     asked = server.asked[FIRST]
-    shutil.rmtree(made.work / "hours")
-    assert files(build(server.url, tmp_path / "gis").out) == expected
+    assert extracted(server, tmp_path) == rows
     assert server.asked[FIRST] == asked
+    assert files(kept) == files(origin)
 
 
 def test_shards_download_their_own_hours(server: Hours, expected: dict[str, bytes], tmp_path: Path) -> None:
@@ -237,7 +256,7 @@ def test_what_a_server_is_not_followed_to(server: Hours, tmp_path: Path) -> None
         with pytest.raises(RemoteError, match=r"not followed|again and again"):
             build(server.url, tmp_path / "gis")
     server.faults = {key: [(302, {"Location": f"/{FIRST}"})]}
-    build(server.url, tmp_path / "gis")
+    extracted(server, tmp_path)
     assert not any("Authorization" in headers or "Cookie" in headers for headers in server.headers)
 
 
@@ -288,17 +307,17 @@ def test_a_server_that_drips_is_given_up(
 
 
 def test_a_disk_that_is_full_in_the_middle_of_a_download(
-    server: Hours, expected: dict[str, bytes], tmp_path: Path
+    server: Hours, rows: dict[str, bytes], tmp_path: Path
 ) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (server.folder / FIRST).stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, limit[1]))
     try:
         with pytest.raises(ConfigError, match="larger than a file may be there"):
-            build(server.url, tmp_path / "gis")
+            extracted(server, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert files(build(server.url, tmp_path / "gis").out) == expected
+    assert extracted(server, tmp_path) == rows
     assert server.sent[FIRST] <= 2 * size
 
 
