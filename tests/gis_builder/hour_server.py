@@ -23,15 +23,20 @@ class Hours:
         folder: The files.
         faults: By file name what happens to whole or ranged downloads, in turn; then all is well.
         has_md5: Whether it names digests, as Google's does.
+        names_content_md5: Whether it names the digest of what it sends, in another header.
         has_version: Whether it names versions.
+        has_ranges: Whether it sends parts of files.
         asked: Requests by file name, those for an end apart (`NAME end`).
         sent: Bytes of downloads by file name.
         agents: Who asked.
+        headers: Of all requests.
+        most_at_once: How many requests there were at one time.
     """
 
     folder: Path
     faults: dict[str, list[Any]] = field(default_factory=dict)
     has_md5: bool = True
+    names_content_md5: bool = False
     has_version: bool = True
     has_ranges: bool = True
     asked: Counter[str] = field(default_factory=Counter)
@@ -107,6 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         if told.has_md5:
             digest = base64.b64encode(hashlib.md5(data).digest()).decode()
             headers["x-goog-hash"] = f"crc32c=AAAAAA==, md5={digest}"
+        if told.names_content_md5 and not part:
+            headers["Content-MD5"] = base64.b64encode(hashlib.md5(data).digest()).decode()
         first, status, size = 0, 200, len(data)
         match = re.fullmatch(r"bytes=([0-9]*)-", part) or re.fullmatch(r"bytes=-([0-9]+)", part)
         if match and told.has_ranges and self.headers.get("If-Range", tag) == tag:
@@ -119,6 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "garbage":
             body = b"<html>" * (len(body) // 6 + 1)
             body = body[: len(data[first:])]
+        if fault == "damaged":
+            body = body[:200] + bytes([body[200] ^ 1]) + body[201:]
         length = len(body)
         if fault == "wrong length":
             length = size + 7

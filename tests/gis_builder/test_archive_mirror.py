@@ -135,12 +135,22 @@ def test_faults_change_nothing(
     server.faults = {FIRST: list(FAULTS[fault]), f"{FIRST} end": [(503, {}), 3]}
     if fault == "garbage" and not names_versions:  # its end tells
         server.faults = {FIRST: ["garbage"]}
-        with pytest.raises(ChangedOnServer, match="changes again and again"):
+        with pytest.raises(ChangedOnServer, match="changed on the server meanwhile"):
             extracted(server, tmp_path)
     assert extracted(server, tmp_path) == rows
     if fault == "dropped in the middle":
         size = (server.folder / FIRST).stat().st_size
         assert (server.sent[FIRST] == size) == names_versions  # it went on where it broke off
+
+
+def test_a_digest_of_the_whole_answer_counts_too(
+    server: Hours, rows: dict[str, bytes], tmp_path: Path
+) -> None:
+    """One that comes with the body alone, as `Content-MD5`: damaged alike twice, it is still damaged."""
+    server.has_md5, server.names_content_md5 = False, True
+    server.faults = {FIRST: ["damaged", "damaged"]}
+    assert extracted(server, tmp_path) == rows
+    assert server.asked[FIRST] == 3
 
 
 def test_a_download_that_was_killed_goes_on(

@@ -31,8 +31,7 @@ class ChangedOnServer(RemoteError):  # noqa: N818 - what became of the file
         self.hour = hour
 
     def __str__(self) -> str:
-        name = f"{self.hour}.json.gz"
-        return f"{name}: changes again and again on the server; run the same command again to continue"
+        return f"{self.hour}.json.gz: changed on the server meanwhile; run the same command again to continue"
 
 
 class Download:
@@ -49,6 +48,7 @@ class Download:
         self._root, self._listed, self._path, self._handle = root, listed, path, file.fileno()
         self._url = root.url + file_of(listed.hour)
         self._tries, self._damages = Tries(self._url), Tries(self._url)
+        self._md5 = listed.md5
 
     def fill(self) -> None:
         """Download what is missing.
@@ -88,7 +88,7 @@ class Download:
         """Whether all came, and as it is on the server."""
         if self._have < self._listed.size:
             return False
-        if self._listed.md5 and base64.b64encode(self._digest("md5")).decode() != self._listed.md5:
+        if self._md5 and base64.b64encode(self._digest("md5")).decode() != self._md5:
             self._truncate(0)
             self._damages.failed(Dropped("what came has another digest (md5) than the server names"))
             return False
@@ -122,6 +122,7 @@ class Download:
         if reply.status == 200:
             if reply.headers.get("content-length", str(self._listed.size)) != str(self._listed.size):
                 raise ChangedOnServer(self._listed.hour)
+            self._md5 = self._listed.md5 or reply.headers.get("content-md5", "").strip()
             return 0
         if reply.status == 416:
             self._truncate(0)
