@@ -75,12 +75,15 @@ def archive(
     api_url: o.ApiUrl = None,
     token_file: o.TokenFile = None,
     parallel: Annotated[
-        int, typer.Option(metavar="N", help="Connections to the server at once.", rich_help_panel=_TASKS)
+        int,
+        typer.Option(
+            metavar="N", help="Connections at once to a server as --source.", rich_help_panel=_TASKS
+        ),
     ] = 4,
     keep_hours: Annotated[
         bool,
         typer.Option(
-            "--keep-hours", help="Keep what is downloaded in WORK/downloaded.", rich_help_panel=_TASKS
+            "--keep-hours", help="Keep hours from a server in WORK/downloaded.", rich_help_panel=_TASKS
         ),
     ] = False,
     engine: Annotated[
