@@ -11,7 +11,7 @@ import pytest
 import llm_labeler
 from llm_labeler._filters import answer_turned_down, hard_turned_down, query_turned_down
 from llm_labeler._flags import read_given
-from llm_labeler._label import _prepare
+from llm_labeler._label import prepare
 from llm_labeler._records import CHANGES, Item
 from llm_labeler._settings import FilterSettings
 from llm_labeler._tasks import task_of
@@ -137,7 +137,7 @@ def test_what_no_task_can_do_is_refused_in_one_line(
 def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
     def schemas(**given: Any) -> list[Any]:
         found, own = read_given({"llms": "llama", **given}, settings=given.pop("settings", None))
-        record, texts, _ = _prepare(SENTENCES, None, found, own)
+        record, texts, _ = prepare(SENTENCES, None, found, own)
         return [ask.schema for ask in task_of(record).asks(texts.texts[:1], "llama")]
 
     assert schemas() == [None, None]
