@@ -27,9 +27,8 @@ from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
 
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+_OF_TEXTS = {"text_id": pl.String, "text": pl.String}
 _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "text_id": pl.String,
-    "text": pl.String,
     "candidate": pl.String,
     "polarity": pl.String,  # as proposed
     "llms": pl.List(pl.String),
@@ -56,17 +55,20 @@ class _Candidates:
     """The table of candidates, in frames as it grows; of triplets with what each negative changes."""
 
     told: bool = False
+    count: int = 0
+    texts: list[Text] = field(default_factory=list)  # of the rows, once each
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     frames: list[pl.DataFrame] = field(default_factory=list)
 
     def add(self, text: Text, pairs: list[Pair]) -> None:
+        place = len(self.texts)
+        self.texts.append(text)
         for pair in pairs:
             candidate = pair.candidate
             votes = [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
             self.rows.append(
                 (
-                    text.text_id,
-                    text.text,
+                    place,
                     candidate.candidate,
                     candidate.polarity,
                     list(candidate.llms),
@@ -76,19 +78,25 @@ class _Candidates:
                     *((candidate.change,) if self.told else ()),
                 )
             )
+        self.count += len(pairs)
         if len(self.rows) >= _CHUNK:
             self._pack()
 
-    def table(self) -> pl.DataFrame:
+    def write(self, path: Path) -> None:
+        """Write the table and forget it."""
         self._pack()
-        return pl.concat(self.frames)
-
-    def _schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
-        return {**_COLUMNS, "change": pl.String} if self.told else _COLUMNS
+        write_parquet(path, pl.concat(self.frames), private=True)
+        self.frames = []
 
     def _pack(self) -> None:
-        self.frames.append(pl.DataFrame(self.rows, schema=self._schema(), orient="row"))
-        self.rows = []
+        """The rows as a frame, in which those of a text share what it says."""
+        columns = {"place": pl.UInt32, **_COLUMNS, **({"change": pl.String} if self.told else {})}
+        rows = pl.DataFrame(self.rows, schema=columns, orient="row")
+        texts = pl.DataFrame(
+            [[text.text_id for text in self.texts], [text.text for text in self.texts]], schema=_OF_TEXTS
+        )
+        self.frames.append(texts[rows["place"]].hstack(rows.drop("place")))
+        self.texts, self.rows = [], []
 
 
 def assemble(
@@ -142,8 +150,9 @@ def assemble(
         answers, unjudged = answers + about.answers.total(), unjudged + about.unjudged
         proposals += len(about.proposals)
     show(Progress("making pairs", len(texts), len(texts), ended=True))
-    table = candidates.table()
-    write_parquet(work / CANDIDATES_FILE, table, private=True)
+    candidates.write(work / CANDIDATES_FILE)
+    splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
+    del sentences, owners
     wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
     rejected = _rejected(store, record)
     told = {
@@ -157,17 +166,13 @@ def assemble(
     statistics = write(
         out,
         rows,
-        dict(
-            zip(
-                ids, split_texts(ids, sentences, np.array(owners), settings.split, settings.seed), strict=True
-            )
-        ),
+        dict(zip(ids, splits, strict=True)),
         graded=strategy_of(settings.ensemble.strategy).is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,
             "proposals": proposals,
-            "candidates": table.height,
+            "candidates": candidates.count,
             "dropped": dropped_before,
             "warnings": [*doubts.warnings()],
             **({"judges": judges.to_dict()} if judges else {}),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from llm_labeler import _split
 from llm_labeler._settings import SplitSettings
 from llm_labeler._split import normalised
+from tests.pairkit.peak import peak_mib
 
 EVEN = SplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
@@ -157,3 +159,23 @@ def test_the_largest_groups_go_to_train() -> None:
 def test_nothing_to_split() -> None:
     assert split_texts({}, [], SplitSettings(), 0) == {}
     assert split_texts({"a": "Tea is hot."}, [], SplitSettings(), 0) == {"a": "train"}
+
+
+MANY = """
+import numpy as np
+from llm_labeler._settings import SplitSettings
+from llm_labeler._split import split_texts
+count = 600_000
+said = [f"the {n % 4999} of {n % 7} went to {n // 7 % 5003}, saw {n * 31 % 9973} there" for n in range(count)]
+ids = [f"{n:016x}" for n in range(count)]
+split_texts(ids, said, np.arange(count, dtype=np.int32), SplitSettings(), 42)
+"""
+
+
+@pytest.mark.slow
+def test_sentences_take_little_memory(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(MANY)
+    says, mib = peak_mib("import runpy\nimport llm_labeler._split", "runpy.run_path(sys.argv[1])", program)
+    assert says == "done"
+    assert mib < 260  # 200, most of it the sentences and ids; 370 with dicts and lists of groups
