@@ -8,7 +8,8 @@ core each. CPU seconds are those of all processes that a run began, Ray's own in
 same, byte for byte. `kills` ends a worker, the driver, and on Ray a raylet, `--kills` times each (SIGKILL)
 while they are at work, and counts tasks that had to be begun again, the longest time in which no task began
 or ended, and bytes that differ. `growth` gives every hour repositories of its own, and runs 10, 100 and 1,000
-of them on `local`. The exit code is 1 where a byte differs.
+of them on `local`; `trackers` runs the sample trackers 1, 10 and 100 times over: they are full of
+duplicates, so that most of the work is what comes after reading. The exit code is 1 where a byte differs.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import polars as pl
-from archive_faults import RANGE, digest_of, fill
+from archive_faults import RANGE, SAMPLE_HOURS, digest_of, events_of_samples, fill
 from machine import processor
+
+from gis_builder._archive.hours import hours_between
+from tests.gis_builder.archive_world import lines_of, write_hours
 
 _SUBREAPER = 36  # of prctl: orphans of this process's children become its own, and their CPU seconds, too
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE_S = 0.25
-_PAUSE_S = {"worker": 2.0, "driver": 4.0, "raylet": 5.0}  # between kills
+_PAUSE_S = {"worker": 2.0, "driver": 1.0, "raylet": 5.0}  # between kills, at least
 _RAYS = ("gcs_server", "raylet", "agent", "log_monitor", "monitor")
 _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 
@@ -48,19 +52,20 @@ _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("cost", "kills", "growth"))
+    parser.add_argument("what", choices=("cost", "kills", "growth", "trackers"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hours", type=int, default=500)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--engines", default="local,ray")
+    parser.add_argument("--victims", default="worker,driver,raylet")
     given = parser.parse_args()
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     hours = sorted(given.folder.glob("*.json.gz"))
     print(processor(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        if given.what == "growth":
-            growth(home, hours)
+        if given.what in ("growth", "trackers"):
+            growth(home, hours if given.what == "growth" else None)
             return 0
         fill(home / "hours", hours, given.hours)
         run = cost if given.what == "cost" else kills
@@ -156,7 +161,9 @@ def kills(home: Path, given: argparse.Namespace) -> bool:
     print("|---|---|---|---|---|---|", flush=True)
     same = True
     for engine in given.engines.split(","):
-        for victim in ("worker", "driver", *(("raylet",) if engine == "ray" else ())):
+        for victim in given.victims.split(","):
+            if (engine, victim) == ("local", "raylet"):
+                continue
             total, digests = Used(), set()
             while total.kills < given.kills:
                 with engine_of(engine) as cluster:
@@ -172,12 +179,16 @@ def kills(home: Path, given: argparse.Namespace) -> bool:
     return same
 
 
-def growth(home: Path, hours: list[Path]) -> None:
-    """10, 100 and 1,000 hours on this machine."""
-    print("| hours | CPU s | an hour | of it | driver MiB | worker MiB | rows | raw MB | work folder, MB |")
+def growth(home: Path, hours: list[Path] | None) -> None:
+    """10, 100 and 1,000 hours on this machine, or the trackers so often."""
+    print("| hours, or times | CPU s | each | of it | driver MiB | worker MiB | rows | raw MB | work MB |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for count in (10, 100, 1000):
-        fill(home / "hours", hours, count, each=_apart)
+    for count in (1, 10, 100) if hours is None else (10, 100, 1000):
+        if hours is None:
+            names = hours_between(RANGE)[:SAMPLE_HOURS]
+            write_hours(home / "hours", lines_of(events_of_samples(count)), names)
+        else:
+            fill(home / "hours", hours, count, each=_apart)
         with Watch() as watch:
             run_once(home, "local", None, None, 0, keep=True)
         cpu = watch.cpu_s().total()
@@ -222,10 +233,14 @@ def run_once(
     used, start = Used(), time.monotonic()
     while True:
         driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        noted = size_of(log)
         while driver.poll() is None and used.kills < most and victim is not None:
             time.sleep(_PAUSE_S[victim])
-            if driver.poll() is None and kill(victim, driver, cluster, log, used.kills):
+            if driver.poll() is not None or size_of(log) == noted:  # it does nothing yet
+                continue
+            if kill(victim, driver, cluster, used.kills):
                 used.kills += 1
+                noted = size_of(log)
         code = driver.wait()
         if code == 0:
             break
@@ -263,10 +278,13 @@ def longest_pause(log: Path) -> float:
     return max((after - before for before, after in pairwise(times)), default=0.0)
 
 
-def kill(victim: str, driver: subprocess.Popen[bytes], cluster: Any, log: Path, turn: int) -> bool:
-    """Kill one of a kind that is at work; whether there was one."""
-    if not log.exists():
-        return False
+def size_of(log: Path) -> int:
+    """Bytes of the notes so far."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def kill(victim: str, driver: subprocess.Popen[bytes], cluster: Any, turn: int) -> bool:
+    """Kill one of a kind; whether there was one."""
     if victim == "driver":
         driver.kill()
         return True

@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import gis_builder
 from gis_builder._archive.hours import hours_between
@@ -28,7 +29,7 @@ from gis_builder._store import Store
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
 
 RANGE = "2015-02-01..2016-12-31"
-_SAMPLE_HOURS = 6
+SAMPLE_HOURS = 6
 _PAUSE_S = 2.0  # between kills
 
 
@@ -71,15 +72,25 @@ def fill(
 ) -> None:
     """The hours of the archive: those that there are, again and again, and those of the sample trackers."""
     folder.mkdir()
-    names = hours_between(RANGE)[: count + _SAMPLE_HOURS]
+    names = hours_between(RANGE)[: count + SAMPLE_HOURS]
     for place, name in enumerate(names[:count]):
         each(hours[place % len(hours)], folder / f"{name}.json.gz", place)
+    write_hours(folder, lines_of(events_of_samples()), names[count:])
+
+
+def events_of_samples(copies: int = 1) -> list[dict[str, Any]]:
+    """The events of the sample trackers, and of further ones that say the same."""
     with tempfile.TemporaryDirectory() as work:
         gis_builder.import_tracker(SOURCES, Path(work, "gis.work"), progress=False)
         with Store.open(Path(work, "gis.work", "store.sqlite")) as store:
             threads = [list(store.threads(row.full_name)) for row in store.repos()]
-    events = [event for place, own in enumerate(threads) for event in events_of(100 + place, own)]
-    write_hours(folder, lines_of(events), names[count:])
+    found = []
+    for copy in range(copies):
+        for place, own in enumerate(threads):
+            for event in events_of(100 + place + 1000 * copy, own):
+                name = event["repo"]["name"] + (f"-{copy}" if copy else "")
+                found.append(event | {"repo": event["repo"] | {"name": name}})
+    return found
 
 
 def show(
