@@ -25,7 +25,7 @@ _BLOCK = 1 << 15  # vectors that are compared at once
 _PROPOSED = 5  # times as many as are asked for, and at least
 _LEAST_PROPOSED = 100
 _FEW = 20_000  # rows that a filter leaves: all of them are compared
-_LINKS, _BREADTH_BUILT, _BREADTH = 32, 100, 256  # of HNSW's graph
+_LINKS, _BREADTH_BUILT, _BREADTH = 32, 200, 128  # of HNSW's graph
 _CODE_BITS = 8  # of a part of a vector, in ivf-pq
 _SEED = 1234
 
