@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from gis_builder._archive.ledger import LEDGER, Ledger, decode_rows, encode_rows
-from gis_builder._archive.rows import ROW_GROUP, bounds, read_share
+from gis_builder._archive.rows import ROW_GROUP, bounds, newest, read_share
 from pairkit.parquet import parquet_bytes, read_notes
 
 SHARES = 32  # of the repositories; a month of 2025 then takes some 100 MB
+_AT_ONCE = 48  # hours; an open one takes half a MiB, however little of it is read
 
 
 def compact_month(hours: Sequence[Path], place: int) -> bytes:
     """The rows of a month's hours that are of the share `place` of `SHARES`; the first carries the ledger."""
-    table = read_share(hours, *bounds(place, SHARES))
+    low, high = bounds(place, SHARES)
+    parts = (hours[start : start + _AT_ONCE] for start in range(0, len(hours), _AT_ONCE))
+    table = newest(pl.concat([read_share(part, low, high) for part in parts]))
     rows = [row for path in hours for row in ledger_of(path)] if place == 0 else []
     return parquet_bytes(table, row_group=ROW_GROUP, notes={LEDGER: encode_rows(rows)})
 
