@@ -39,7 +39,7 @@ def address_of(engine: str, address: str | None) -> str | None:
         ConfigError: No such engine, or what is given doesn't fit it.
     """
     if engine not in ("local", "ray"):
-        raise ConfigError(f"--engine {engine}: expected local or ray")
+        raise ConfigError(f"--engine {engine} (engine={engine!r}): expected local or ray")
     if engine == "local" and address is not None:
         raise ConfigError(
             f"address = {address}: is for --engine ray (engine='ray'); give that, or no address"

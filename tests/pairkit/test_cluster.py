@@ -23,7 +23,7 @@ def test_the_address_is_named() -> None:
         address_of("local", "10.0.0.1:6379")
     with pytest.raises(ConfigError, match="needs --address"):
         address_of("ray", None)
-    with pytest.raises(ConfigError, match="--engine spark: expected local or ray"):
+    with pytest.raises(ConfigError, match=r"--engine spark \(engine='spark'\): expected local or ray"):
         address_of("spark", None)
 
 
