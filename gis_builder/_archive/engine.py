@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
@@ -146,6 +147,7 @@ def _lost_again_and_again(task: Task) -> DataError:
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """Ctrl-C waits for the end of this, and in processes that begin here for what they do about it."""
+    resource_tracker.ensure_running()  # before: as it starts, it lets them through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
