@@ -27,7 +27,7 @@ class Hours:
         has_version: Whether it names versions.
         has_ranges: Whether it sends parts of files.
         asked: Requests by file name, those for an end apart (`NAME end`).
-        sent: Bytes of downloads by file name.
+        sent: Bytes of downloads by file name; of ends only those of a fault.
         agents: Who asked.
         headers: Of all requests.
         most_at_once: How many requests there were at one time.
@@ -128,6 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
             body = body[: len(data[first:])]
         if fault == "damaged":
             body = body[:200] + bytes([body[200] ^ 1]) + body[201:]
+        if fault == "endless":
+            return self._go_on(told, key, headers)
         length = len(body)
         if fault == "wrong length":
             length = size + 7
@@ -136,6 +138,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not is_end:
             told.sent[name] += len(body)
         return self._answer(status, headers, body, length)
+
+    def _go_on(self, told: Hours, key: str, headers: dict[str, str]) -> None:
+        """Send until nobody takes it any more, or far too much."""
+        self.send_response(206)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.close_connection = True
+        for _ in range(1024):
+            self.wfile.write(bytes(1 << 16))
+            told.sent[key] += 1 << 16
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes, length: int | None = None) -> None:
         self.send_response(status)

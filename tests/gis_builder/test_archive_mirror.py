@@ -261,7 +261,8 @@ def _hold(folder: Path, held: list[bool]) -> None:
 
 def test_what_a_server_is_not_followed_to(server: Hours, tmp_path: Path) -> None:
     key = f"{FIRST} end"
-    for location in ("http://10.0.0.1/x", "file:///etc/passwd", "https://example.org/x", "//10.0.0.1/x", ""):
+    places = ("http://10.0.0.1/x", "file:///etc/passwd", "https://example.org/x", "//10.0.0.1/x", "//[", "")
+    for location in places:
         server.faults = {key: [(302, {"Location": location})] * 9}
         with pytest.raises(RemoteError, match=r"not followed|again and again"):
             build(server.url, tmp_path / "gis")
@@ -314,6 +315,13 @@ def test_a_server_that_drips_is_given_up(
     server.faults = {f"{FIRST} end": [lambda _: time.sleep(0.6)] * 9}
     with pytest.raises(RemoteError, match="no answer in time"):
         build(server.url, tmp_path / "gis")
+
+
+def test_of_an_end_that_never_ends_no_more_is_read(server: Hours, tmp_path: Path) -> None:
+    server.faults = {f"{FIRST} end": ["endless"] * 9}
+    with pytest.raises(RemoteError, match="another part of the file"):
+        build(server.url, tmp_path / "gis")
+    assert server.sent[f"{FIRST} end"] < 4 * 8 << 20
 
 
 def test_a_disk_that_is_full_in_the_middle_of_a_download(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -117,7 +118,7 @@ def _read(hour: str, url: str, reply: Reply) -> Listed:
     first, last, size = part
     if size > _MOST_BYTES:
         raise RemoteError(f"{url}: has {size:,} bytes, as no hour has; check --source (source=…)")
-    trailer = b"".join(reply.blocks())
+    trailer = b"".join(islice(reply.blocks(), 2))  # a first block has all of it, unless the server sends more
     if last != size - 1 or len(trailer) != last - first + 1 or len(trailer) != min(TRAILER, size):
         raise Dropped("another part of the file than was asked for")
     return Listed(hour, size, trailer.hex(), _version(reply), _md5(reply))

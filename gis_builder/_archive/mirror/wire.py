@@ -132,7 +132,10 @@ def _redirected(url: str, location: str) -> str:
     Raises:
         RemoteError: It leads elsewhere.
     """
-    target = urljoin(url, location)
+    try:
+        target = urljoin(url, location)
+    except ValueError:  # brackets that hold no address
+        target = location
     here, there = origin_of(url), origin_of(target)
     if here is not None and there is not None:
         is_safe = here == there or here.scheme == there.scheme == "https"
