@@ -144,7 +144,7 @@ def _check_answers(address: str) -> None:
             connection.settimeout(_ANSWER_S)
             if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_http2(connection):
                 raise ConnectionError("another server has that port")
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(f"address = {address}: no Ray cluster answers there ({error}); {_START}") from error
 
 

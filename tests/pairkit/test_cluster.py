@@ -66,8 +66,9 @@ def test_what_is_no_address() -> None:
     for address in ("auto", "ray://head", "10.0.0.1"):
         with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
             pass
-    with pytest.raises(ConfigError, match="no Ray cluster answers there"), joined("127.0.0.1:1"):
-        pass
+    for address in ("127.0.0.1:1", "10..0.1:6379"):
+        with pytest.raises(ConfigError, match="no Ray cluster answers there"), joined(address):
+            pass
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
