@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gis_builder._archive.judged import Judged, JudgedRepo, Topped, ToppedRepo, pack, unpack
+from gis_builder._archive.judged import Judged, Topped, ToppedRepo, pack, unpack
 from gis_builder._archive.plan import judge_again
 from gis_builder._archive.settle import owners_of
 from gis_builder._archive.tasks import Task, digest_of, file_named
@@ -73,12 +73,21 @@ def _again(task: Task, work: Path, topped: Topped) -> Task | None:
     return judge_again(task, told_in)
 
 
+class _Lacking(NamedTuple):
+    """A repository, when its name was seen last, and its numbers that were asked for."""
+
+    repo_id: int
+    name: str
+    named_at: tuple[str, int]
+    numbers: set[int]
+
+
 class _Asking:
     """What was asked for, by partition and repository, and what the store says of it."""
 
     def __init__(self, store: Store, owners: Mapping[str, int]) -> None:
         self._store, self._owners = store, owners
-        self._asked: dict[int, dict[int, tuple[JudgedRepo, set[int]]]] = {}
+        self._asked: dict[int, dict[int, _Lacking]] = {}
 
     def take(self, paths: Sequence[Path]) -> set[IssueRef]:
         """Note what the partitions lack; returns what is new."""
@@ -89,16 +98,15 @@ class _Asking:
                 # By its name the issues of another would come, where that took it over.
                 if not repo.unknown or self._owners[repo.name.lower()] != repo.repo_id:
                     continue
-                _, numbers = known.setdefault(repo.repo_id, (_without_texts(repo), set()))
+                lacking = _Lacking(repo.repo_id, repo.name, repo.named_at, set())
+                numbers = known.setdefault(repo.repo_id, lacking).numbers
                 new |= {IssueRef(repo.name, number) for number in set(repo.unknown) - numbers}
                 numbers |= set(repo.unknown)
         return new
 
     def told(self, place: int) -> Topped:
         """What is known of all that was asked for in a partition."""
-        return Topped(
-            [self._of_repo(repo, numbers) for _, (repo, numbers) in sorted(self._asked[place].items())]
-        )
+        return Topped([self._of_repo(repo) for _, repo in sorted(self._asked[place].items())])
 
     def counts(self) -> dict[str, int]:
         """Of all partitions, by what they turned out to be."""
@@ -108,15 +116,16 @@ class _Asking:
                 counts.update({ISSUES: len(repo.issues), PULLS: len(repo.pulls), MISSING: len(repo.missing)})
         return dict(counts)
 
-    def _of_repo(self, repo: JudgedRepo, numbers: set[int]) -> ToppedRepo:
+    def _of_repo(self, repo: _Lacking) -> ToppedRepo:
         topped = ToppedRepo(repo.repo_id, [], [], [])
-        for number in sorted(numbers):
+        for number in sorted(repo.numbers):
             ref = IssueRef(repo.name, number)
-            issue = self._issue(ref) if self._store.kind(ref) is Kind.ISSUE else None
+            kind = self._store.kind(ref)
+            issue = self._issue(ref) if kind is Kind.ISSUE else None
             # What was opened later is of a repository that was made anew under the name.
             if issue is not None and issue.created_at <= repo.named_at[0]:
                 topped.issues.append(replace(issue, repo=repo.name))
-            elif self._store.kind(ref) is Kind.PULL:
+            elif kind is Kind.PULL:
                 topped.pulls.append(number)
             else:
                 topped.missing.append(number)
@@ -125,7 +134,3 @@ class _Asking:
     def _issue(self, ref: IssueRef) -> Issue | None:
         thread = self._store.thread(ref)
         return None if thread is None else thread.issue
-
-
-def _without_texts(repo: JudgedRepo) -> JudgedRepo:
-    return JudgedRepo(repo.repo_id, repo.name, repo.named_at, [], [], [], [], [], [], {}, [], [])
