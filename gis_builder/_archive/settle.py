@@ -103,13 +103,17 @@ def split(
 
 def placed(gathered: Gathered, splits: Splits) -> list[Placed]:
     """What each partition is told of the splits."""
-    wanted = {
-        split: _wanted(pairs, splits.negatives_wanted[split]) for split, pairs in splits.positives.items()
-    }
     by_repo: defaultdict[str, list[IssueRef]] = defaultdict(list)
     for ref in sorted(splits.group):
         by_repo[ref.repo].append(ref)
-    return [_placed(repos, by_repo, splits, wanted) for repos in gathered.repos]
+    place_of = {name: place for place, repos in enumerate(gathered.repos) for name in repos}
+    found = [_placed(repos, by_repo, splits) for repos in gathered.repos]
+    for split, pairs in splits.positives.items():
+        for pair in pairs:
+            found[place_of[pair.first.repo]].positives[split].append(pair)
+        for repo, count in _wanted(pairs, splits.negatives_wanted[split]).items():
+            found[place_of[repo]].wanted[split][repo] = count
+    return found
 
 
 def _wanted(positives: Iterable[Pair], count: int) -> dict[str, int]:
@@ -119,20 +123,13 @@ def _wanted(positives: Iterable[Pair], count: int) -> dict[str, int]:
     return {repo: share for (repo, _), share in zip(counts, given, strict=True)}
 
 
-def _placed(
-    own: Mapping[str, int],
-    by_repo: Mapping[str, Sequence[IssueRef]],
-    splits: Splits,
-    wanted: Mapping[str, Mapping[str, int]],
-) -> Placed:
+def _placed(own: Mapping[str, int], by_repo: Mapping[str, Sequence[IssueRef]], splits: Splits) -> Placed:
+    """Of a partition's issues; its positives, and how many negatives they want, are still to be added."""
     refs = [ref for repo in sorted(own) for ref in by_repo.get(repo, ())]
     return Placed(
         sorted(own.values()),
         [(ref, splits.of[ref]) for ref in refs if ref in splits.of],
         [(ref, splits.group[ref]) for ref in refs],
-        {
-            split: [pair for pair in pairs if pair.first.repo in own]
-            for split, pairs in splits.positives.items()
-        },
-        {split: {repo: n for repo, n in given.items() if repo in own} for split, given in wanted.items()},
+        {split: [] for split in splits.positives},
+        {split: {} for split in splits.positives},
     )
