@@ -69,6 +69,7 @@ def generate_shard(
         Display(progress) as show,
     ):
         remember(folder, record, share, places)
+        store.identity()  # before anybody copies it
         begin(store, recorded, providers, notes)
         asked = Asked()
         if share:

@@ -178,6 +178,11 @@ class Store:
 
     # Stores of shards.
 
+    def identity(self) -> str:
+        """What tells this store and its copies from any other; given to it when it is first asked for."""
+        with self._writing() as connection:
+            return merging.identity(connection)
+
     def take_in(self, other: Store) -> None:
         """Take in all that another store holds, in one step; its batches aside.
 
@@ -186,9 +191,7 @@ class Store:
         Args:
             other: Nobody writes to it meanwhile.
         """
-        with other._writing() as connection:
-            name = merging.identity(connection)
-        spent = other.spent_by_llm()
+        name, spent = other.identity(), other.spent_by_llm()
         attach = f"ATTACH DATABASE ? AS {merging.OTHER}"
         with database_errors(self.path):
             self._connection.execute(attach, (f"{other.path.absolute().as_uri()}?mode=rw",))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +162,15 @@ def test_what_is_spent_is_counted_once_however_often_it_is_merged(tmp_path: Path
         assert merged.spent_in_all.requests == len(asked) == 2 * len(TEXTS)
     assert run(tmp_path / "out", **more).spent.requests == 0
     assert Counter(asked).most_common(1)[0][1] == 1
+
+
+def test_what_is_spent_is_counted_once_of_shards_that_are_copied_again(tmp_path: Path) -> None:
+    away, here = tmp_path / "away", tmp_path / "here"
+    for limit in (7, None):
+        all_shards(away / "out", max_requests=limit)
+        shutil.copytree(away, here, dirs_exist_ok=True)
+        merged = llm_labeler.merge(out=here / "out", keep_going=True, progress=False)
+        assert merged.spent_in_all.requests == (limit or 2 * len(TEXTS))
 
 
 def test_a_merge_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
