@@ -103,15 +103,16 @@ def merge(
     with ExitStack() as held, Display(progress) as show:
         for folder in (work, *(shard.folder for shard in shards)):
             held.enter_context(held_folder(folder, IN_USE))
-        stores = [held.enter_context(Store.open(shard.folder / STORE_FILE)) for shard in shards]
-        for shard, store in zip(shards, stores, strict=True):
-            shard.check(store, keep_going=keep_going)
+        for shard in shards:
+            with Store.open(shard.folder / STORE_FILE) as store:
+                shard.check(store, keep_going=keep_going)
         texts = _together(shards)
         with Store.open(work / STORE_FILE, create=True) as whole:
-            for number, store in enumerate(stores):
-                show(Progress("merging shards", number, len(stores)))
-                whole.take_in(store)
-            show(Progress("merging shards", len(stores), len(stores), ended=True))
+            for number, shard in enumerate(shards):
+                show(Progress("merging shards", number, len(shards)))
+                with Store.open(shard.folder / STORE_FILE) as store:
+                    whole.take_in(store)
+            show(Progress("merging shards", len(shards), len(shards), ended=True))
         remember(work, record, texts)
     return parse(work, out, settings, own, fresh=fresh, progress=progress)
 

@@ -38,7 +38,9 @@ def shard_folder(work: Path, shard: Shard) -> Path:
 
 def shards_beside(work: Path) -> list[Shard]:
     """The shards of a run whose folders are there, in order."""
-    name = re.compile(rf"{re.escape(work.stem)}-([0-9]{{1,6}})-of-([0-9]{{1,6}}){re.escape(work.suffix)}")
+    name = re.compile(
+        rf"{re.escape(work.stem)}-([0-9]{{1,6}})-of-([1-9][0-9]{{0,5}}){re.escape(work.suffix)}"
+    )
     found = (name.fullmatch(path.name) for path in work.parent.glob("*-of-*") if path.is_dir())
     shards = {Shard(int(match[1]), int(match[2])) for match in found if match is not None}
     return sorted(shards, key=lambda shard: (shard.of, shard.number))

@@ -106,7 +106,14 @@ def test_a_limit_that_leaves_a_shard_nothing() -> None:
 def test_names_of_folders(tmp_path: Path) -> None:
     assert shard_folder(Path("a/pairs.v1.work"), Shard(2, 8)) == Path("a/pairs.v1-2-of-8.work")
     assert shard_folder(Path("answers"), Shard(2, 8)) == Path("answers-2-of-8")
-    for name in ("p-2-of-2.work", "p-1-of-2.work", "p-1-of-3.tmp", "q-1-of-2.work", "p-x-of-2.work"):
+    for name in (
+        "p-2-of-2.work",
+        "p-1-of-2.work",
+        "p-1-of-3.tmp",
+        "q-1-of-2.work",
+        "p-x-of-2.work",
+        "p-0-of-0.work",
+    ):
         (tmp_path / name).mkdir()
     (tmp_path / "p-1-of-9.work").touch()
     assert shards_beside(tmp_path / "p.work") == [Shard(1, 2), Shard(2, 2)]
@@ -190,6 +197,22 @@ def test_a_merge_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     merged = llm_labeler.merge(out=tmp_path / "out", progress=False)
     assert tree(merged.out) == tree(alone.out)
     assert merged.spent_in_all == alone.spent_in_all
+
+
+def test_hundreds_of_shards_are_merged_with_few_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_shards(tmp_path / "out")
+    take_in, opened = Store.take_in, []
+
+    def watched(store: Store, other: Store) -> None:
+        take_in(store, other)
+        files = [entry.readlink() for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+        opened.append({file.parent.name for file in files if file.name == "answers.sqlite"})
+
+    monkeypatch.setattr(Store, "take_in", watched)
+    llm_labeler.merge(out=tmp_path / "out", progress=False)
+    assert opened == [{"out.work", f"out-{number}-of-{OF}.work"} for number in range(1, OF + 1)]
 
 
 def edited(folder: Path, **fields: Any) -> None:
