@@ -57,7 +57,8 @@ class ShardDone:
         )
         if not self.left:
             return f"{done}; it is done: when all shards are, `label merge` makes the dataset"
-        more = "" if self.asked.stopped is None else f" with a higher {self.asked.stopped}"
+        limit = self.asked.stopped
+        more = "" if limit is None else f" with a higher {limit} (--{limit.replace('_', '-')})"
         return f"{done}; {self.left:,} questions are left: run the same command again{more}"
 
     def to_dict(self) -> dict[str, Any]:

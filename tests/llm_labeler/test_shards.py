@@ -157,7 +157,7 @@ def test_what_is_spent_is_counted_once_however_often_it_is_merged(tmp_path: Path
     assert len(asked) == sum(each.asked.spent.requests for each in done) == 7
     assert {each.asked.stopped for each in done} == {"max_requests"}
     assert sum(each.left for each in done) == 2 * len(TEXTS) - 7
-    assert "run the same command again with a higher max_requests" in done[0].summary()
+    assert "run the same command again with a higher max_requests (--max-requests)" in done[0].summary()
     with pytest.raises(DataError, match=r"questions have no answer; run shard 1/3 again \(--shard 1/3\), or"):
         llm_labeler.merge(out=tmp_path / "out", progress=False)
     partial = llm_labeler.merge(out=tmp_path / "out", keep_going=True, progress=False)
