@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain
@@ -38,12 +37,8 @@ def shard_folder(work: Path, shard: Shard) -> Path:
 
 def shards_beside(work: Path) -> list[Shard]:
     """The shards of a run whose folders are there, in order."""
-    name = re.compile(
-        rf"{re.escape(work.stem)}-([0-9]{{1,6}})-of-([1-9][0-9]{{0,5}}){re.escape(work.suffix)}"
-    )
-    found = (name.fullmatch(path.name) for path in work.parent.glob("*-of-*") if path.is_dir())
-    shards = {Shard(int(match[1]), int(match[2])) for match in found if match is not None}
-    return sorted(shards, key=lambda shard: (shard.of, shard.number))
+    folders = (path.name for path in work.parent.glob("*-of-*") if path.is_dir())
+    return Shard.in_names(folders, work.stem, [work.suffix])
 
 
 def divided(settings: LabelSettings, shard: Shard) -> LabelSettings:

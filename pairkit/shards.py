@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -34,6 +35,22 @@ class Shard:
                 f"--shard {text} (shard={text!r}): expected I/N with I from 1 to N, such as 2/8"
             )
         return cls(int(found[1]), int(found[2]))
+
+    @classmethod
+    def in_names(cls, names: Iterable[str], stem: str, endings: Iterable[str]) -> list[Self]:
+        """The shards whose marks stand in names of files or folders, in order.
+
+        Args:
+            names: Such as `pairs-2-of-8.work`; others are passed over.
+            stem: What stands before the mark, such as `pairs`.
+            endings: What may stand behind it, such as `.work`.
+        """
+        ending = "|".join(map(re.escape, endings))
+        name = re.compile(rf"{re.escape(stem)}-([0-9]{{1,6}})-of-([1-9][0-9]{{0,5}})(?:{ending})")
+        found = (match for match in map(name.fullmatch, names) if match is not None)
+        return sorted(
+            {cls(int(match[1]), int(match[2])) for match in found}, key=lambda one: (one.of, one.number)
+        )
 
     @property
     def mark(self) -> str:

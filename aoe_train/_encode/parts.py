@@ -6,7 +6,6 @@ are its vectors, however many workers or machines there are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -57,10 +56,8 @@ class Shard(shards.Shard):
 
 def shards_beside(out: Path) -> list[Shard]:
     """The shards of an output whose files or unfinished folders are there, in order."""
-    name = re.compile(rf"{re.escape(out.stem)}-(\d{{1,6}})-of-(\d{{1,6}})\.npy(?:\.partial)?", re.ASCII)
-    found = (name.fullmatch(path.name) for path in out.parent.glob("*-of-*.npy*"))
-    shards = {Shard(int(match[1]), int(match[2])) for match in found if match is not None}
-    return sorted(shards, key=lambda shard: (shard.of, shard.number))
+    names = (path.name for path in out.parent.glob("*-of-*.npy*"))
+    return Shard.in_names(names, out.stem, [".npy", ".npy.partial"])
 
 
 def ends_of(texts: Iterable[str], most: int = MOST_TEXTS) -> list[int]:

@@ -13,6 +13,18 @@ def test_a_shard_by_its_name() -> None:
     assert (shard, str(shard), shard.mark) == (Shard(2, 8), "2/8", "2-of-8")
 
 
+def test_shards_in_names() -> None:
+    names = [
+        "v+-2-of-2.npy",
+        "v+-1-of-2.npy",
+        "v+-2-of-2.npy.partial",
+        "v+-0-of-0.npy",
+        "v+-1-of-3.txt",
+        "vv-1-of-4.npy",
+    ]
+    assert Shard.in_names(names, "v+", [".npy", ".npy.partial"]) == [Shard(1, 2), Shard(2, 2)]
+
+
 @pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/2/3", "-1/2", "", "٢/8"])
 def test_what_names_no_shard(text: str) -> None:
     with pytest.raises(ConfigError, match="expected I/N with I from 1 to N, such as 2/8"):
