@@ -16,7 +16,9 @@ from pairkit.errors import BadReply, ConfigError
 
 _PORTS = {"http": 80, "https": 443}
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>/.*)?",
+    r"(?P<scheme>https?)://"
+    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]+\])"  # else encoding the name fails
+    r"(?::(?P<port>[0-9]{1,5}))?(?P<rest>/.*)?",
     re.IGNORECASE | re.ASCII,
 )
 # Two slashes or a backslash could begin another host; a fragment is never sent.

@@ -58,6 +58,9 @@ def test_an_address_has_one_form(text: str, url: str, origin: tuple[str, str, in
         ("https://x//y", "expected"),
         ("https://b\u00fccher.example", "xn--"),
         ("https://api.example\u3002evil", "xn--"),
+        ("https://data..example", "expected a server's root"),
+        ("https://.example", "expected a server's root"),
+        (f"https://{'a' * 64}.example", "expected a server's root"),
     ],
 )
 def test_what_is_no_address_is_refused_and_its_secrets_are_not_repeated(text: str, words: str) -> None:
