@@ -501,8 +501,9 @@ def interrupt():
         time.sleep(0.001)
     for worker in workers:
         status = Path(f"/proc/{worker.pid}/status")
-        while not int(re.search("SigCgt:(.*)", status.read_text())[1], 16) & 2:  # not Python's yet
-            time.sleep(0.001)
+        until = time.monotonic() + 5
+        while not int(re.search("SigCgt:(.*)", status.read_text())[1], 16) & 2 and time.monotonic() < until:
+            time.sleep(0.001)  # it isn't Python's yet
         os.kill(worker.pid, signal.SIGINT)
 
 thread = threading.Thread(target=interrupt)
