@@ -99,7 +99,7 @@ class Local:
                 while waiting and len(self._at_work) < self._workers:
                     self._hand_out(waiting.popleft())
                 for future in wait(self._at_work, return_when=FIRST_COMPLETED).done:
-                    worker, task = self._at_work.pop(future)
+                    worker, task = self._at_work[future]  # where `_stop` finds it until it is dealt with
                     try:
                         future.result()
                     except BrokenProcessPool as error:
@@ -107,9 +107,11 @@ class Local:
                         deaths[task] += 1
                         if deaths[task] == _MOST_DEATHS:
                             raise _lost_again_and_again(task) from error
+                        del self._at_work[future]
                         waiting.appendleft(task)
                     else:
                         self._idle.append(worker)
+                        del self._at_work[future]
                         yield
         except BaseException:
             self._stop()
