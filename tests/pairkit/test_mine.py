@@ -408,10 +408,14 @@ def test_hostile_front_matter_takes_linear_time() -> None:
 
 
 def seconds(read: Any, unit: str, size: int) -> float:
+    """The least of three times: one look for garbage takes half a second where many tests are loaded."""
     text = unit * (size // len(unit))
-    begun = time.process_time()
-    read(text)
-    return time.process_time() - begun
+    found = []
+    for _ in range(3):
+        begun = time.process_time()
+        read(text)
+        found.append(time.process_time() - begun)
+    return min(found)
 
 
 @given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))
