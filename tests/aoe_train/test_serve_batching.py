@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ class Words:
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         self.batches.append((prompt, texts))
         return np.array([[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32)
+
+
+class Unhurried(Words):
+    """Takes so long over its first batch that all who come at once stand in line by then."""
+
+    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        if not self.batches:
+            time.sleep(0.5)
+        return super().encode(texts, prompt)
 
 
 Asked = tuple[list[str], str | None]
@@ -68,7 +78,7 @@ def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
 
 
 def test_a_large_request_lets_small_ones_in_between() -> None:
-    model = Words()
+    model = Unhurried()
     large = [f"large {number}" for number in range(1000)]
     encoded(model, [(large, None), (["small"], None)], batch_tokens=100)
     where = next(place for place, (_, texts) in enumerate(model.batches) if "small" in texts)
