@@ -55,7 +55,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        return is_loopback(self.host)
+        return is_loopback(self.host.strip("[]"))
 
     def join(self, path: str) -> str:
         """The URL of `path`, which begins with one slash and is below this root.
@@ -101,11 +101,11 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine; an IPv6 address may stand in brackets."""
+    """Whether a host is this machine; an IPv6 address stands without brackets."""
     if host == "localhost":
         return True
     try:
-        return ip_address(host.strip("[]")).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
         return False
 

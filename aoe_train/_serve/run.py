@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Self
 
 from aoe_train._evaluate.embedders.embedder import Embedder
@@ -14,6 +13,7 @@ from aoe_train._serve.limits import Limits
 from aoe_train._serve.metrics import Metrics
 from aoe_train._serve.slow import protocol_of
 from aoe_train._serve.token_arrays import TokenArrays
+from pairkit.address import is_loopback
 from pairkit.errors import ConfigError
 from pairkit.http_door import bound
 from pairkit.http_server import HttpServer
@@ -82,16 +82,6 @@ class EmbeddingServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is bound there is reached from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_open(host: str, *, has_key: bool, no_key: bool) -> None:
