@@ -24,7 +24,7 @@ from aoe_train._encode.wanted import Wanted
 from aoe_train._encoder import Encoder
 from pairkit.cluster import Cluster
 from pairkit.errors import ConfigError
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import write_texts
 
 
 class _RayError(Exception):
@@ -99,12 +99,7 @@ class InOneProcess:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    choose = random.Random(0)
-    path = tmp_path / "in.txt"
-    path.write_text(
-        "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
-    )
-    return path
+    return write_texts(tmp_path / "in.txt")
 
 
 def orders(bert: Path, device: str | None = None) -> Orders:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from aoe_train._encode.workers import Team, workers_devices
 from aoe_train._encoder import Encoder
 from pairkit.errors import ConfigError
 from tests import forked
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import write_texts
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +36,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    choose = random.Random(0)
-    path = tmp_path / "in.txt"
-    path.write_text(
-        "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
-    )
-    return path
+    return write_texts(tmp_path / "in.txt")
 
 
 def team(bert: Path, count: int = 2) -> Team:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,15 @@ WORDS = [
     *["panics", "when", "opening", "saving", "closing", "duplicate", "of", "not", "and", "or", "with", "on"],
     *["in", "at", "to", "from", "fast", "slow", "old", "new"],
 ]
+
+
+def write_texts(path: Path) -> Path:
+    """Ninety texts of a few of WORDS, a line each."""
+    choose = random.Random(0)
+    path.write_text(
+        "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
+    )
+    return path
 
 
 def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:

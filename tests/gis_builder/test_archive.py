@@ -466,14 +466,6 @@ def test_a_task_travels_to_a_cluster_as_bytes(tmp_path: Path) -> None:
     assert task.out.read_bytes() == b"done"
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """What runs tests side by side ignores Ctrl-C, and what begins then inherits that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     tasks = [Task(tmp_path / f"{n}.out", write_own, (str(tmp_path / "mark"), False)) for n in range(3)]

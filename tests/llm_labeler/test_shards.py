@@ -21,6 +21,7 @@ from llm_labeler._store import Batch, Store
 from pairkit.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.shards import Shard
 from tests.contract.label_command import tree
+from tests.llm_labeler.test_face import counting
 
 THINGS = ("nurse", "doctor", "aunt", "child", "patient", "man", "brother", "cook", "pilot", "singer", "judge")
 TEXTS = [f"The {thing} takes a pill number {place}." for place, thing in enumerate(THINGS)]
@@ -28,24 +29,12 @@ OF = 3
 SHARDS = [f"{number}/{OF}" for number in range(1, OF + 1)]
 
 
-def saying(asked: list[str] | None = None) -> Callable[[str], str]:
-    def mine(prompt: str) -> str:
-        if asked is not None:
-            asked.append(prompt)
-        sentence = prompt.partition("Input sentence: ")[2].removesuffix(". Output:")
-        if "antonym" in prompt:
-            return f"1. It is wrong that {sentence}\n2. Nobody says that {sentence}"
-        return f"1. In other words, {sentence}\n2. Put differently, {sentence}"
-
-    return mine
-
-
 def voting(name: str) -> Callable[[str], str]:
     """Proposes in words of its own, and judges what others proposed."""
 
     def llm(prompt: str) -> str:
         if "Input sentence" in prompt:
-            return "\n".join(f"{line} {name} says" for line in saying()(prompt).splitlines())
+            return "\n".join(f"{line} {name} says" for line in counting([])(prompt).splitlines())
         said = json.loads(prompt[prompt.rindex('{"text"') :])["sentences"]
         return json.dumps({number: "opposite" if "wrong" in s else "same" for number, s in said.items()})
 
@@ -53,7 +42,7 @@ def voting(name: str) -> Callable[[str], str]:
 
 
 def run(out: Path, shard: str | None = None, source: Any = TEXTS, **more: Any) -> Any:
-    given = {"llms": {"mine": saying()}, "settings": {"llm.mine.local": True}, "progress": False, **more}
+    given = {"llms": {"mine": counting([])}, "settings": {"llm.mine.local": True}, "progress": False, **more}
     return llm_labeler.generate(source, out=out, shard=shard, **given)
 
 
@@ -152,7 +141,7 @@ def test_more_shards_than_sentences(tmp_path: Path) -> None:
 
 def test_what_is_spent_is_counted_once_however_often_it_is_merged(tmp_path: Path) -> None:
     asked: list[str] = []
-    more = {"llms": {"mine": saying(asked)}}
+    more = {"llms": {"mine": counting(asked)}}
     done = all_shards(tmp_path / "out", max_requests=7, **more)
     assert len(asked) == sum(each.asked.spent.requests for each in done) == 7
     assert {each.asked.stopped for each in done} == {"max_requests"}
@@ -291,7 +280,7 @@ def test_a_question_that_failed_ends_a_shard_unless_it_is_to_keep_going(tmp_path
     def failing(prompt: str) -> str:
         if "nurse" in prompt:
             raise llm_labeler.CallFailed("rejected", "not now", retry=False)
-        return saying()(prompt)
+        return counting([])(prompt)
 
     (number,) = (n for n in range(1, OF + 1) if share_of([Text.of(TEXTS[0], 1)], Shard(n, OF))[0])
     more: dict[str, Any] = {"llms": {"mine": failing}}

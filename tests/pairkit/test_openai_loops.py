@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -36,15 +36,7 @@ def test_with_and_without_a_running_loop() -> None:
     assert within_a_loop(lambda: run_anywhere(doubled(3))) == 6
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """SIGINT as in a terminal: of a job in the background, a shell has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_notebook_ends_what_runs_in_the_thread() -> None:
     ended: list[str] = []
 

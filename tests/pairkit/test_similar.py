@@ -138,7 +138,7 @@ class OnDisk(Sequence[str]):
 
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
-            raise NotImplementedError("one at a time")
+            raise TypeError("one at a time")
         if place >= len(self):
             raise IndexError(place)
         self._file.seek(self._starts[place])
