@@ -10,6 +10,8 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pairkit.cores import cores
+
 # What a command of ours compiles is kept for the next one, wherever Python is told not to.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests run side by side: more threads than cores only wait for each other.
@@ -36,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: a third of the time a test waits for a server or process of its own."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+    return cores() + 1
 
 
 @pytest.hookimpl(wrapper=True)

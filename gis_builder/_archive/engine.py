@@ -17,6 +17,7 @@ from typing import Protocol, Self
 
 from gis_builder._archive.tasks import Task, do
 from pairkit.cluster import address_of
+from pairkit.cores import cores
 from pairkit.errors import ConfigError, DataError
 
 _MOST_DEATHS = 3  # of workers while at one task
@@ -52,7 +53,7 @@ def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
     """
     cluster = address_of(name, address)
     if cluster is None:
-        return Local(workers or len(os.sched_getaffinity(0)))
+        return Local(workers or cores())
     if workers is not None:
         raise ConfigError(f"workers = {workers}: a cluster has as many as it has; leave it off")
     from gis_builder._archive.on_ray import OnRay
