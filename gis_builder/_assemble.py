@@ -11,7 +11,7 @@ from typing import Any
 
 from gis_builder._crawl import pool_size
 from gis_builder._crawled import site_of
-from gis_builder._dataset import drop_counts, write_dropped, write_gis
+from gis_builder._dataset import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder._detect import clusters as find_clusters
 from gis_builder._detect.references import find_references
 from gis_builder._github.pool import sample_order
@@ -95,7 +95,7 @@ def assemble(
             "clusters": len(clusters),
             "missing_negatives": missing,
             "negatives_with_a_pool_issue": negatives.with_single,
-            **drop_counts(texts.rejected, dropped, texts.removed),
+            **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
         },
         run=run_record(store, rows, settings, crawled),
         site=site_of(store),

@@ -12,7 +12,7 @@ import polars as pl
 from gis_builder._card import gis_card
 from gis_builder._records import GITHUB, DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
-from pairkit.gap import gap_auc
+from pairkit.gap import gap_auc, opening_times
 from pairkit.keyed import keyed_hash
 from pairkit.length import count_long
 from pairkit.parquet import write_parquet
@@ -37,6 +37,15 @@ ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
     "evidence": _EVIDENCE,
     "negative_kind": pl.String,
 }
+DROPPED_SCHEMA = pl.Schema(
+    {
+        "reason": pl.String,
+        "label": pl.Int64,  # null for an issue
+        "issue1": pl.String,
+        "issue2": pl.String,  # null for an issue
+    }
+)
+Reasons = Counter[tuple[int | None, str]]  # of what was left out: label, None for an issue, and why
 
 
 def row_order(seed: int) -> Callable[[Pair], tuple[int, IssueRef, IssueRef]]:
@@ -145,7 +154,7 @@ def write_gis(
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
     configs = {"default": rows, "positive": only}
-    counts = row_counts({split: without_texts(frame) for split, frame in rows.items()}) | dict(statistics)
+    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(statistics)
     write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
     return counts
 
@@ -158,16 +167,24 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
     return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
 
 
-def without_texts(rows: pl.DataFrame) -> pl.DataFrame:
-    """What `row_counts` needs of rows: `long`, how many of a row's texts are long, in place of the texts."""
-    return rows.with_columns(long=count_long("text1", "text2")).drop("text1", "text2")
+def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """What `row_counts` needs of rows, small; `long` is how many of a row's texts are long."""
+    return rows.select(
+        pl.col("repo").cast(pl.Categorical),
+        "label",
+        pl.col("relation").cast(pl.Categorical),
+        pl.col("evidence").struct.field("kind").cast(pl.Categorical).alias("evidence"),
+        pl.col("negative_kind").cast(pl.Categorical),
+        *opening_times(),
+        count_long("text1", "text2").alias("long"),
+    )
 
 
 def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
     """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts.
 
     Args:
-        rows: Of each split, see `without_texts`.
+        rows: Of each split, see `counted_columns`.
         most: Repositories of a split that are counted by name, those with the most positives.
     """
     return {
@@ -176,7 +193,7 @@ def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dic
         "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
         "repository_count": pl.concat(frame["repo"] for frame in rows.values()).n_unique(),
         "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
-        "evidence": _value_counts(pl.concat(f["evidence"].struct.field("kind") for f in rows.values())),
+        "evidence": _value_counts(pl.concat(f["evidence"] for f in rows.values())),
         "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
     }
 
@@ -194,7 +211,7 @@ def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Positives and negatives of each repository, by its name."""
-    counts = frame.group_by("repo").agg(
+    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
         positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
     )
     return counts.sort("repo")
@@ -210,32 +227,35 @@ def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]
 
 
 def _value_counts(values: pl.Series) -> dict[str, int]:
-    return dict(sorted(Counter(values.drop_nulls().to_list()).items()))
+    counts = values.drop_nulls().value_counts()
+    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
 
 
-def drop_counts(
-    rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair], removed: Mapping[str, int]
-) -> dict[str, Any]:
-    """Counts by reason of what the stages left out, for statistics.json."""
-    reasons: dict[int, Counter[str]] = {0: Counter(), 1: Counter()}
-    for drop in dropped:
-        reasons[drop.label][drop.reason] += 1
+def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
+    """How many issues and pairs were left out, by label and reason."""
+    found: Reasons = Counter((None, reason) for reason in rejected.values())
+    found.update((drop.label, drop.reason) for drop in dropped)
+    return found
+
+
+def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
+    """What the stages left out, for statistics.json."""
+
+    def of(label: int | None) -> dict[str, int]:
+        return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
+
     return {
-        "rejected_issues": dict(sorted(Counter(rejected.values()).items())),
-        "dropped_positives": dict(sorted(reasons[1].items())),
-        "dropped_negatives": dict(sorted(reasons[0].items())),
+        "rejected_issues": of(None),
+        "dropped_positives": of(1),
+        "dropped_negatives": of(0),
         "removed_from_texts": dict(sorted(removed.items())),
     }
 
 
 def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
-    """Write every rejected issue and dropped pair with its reason as Parquet, to be looked at.
-
-    Columns: reason, label (null for an issue), issue1, issue2 (null for an issue).
-    """
+    """Write every rejected issue and dropped pair with its reason as Parquet, see `DROPPED_SCHEMA`."""
     rows: list[tuple[str, int | None, str, str | None]] = [
         (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
     ]
     rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
-    schema = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
-    write_parquet(path, pl.DataFrame(rows, schema=schema, orient="row"), private=True)
+    write_parquet(path, pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row"), private=True)

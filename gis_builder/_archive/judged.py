@@ -75,9 +75,9 @@ class Drawn(msgspec.Struct):
 
 
 class Ties(msgspec.Struct):
-    """Issues that near-identical texts tie together."""
+    """Texts that are near-identical."""
 
-    groups: list[list[IssueRef]]
+    first: bytes  # of each text in turn, the first of its group; 8 bytes each
 
 
 _Kind = TypeVar("_Kind", Judged, Topped, Placed, Drawn, Ties)

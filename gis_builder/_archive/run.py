@@ -13,27 +13,36 @@ from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
 from gis_builder._archive.hours import span_of
 from gis_builder._archive.job import Job
-from gis_builder._archive.judged import Drawn, pack, unpack
+from gis_builder._archive.judged import pack
 from gis_builder._archive.ledger import by_month
 from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.negatives import draw_negatives
 from gis_builder._archive.plan import Plan
-from gis_builder._archive.settle import Gathered, gather, placed, split, tie
+from gis_builder._archive.settle import (
+    Gathered,
+    Negatives,
+    Settled,
+    add_negatives,
+    gather,
+    placed,
+    split,
+    tie,
+)
 from gis_builder._archive.tasks import Task, digest_of, file_named, remove_left_behind
-from gis_builder._archive.texts import TextsOnDisk, texts_on_disk
 from gis_builder._archive.topup import top_up
 from gis_builder._archive.write import write_archive
 from gis_builder._assemble import DROPPED_FILE, check_missing
 from gis_builder._build import checked
 from gis_builder._code import code_digest
-from gis_builder._dataset import drop_counts, write_dropped
+from gis_builder._dataset import drop_counts
 from gis_builder._folders import check_out, working_folder
 from gis_builder._progress import RunDisplay
 from gis_builder._results import ArchiveBuilt, ShardDone
-from gis_builder._split import Splits
 from pairkit import __version__
 from pairkit.files import write_bytes
 from pairkit.folders import check_apart
+from pairkit.parquet import write_parquet
+from pairkit.records_on_disk import Scratch, scratch_file
 from pairkit.shards import Shard
 
 _MOST_CHANGES = 3  # of files on a server while they are downloaded
@@ -88,8 +97,9 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
         for name, tasks in _named(stages):
             _run(engine, name, tasks, show)
         remove_left_behind(job.work)
-        with texts_on_disk(job.work / "texts.partial") as texts:
-            statistics = _assemble(job, stages, texts, out, record, engine, show)
+        texts, pairs = (scratch_file(job.work / f"{name}.partial") for name in ("texts", "pairs"))
+        with texts as texts_in, pairs as pairs_in:
+            statistics = _assemble(job, stages, (texts_in, pairs_in), out, record, engine, show)
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
 
@@ -126,7 +136,7 @@ def _run(engine: Engine, name: str, tasks: Sequence[Task], show: RunDisplay) -> 
 def _assemble(
     job: Job,
     stages: Plan,
-    texts: TextsOnDisk,
+    scratch: tuple[Scratch, Scratch],
     out: Path,
     record: Mapping[str, Any],
     engine: Engine,
@@ -139,39 +149,34 @@ def _assemble(
             stages.judge, job.work, *job.topping, lambda tasks: _run(engine, "judging again", tasks, show)
         )
     show.say("making pairs")
-    gathered = gather(judged, texts)
-    made_by = (__version__, code_digest("_split.py", "_archive/judged.py", "_archive/settle.py"))
+    gathered = gather(judged, *scratch, settings.seed)
+    made_by = (
+        __version__,
+        code_digest("_ref_table.py", "_archive/judged.py", "_archive/settle.py", "_archive/texts.py"),
+    )
     similar_at = settings.pair.similar_at
     ties_file = file_named(
         job.work / "ties", "ties", "zlib", made_by, sorted(p.name for p in judged), similar_at
     )
-    splits = split(gathered, texts, tie(ties_file, texts, similar_at), settings)
-    drawn = _draw(job, judged, gathered, splits, engine, show)
-    missing = dict.fromkeys(splits.positives, 0)
-    for partition in drawn:
-        missing = {name: count + partition.missing.get(name, 0) for name, count in missing.items()}
-    missing = check_missing(missing, settings.split)
-    dropped = [
-        *gathered.dropped,
-        *splits.dropped,
-        *(drop for partition in drawn for drop in partition.dropped),
-    ]
-    write_dropped(job.work / DROPPED_FILE, gathered.rejected, dropped)
+    settled = split(gathered, tie(ties_file, gathered.texts, similar_at), settings)
+    drawn = _draw(job, judged, gathered, settled, engine, show)
+    write_parquet(job.work / DROPPED_FILE, gathered.left_out.table(), private=True)
     return write_archive(
         out,
-        splits.positives,
-        {name: [pair for partition in drawn for pair in partition.pairs[name]] for name in splits.positives},
-        texts,
+        list(settled.negatives_wanted),
+        gathered.pairs,
+        drawn.split_of,
+        gathered.texts,
         seed=settings.seed,
         statistics={
             "verdicts": gathered.verdict_counts(),
-            "clusters": len(gathered.clusters),
-            "missing_negatives": missing,
-            "negatives_with_a_pool_issue": sum(partition.with_single for partition in drawn),
+            "clusters": gathered.clusters,
+            "missing_negatives": check_missing(drawn.missing, settings.split),
+            "negatives_with_a_pool_issue": drawn.with_single,
             "archive_repositories": dict(sorted(gathered.counts.items())),
             "months": by_month(job.hours, _ledger(stages.compact)),
             **({"topped_up": topped} if topped else {}),
-            **drop_counts(gathered.rejected, dropped, gathered.removed),
+            **drop_counts(gathered.left_out.reasons(), gathered.removed),
         },
         run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
         detail=job.work / "repositories.parquet",
@@ -183,18 +188,18 @@ def _draw(
     job: Job,
     judged: Sequence[Path],
     gathered: Gathered,
-    splits: Splits,
+    settled: Settled,
     engine: Engine,
     show: RunDisplay,
-) -> list[Drawn]:
-    """The negatives of every partition."""
+) -> Negatives:
+    """Draw the negatives of every partition."""
     said = job.settings.model_dump_json()
     made_by = (
         __version__,
         code_digest("_pairs", "_strategies.py", "_archive/judged.py", "_archive/negatives.py"),
     )
     tasks = []
-    for path, part in zip(judged, placed(gathered, splits), strict=True):
+    for path, part in zip(judged, placed(gathered, settled), strict=True):
         told = pack(part)
         told_in = file_named(job.work / "placed", path.name.partition(".")[0], "zlib", digest_of(told))
         if not told_in.exists():
@@ -203,7 +208,7 @@ def _draw(
         drawn = file_named(job.work / "negatives", path.name.partition(".")[0], "zlib", *basis)
         tasks.append(Task(drawn, draw_negatives, (path, told_in, said), (path, told_in)))
     _run(engine, "drawing negatives", tasks, show)
-    return [unpack(task.out, Drawn) for task in tasks]
+    return add_negatives(gathered, settled, (task.out for task in tasks))
 
 
 def _ledger(compact: Iterable[Task]) -> Iterator[Any]:

@@ -1,67 +1,81 @@
-"""The texts of all issues that may stand in a pair, on disk; in memory is only where each lies."""
+"""The texts of all issues that may stand in a pair, on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, NamedTuple
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from gis_builder._records import IssueRef, IssueText
-from pairkit.files import write_errors
+from gis_builder._ref_table import RefTable
+from pairkit.connected import Places
+from pairkit.records_on_disk import RecordsOnDisk, Scratch
 
 
-class _Spot(NamedTuple):
-    start: int
-    length: int
+class _Text(NamedTuple):
+    """When an issue was opened, and what it says."""
+
     created_at: str
+    text: str
 
 
-class TextsOnDisk(Mapping[IssueRef, IssueText]):
-    """Texts by issue, each read when it is asked for; what rendering took out of them is not kept."""
+class TextsOnDisk(Sequence[str]):
+    """Texts in the order in which they were added; what rendering took out of them is not kept.
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._path, self._file = path, file
-        self._spots: dict[IssueRef, _Spot] = {}
-        self._end = 0
+    Args:
+        scratch: Where they go.
+        refs: The issues that they may be of.
+    """
 
-    def add(self, texts: Iterable[IssueText]) -> None:
+    def __init__(self, scratch: Scratch, refs: RefTable) -> None:
+        self._refs = refs
+        self._texts = RecordsOnDisk(scratch, _Text)
+        self._issues = array("q")
+        self._place = np.full(len(refs), -1, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._texts[one].text for one in range(*place.indices(len(self)))]
+        return self._texts[place].text
+
+    def extend(self, texts: Sequence[IssueText]) -> None:
         """Take further texts in.
 
         Raises:
             ConfigError: The disk is full.
         """
-        with write_errors(self._path):
-            self._file.seek(self._end)
-            for text in texts:
-                encoded = text.text.encode()
-                self._file.write(encoded)
-                self._spots[text.ref] = _Spot(self._end, len(encoded), text.created_at)
-                self._end += len(encoded)
-            self._file.flush()
+        issues = self._refs.places(text.ref for text in texts)
+        self._place[issues] = np.arange(len(self), len(self) + len(issues))
+        self._issues.extend(issues.tolist())
+        self._texts.extend(_Text(text.created_at, text.text) for text in texts)
 
-    def __getitem__(self, ref: IssueRef) -> IssueText:
-        start, length, created_at = self._spots[ref]
-        self._file.seek(start)
-        return IssueText(ref, self._file.read(length).decode(), created_at)
+    @property
+    def issues(self) -> Places:
+        """Whose each is, as a place among the references; (text,)."""
+        return np.asarray(self._issues)
 
-    def __iter__(self) -> Iterator[IssueRef]:
-        return iter(self._spots)
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Which references have a text; (reference,)."""
+        return self._place >= 0
 
-    def __len__(self) -> int:
-        return len(self._spots)
-
-
-@contextmanager
-def texts_on_disk(path: Path) -> Iterator[TextsOnDisk]:
-    """Texts in a file that lasts as long as they are needed.
-
-    Raises:
-        ConfigError: The file can't be written.
-    """
-    with write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w+b")
-    path.unlink()  # so that it is gone even if this process is killed
-    with file:
-        yield TextsOnDisk(path, file)
+    def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
+        """The texts of some issues, read in the order in which they lie."""
+        found = {}
+        for place in sorted(self._place[self._refs.places(set(refs))].tolist()):
+            ref = self._refs[self._issues[place]]
+            created_at, text = self._texts[place]
+            found[ref] = IssueText(ref, text, created_at)
+        return found

@@ -6,14 +6,14 @@ A repository is judged again with what was learned, and may then name further on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from gis_builder._archive.judged import Judged, Topped, ToppedRepo, pack, unpack
 from gis_builder._archive.plan import judge_again
-from gis_builder._archive.settle import owners_of
+from gis_builder._archive.settle import Owners, owners_of
 from gis_builder._archive.tasks import Task, digest_of, file_named
 from gis_builder._folders import held_store
 from gis_builder._github import GitHub
@@ -85,7 +85,7 @@ class _Lacking(NamedTuple):
 class _Asking:
     """What was asked for, by partition and repository, and what the store says of it."""
 
-    def __init__(self, store: Store, owners: Mapping[str, int]) -> None:
+    def __init__(self, store: Store, owners: Owners) -> None:
         self._store, self._owners = store, owners
         self._asked: dict[int, dict[int, _Lacking]] = {}
 
@@ -96,7 +96,7 @@ class _Asking:
             known = self._asked.setdefault(place, {})
             for repo in unpack(path, Judged).repos:
                 # By its name the issues of another would come, where that took it over.
-                if not repo.unknown or self._owners[repo.name.lower()] != repo.repo_id:
+                if not repo.unknown or not self._owners.have(repo):
                     continue
                 lacking = _Lacking(repo.repo_id, repo.name, repo.named_at, set())
                 numbers = known.setdefault(repo.repo_id, lacking).numbers

@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from gis_builder._archive.pairs import PairsOnDisk
+from gis_builder._archive.texts import TextsOnDisk
 from gis_builder._card import gis_card
 from gis_builder._dataset import (
+    counted_columns,
     make_positive_rows,
     make_rows,
     repository_counts,
     row_counts,
-    row_order,
-    without_texts,
 )
+from gis_builder._deal import Codes
 from gis_builder._records import IssueRef, IssueText, Pair
+from gis_builder._settings.pairs import SPLITS
+from pairkit.connected import Places
 from pairkit.errors import DataError
 from pairkit.parquet import write_parquet
 from pairkit.records import CONFIG_FOLDERS, dataset_folder
@@ -30,9 +35,10 @@ _Make = Callable[[Sequence[Pair], Mapping[IssueRef, IssueText]], pl.DataFrame]
 
 def write_archive(
     out: Path,
-    positives: Mapping[str, Sequence[Pair]],
-    negatives: Mapping[str, Sequence[Pair]],
-    texts: Mapping[IssueRef, IssueText],
+    splits: Sequence[str],
+    pairs: PairsOnDisk,
+    split_of: Codes,
+    texts: TextsOnDisk,
     *,
     seed: int,
     statistics: Mapping[str, Any],
@@ -44,10 +50,11 @@ def write_archive(
 
     Args:
         out: The folder.
-        positives: Of each split.
-        negatives: Of each split.
+        splits: Those that there are.
+        pairs: All positives and negatives.
+        split_of: The split of each; (pair,).
         texts: Of every issue that stands in a pair.
-        seed: Decides the order of rows and which text of a pair comes first.
+        seed: Decides which text of a pair comes first, as it decided the order of rows.
         statistics: Counts of the stages before; added to the counts of the rows.
         run: What made the dataset.
         detail: Where the counts of all repositories go; the statistics have those of the largest.
@@ -60,30 +67,38 @@ def write_archive(
         DataError: There are no positives.
         ConfigError: The folder can't be written.
     """
-    if not any(positives.values()):
+    rows_of = {split: pairs.in_row_order(np.flatnonzero(split_of == SPLITS.index(split))) for split in splits}
+    positives = {split: own[pairs.positive[own]] for split, own in rows_of.items()}
+    if not any(map(len, positives.values())):
         raise DataError(
             "no pairs: no duplicate whose original is in these hours, too, was found; give more hours"
             " (dropped.parquet in the working folder has what was left out)",
             path=out,
         )
-    light: dict[str, pl.DataFrame] = {}
+
+    def with_labels(some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+        return make_rows(some, (), known, seed)
+
+    def without_labels(some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+        return make_positive_rows(some, known, seed)
+
+    counted: dict[str, pl.DataFrame] = {}
     with dataset_folder(out) as folder:
-        for split, own in positives.items():
+        for split, own in rows_of.items():
             kept: list[pl.DataFrame] = []
-            pairs = [*own, *negatives.get(split, ())]
-            for place, count, rows in _shards(pairs, texts, lambda p, t: make_rows(p, (), t, seed), seed):
+            for place, count, rows in _shards(pairs, own, texts, with_labels):
                 folder.add("default", split, rows, place, count)
-                kept.append(without_texts(rows))
-            light[split] = pl.concat(kept)
+                kept.append(counted_columns(rows))
+            counted[split] = pl.concat(kept)
         for split, own in positives.items():
-            for place, count, rows in _shards(own, texts, lambda p, t: make_positive_rows(p, t, seed), seed):
+            for place, count, rows in _shards(pairs, own, texts, without_labels):
                 folder.add("positive", split, rows, place, count)
-        counts = row_counts(light, most=_NAMED) | dict(statistics)
+        counts = row_counts(counted, most=_NAMED) | dict(statistics)
         files = {
             config: {
                 split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
                 for split, own in positives.items()
-                if own
+                if len(own)
             }
             for config in ("default", "positive")
         }
@@ -91,7 +106,7 @@ def write_archive(
             detail,
             pl.concat(
                 repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
-                for split, rows in light.items()
+                for split, rows in counted.items()
             ),
         )
         folder.finish(card=finish_card(gis_card(counts, files), counts), statistics=counts, run=run)
@@ -99,12 +114,10 @@ def write_archive(
 
 
 def _shards(
-    pairs: Sequence[Pair], texts: Mapping[IssueRef, IssueText], make: _Make, seed: int
+    pairs: PairsOnDisk, places: Places, texts: TextsOnDisk, make: _Make
 ) -> Iterator[tuple[int, int, pl.DataFrame]]:
     """Each shard's place, how many there are, and its rows; one without rows where there are no pairs."""
-    ordered = sorted(pairs, key=row_order(seed))
-    count = max(1, -(-len(ordered) // ROWS))
-    for place in range(count):
-        some = ordered[place * ROWS : (place + 1) * ROWS]
-        refs = {ref for pair in some for ref in (pair.first, pair.second)}
-        yield place, count, make(some, {ref: texts[ref] for ref in refs})
+    count = max(1, -(-len(places) // ROWS))
+    for shard in range(count):
+        some = pairs.at(places[shard * ROWS : (shard + 1) * ROWS])
+        yield shard, count, make(some, texts.of(ref for pair in some for ref in (pair.first, pair.second)))

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 from gis_builder._dataset import (
+    counted_columns,
     drop_counts,
     make_rows,
+    reasons_of,
     row_counts,
-    without_texts,
     write_dropped,
     write_gis,
 )
@@ -64,7 +65,7 @@ def test_the_place_in_the_file_says_nothing_about_the_label() -> None:
 
 def test_counts_of_rows() -> None:
     counts = row_counts(
-        {name: without_texts(make_rows(POSITIVES[name], NEGATIVES[name], TEXTS, 0)) for name in POSITIVES}
+        {name: counted_columns(make_rows(POSITIVES[name], NEGATIVES[name], TEXTS, 0)) for name in POSITIVES}
     )
     sizes = {"positive": 15, "negative": 13, "total": 28, "long_share": 0.0}
     assert counts["splits"]["train"] == sizes | {"gap_auc": 1.0}  # a second apart against two
@@ -140,7 +141,7 @@ def test_where_every_duplicate_was_left_out_it_says_why(tmp_path: Path) -> None:
 def test_everything_dropped_is_counted_and_can_be_looked_at(tmp_path: Path) -> None:
     rejected = {ref(7): "text_empty", ref(8): "text_empty"}
     dropped = [DroppedPair(ref(1), ref(2), 1, "repeated"), DroppedPair(ref(1), ref(3), 0, "linked")]
-    assert drop_counts(rejected, dropped, {"email": 3}) == {
+    assert drop_counts(reasons_of(rejected, dropped), {"email": 3}) == {
         "rejected_issues": {"text_empty": 2},
         "dropped_positives": {"repeated": 1},
         "dropped_negatives": {"linked": 1},

@@ -1,0 +1,71 @@
+"""References in 8 bytes each, where there are too many for objects."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gis_builder._records import IssueRef
+from pairkit.connected import Places
+
+_BITS = 24  # of an issue's number: the highest that is taken, `_decoding.MOST_NUMBER`, has 24
+_NUMBER = (1 << _BITS) - 1
+
+
+class RefTable:
+    """References in ascending order, each once; one is known by its place.
+
+    Args:
+        refs: Any references, in any order.
+    """
+
+    def __init__(self, refs: Iterable[IssueRef]) -> None:
+        codes: dict[str, int] = {}
+        keys = array("q", (codes.setdefault(repo, len(codes)) << _BITS | number for repo, number in refs))
+        self._repos = sorted(codes)
+        self._rank = {repo: rank for rank, repo in enumerate(self._repos)}
+        ranks = np.array([self._rank[repo] for repo in codes], np.int64)
+        found = np.asarray(keys)
+        self._keys = np.unique(ranks[found >> _BITS] << _BITS | found & _NUMBER)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, place: int) -> IssueRef:
+        key = int(self._keys[place])
+        return IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+
+    def at(self, places: Places) -> Iterator[IssueRef]:
+        """The references at some places, one after the other."""
+        for key in self._keys[places].tolist():
+            yield IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+
+    def places(self, refs: Iterable[IssueRef]) -> Places:
+        """Where references stand that are in the table; (reference,)."""
+        rank = self._rank
+        keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
+        return np.searchsorted(self._keys, keys)
+
+    @property
+    def repos(self) -> Sequence[str]:
+        """The repositories, in ascending order."""
+        return self._repos
+
+    def repo_at(self, places: Places) -> npt.NDArray[np.int64]:
+        """The place of each one's repository among `repos`; (place,)."""
+        return self._keys[places] >> _BITS
+
+    def numbers_at(self, places: Places) -> npt.NDArray[np.int64]:
+        """The number of each one; (place,)."""
+        return self._keys[places] & _NUMBER
+
+    def of_repo(self, repo: str) -> Places:
+        """The places of all references to a repository, ascending."""
+        rank = self._rank.get(repo)
+        if rank is None:
+            return np.empty(0, np.int64)
+        low, high = np.searchsorted(self._keys, [rank << _BITS, (rank + 1) << _BITS])
+        return np.arange(low, high)

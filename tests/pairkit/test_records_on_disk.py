@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pairkit.errors import ConfigError
+from pairkit.records_on_disk import RecordsOnDisk, Scratch, scratch_file
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    with scratch_file(tmp_path / "work" / "some.partial") as scratch:
+        yield scratch
+
+
+def test_a_scratch_file_has_no_name(scratch: Scratch) -> None:
+    assert scratch.path.parent.exists()
+    assert list(scratch.path.parent.iterdir()) == []
+
+
+def test_a_scratch_file_that_can_not_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("")
+    with pytest.raises(ConfigError, match="work"), scratch_file(tmp_path / "work" / "some.partial"):
+        pass
+
+
+def test_records_come_back_between_additions(scratch: Scratch) -> None:
+    records = RecordsOnDisk(scratch, str)
+    records.extend(["a", "ü" * 20_000])
+    assert records[1] == "ü" * 20_000
+    records.extend(["", "c"])
+    assert [records[place] for place in range(len(records))] == ["a", "ü" * 20_000, "", "c"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Path, "unlink", lambda _: None)
+    (tmp_path / "some.partial").symlink_to("/dev/full")
+    with (
+        pytest.raises(ConfigError, match="no space left on the device"),
+        scratch_file(tmp_path / "some.partial") as full,
+    ):
+        RecordsOnDisk(full, str).extend(["a"])
