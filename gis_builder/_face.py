@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
+    from gis_builder._archive.objects import Location
     from gis_builder._archive.source import Source
     from gis_builder._emulator import Server
     from gis_builder._github import GitHub, Token
@@ -398,7 +399,8 @@ def archive(
         source: A folder with the archive's files, `YYYY-MM-DD-H.json.gz`, or the root of a server that has
             them, `https://data.gharchive.org`.
         out: The dataset's folder.
-        work: The folder of what the tasks make; by default OUT.work. Shards must share it.
+        work: What the tasks make: a folder, by default OUT.work, or `s3://bucket/folder`; then OUT.work has
+            what is this machine's own. Shards must share it.
         exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
         min_closed: Closed issues that a repository has at least; 1 by default.
         per_repo_max: Most positives of one repository.
@@ -413,7 +415,8 @@ def archive(
         parallel: Connections to the server at once, of all processes that share `work`.
         keep_hours: Leave the hours that were downloaded in WORK/downloaded, in place of deleting each once it
             was read.
-        engine: `local`, or `ray` for the tasks to run on a Ray cluster whose machines share the folders.
+        engine: `local`, or `ray` for the tasks to run on a Ray cluster whose machines share `source` and
+            `work`.
         address: The cluster's, such as `10.0.0.1:6379`.
         workers: Processes on this machine; by default one for each core.
         shard: Do only one share of the tasks, such as `2/8`, for other machines to do the others.
@@ -448,6 +451,7 @@ def archive(
     from gis_builder._archive.exclusions import read_exclusions
     from gis_builder._archive.hours import hours_between
     from gis_builder._archive.job import Job, Topping
+    from gis_builder._archive.objects import location_at
     from gis_builder._archive.run import run_all, run_shard
     from gis_builder._flags import ARCHIVE, FLAGS
     from gis_builder._settings import ArchiveSettings, BuildSettings
@@ -457,12 +461,14 @@ def archive(
 
     merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
     folder = _path("out", out)
-    place = work_beside(folder) if work is None else _path("work", work)
+    place = work_beside(folder) if work is None or _is_url(work) else _path("work", work)
+    results = location_at(work, "work") if _is_url(work) else place
     positive = Annotated[int, Field(ge=1)]
     job = Job(
         hours=hours_between(argument("hours", hours, str), incomplete=incomplete),
-        source=_source(source, place, argument("parallel", parallel, positive), keep=keep_hours),
+        source=_source(source, place, results, argument("parallel", parallel, positive), keep=keep_hours),
         work=place,
+        results=results,
         settings=merged,
         excluded=() if exclude is None else read_exclusions(_path("exclude", exclude)),
         partitions=argument("partitions", partitions, positive),
@@ -483,13 +489,13 @@ def archive(
         return run_all(job, folder, runs, show, fresh=fresh)
 
 
-def _source(given: str | Path, work: Path, parallel: int, *, keep: bool) -> Source:
+def _source(given: str | Path, work: Path, results: Location, parallel: int, *, keep: bool) -> Source:
     """A folder, or a server where a URL is given."""
     from gis_builder._archive.mirror.server import mirror_at
     from gis_builder._archive.source import Folder
 
-    if isinstance(given, str) and "://" in given:
-        return mirror_at(given, work, parallel, keep=keep)
+    if _is_url(given):
+        return mirror_at(given, work, results, parallel, keep=keep)
     return Folder(_path("source", given))
 
 
@@ -716,6 +722,10 @@ def _merged(given: Mapping[str, Any]) -> BuildSettings:
     from pairkit.config import merge
 
     return merge(BuildSettings, FLAGS, given, config=given["config"], settings=given["settings"])
+
+
+def _is_url(given: str | Path | None) -> TypeGuard[str]:
+    return isinstance(given, str) and "://" in given
 
 
 def _path(name: str, given: str | Path) -> Path:

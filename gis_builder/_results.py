@@ -127,7 +127,7 @@ class ArchiveBuilt(_Dataset):
 
     Attributes:
         out: Its folder.
-        work: The folder with the results of the tasks.
+        work: The folder with what was left out, and with the results of the tasks where they are in no store.
         statistics: All counts, as in statistics.json; `months` says what each month of the archive held.
         audit: What the audit found; a dataset that leaks is never returned.
         seconds: How long this run took.
@@ -169,13 +169,13 @@ class ShardDone:
     """What one shard of a run over GH Archive came to.
 
     Attributes:
-        work: The folder with the results of the tasks.
+        work: Where the results of the tasks are: a folder, or a URL of S3.
         done: Tasks of this shard that are done, now or before.
         waiting: Those of this shard that wait for tasks of other shards.
         left: Tasks of all shards that are not done.
     """
 
-    work: Path
+    work: Path | str
     done: int
     waiting: int
     left: int

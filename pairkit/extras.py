@@ -30,6 +30,7 @@ _MODULES = {
     "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
     "ray": ("ray",),
+    "s3": ("obstore",),
     "review": ("starlette", "uvicorn"),
     "serve": ("prometheus_client",),
     "tokens": ("tiktoken",),

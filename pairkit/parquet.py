@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
@@ -64,15 +65,19 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
         raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error
 
 
-def read_notes(path: Path) -> dict[str, str]:
+def read_notes(path: object, footer: IO[bytes] | None = None) -> dict[str, str]:
     """The notes that go with a table of `parquet_bytes`.
+
+    Args:
+        path: The file.
+        footer: Its end, where it is no file of this machine.
 
     Raises:
         DataError: the file is damaged.
     """
     try:
-        return pl.read_parquet_metadata(path)
+        return pl.read_parquet_metadata(str(path) if footer is None else footer)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise DataError(
-            f"not readable as parquet ({one_line(str(error), 200)}); delete it and run again", path=path
+            f"not readable as parquet ({one_line(str(error), 200)}); delete it and run again", path=str(path)
         ) from error

@@ -3,6 +3,7 @@
 ```
 hours, source ► mirror/         which hours, and where their files are: in a folder, or on a server
 tasks ► engine, on_ray          a task's name and file; who runs tasks: this process, others, a cluster
+objects                         files of tasks in an object store
 extract ► events, rows, ledger  an hour's file to rows of issues, comments, closings      (an hour)
 compact                         a month's hours to one file, of a share of repositories   (a month's share)
 judge ► threads, judging        rows to threads, verdicts, texts, positives               (a partition)

@@ -143,7 +143,7 @@ def _lost_again_and_again(task: Task) -> DataError:
     return DataError(
         "workers were killed again and again, most likely as memory is short; give fewer --workers"
         " (workers=…), or more --partitions (partitions=…)",
-        path=task.out,
+        path=str(task.out),
     )
 
 

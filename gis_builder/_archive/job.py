@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from gis_builder._archive.hours import span_of
+from gis_builder._archive.objects import Location
 from gis_builder._archive.plan import Plan, plan
 from gis_builder._archive.source import HourFile, Source
 from gis_builder._archive.tasks import digest_of
@@ -35,7 +36,8 @@ class Job:
     Attributes:
         hours: The names of all hours that are asked for, in order.
         source: Has their files.
-        work: Where the results of tasks go.
+        work: The folder of what is this machine's own: locks, downloads, texts, what was left out.
+        results: Where the files of tasks go; all machines share it.
         settings: What decides the result.
         excluded: The takedown list, see `exclusions`.
         partitions: How many tasks judge; it decides nothing but how much each has in memory.
@@ -45,6 +47,7 @@ class Job:
     hours: Sequence[str]
     source: Source
     work: Path
+    results: Location
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
     partitions: int = 64
@@ -53,7 +56,7 @@ class Job:
     def plan(self) -> tuple[list[HourFile], Plan]:
         """The hours that there are, and the tasks."""
         found = self.source.find(self.hours)
-        return found, plan(found, self.work, self.settings, self.excluded, self.partitions)
+        return found, plan(found, self.results, self.settings, self.excluded, self.partitions)
 
     def record(self, found: Iterable[HourFile]) -> dict[str, Any]:
         """What decides what the dataset holds; who runs it and where files are does not."""

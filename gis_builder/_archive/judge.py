@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import polars as pl
 
@@ -13,11 +12,14 @@ from gis_builder._archive import rows as r
 from gis_builder._archive.exclusions import Exclusions
 from gis_builder._archive.judged import pack
 from gis_builder._archive.judging import Judging
+from gis_builder._archive.objects import Location
 from gis_builder._archive.threads import threads_of
 from gis_builder._settings import ArchiveSettings
 
 
-def judge_share(files: Sequence[Path], low: int, high: int, settings: str, excluded: Sequence[str]) -> bytes:
+def judge_share(
+    files: Sequence[Location], low: int, high: int, settings: str, excluded: Sequence[str]
+) -> bytes:
     """Judge the repositories whose keys are in [low, high).
 
     Args:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from gis_builder._archive.objects import Location
 from gis_builder._archive.tasks import damaged
 from gis_builder._records import Cluster, DroppedPair, Issue, IssueRef, IssueText, Pair
 
@@ -97,7 +97,7 @@ def pack(value: Judged | Topped | Placed | Drawn | Ties) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(value, order="deterministic"), _LEVEL)
 
 
-def unpack(path: Path, kind: type[_Kind]) -> _Kind:
+def unpack(path: Location, kind: type[_Kind]) -> _Kind:
     """What `pack` made.
 
     Raises:

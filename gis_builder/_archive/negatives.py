@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, pack, unpack
+from gis_builder._archive.objects import Location
 from gis_builder._pairs.negatives import Negatives, make_negatives
 from gis_builder._records import IssueRef
 from gis_builder._settings import ArchiveSettings
 
 
-def draw_negatives(judged: Path, placed: Path, settings: str) -> bytes:
+def draw_negatives(judged: Location, placed: Location, settings: str) -> bytes:
     """The negatives of a partition.
 
     Each repository draws its share, which the driver reckons from all positives. What it can't give is

@@ -61,7 +61,7 @@ class OnRay:
                 raise DataError(
                     f"its worker was lost again and again ({error}), most likely as memory is"
                     " short; give more --partitions (partitions=…)",
-                    path=task.out,
+                    path=str(task.out),
                 ) from error
             yield
 

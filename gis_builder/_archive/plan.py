@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from gis_builder._archive.compact import SHARES, compact_month
 from gis_builder._archive.hours import month_of
 from gis_builder._archive.judge import judge_share
+from gis_builder._archive.objects import Location
 from gis_builder._archive.rejudge import judge_more
 from gis_builder._archive.rows import bounds
 from gis_builder._archive.source import HourFile
@@ -44,10 +44,15 @@ class Plan(NamedTuple):
     compact: list[Task]
     judge: list[Task]
 
+    @property
+    def ledgers(self) -> list[Location]:
+        """The files with the ledgers: a month's first share."""
+        return [task.out for task in self.compact if task.arguments[1] == 0]
+
 
 def plan(
     hours: Sequence[HourFile],
-    work: Path,
+    results: Location,
     settings: ArchiveSettings,
     excluded: Sequence[str],
     partitions: int,
@@ -56,27 +61,27 @@ def plan(
 
     Args:
         hours: The hours that there are.
-        work: Where the files go.
+        results: Where the files go.
         settings: What decides the result.
         excluded: The takedown list.
         partitions: How many tasks judge; it decides nothing but how much each has in memory.
     """
-    extract = {hour.hour: _extract(hour, work) for hour in hours}
-    months: defaultdict[str, list[Path]] = defaultdict(list)
+    extract = {hour.hour: _extract(hour, results) for hour in hours}
+    months: defaultdict[str, list[Location]] = defaultdict(list)
     for hour, task in extract.items():
         months[month_of(hour)].append(task.out)
     compact = [
-        [_compact(month, files, place, work) for month, files in months.items()] for place in range(SHARES)
+        [_compact(month, files, place, results) for month, files in months.items()] for place in range(SHARES)
     ]
     judge = [
         _judge([task.out for tasks in _overlapping(compact, place, partitions) for task in tasks],
-               (place, partitions), work, settings, excluded)
+               (place, partitions), results, settings, excluded)
         for place in range(partitions)
     ]  # fmt: skip
     return Plan(list(extract.values()), [task for tasks in compact for task in tasks], judge)
 
 
-def judge_again(task: Task, topped: Path) -> Task:
+def judge_again(task: Task, topped: Location) -> Task:
     """The task that judges a partition with what is known besides.
 
     Args:
@@ -90,16 +95,16 @@ def judge_again(task: Task, topped: Path) -> Task:
     return Task(out, judge_more, (task.out, topped, *task.arguments), (task.out, topped))
 
 
-def _extract(hour: HourFile, work: Path) -> Task:
+def _extract(hour: HourFile, results: Location) -> Task:
     made_by = (__version__, code_digest(*_EXTRACTS))
-    out = file_named(work / "hours", hour.hour, "parquet", made_by, hour.hour, hour.identity)
+    out = file_named(results / "hours", hour.hour, "parquet", made_by, hour.hour, hour.identity)
     return Task(out, hour.function, hour.arguments)
 
 
-def _compact(month: str, files: Sequence[Path], place: int, work: Path) -> Task:
+def _compact(month: str, files: Sequence[Location], place: int, results: Location) -> Task:
     made_by = (__version__, code_digest(f"{_ROOM}rows.py", f"{_ROOM}compact.py"))
     basis = (made_by, [path.name for path in files], place)
-    out = file_named(work / "months", f"{month}-{place:02d}", "parquet", *basis)
+    out = file_named(results / "months", f"{month}-{place:02d}", "parquet", *basis)
     return Task(out, compact_month, (tuple(files), place), tuple(files))
 
 
@@ -109,9 +114,9 @@ def _overlapping(compact: Sequence[list[Task]], place: int, partitions: int) -> 
 
 
 def _judge(
-    files: Sequence[Path],
+    files: Sequence[Location],
     part: tuple[int, int],
-    work: Path,
+    results: Location,
     settings: ArchiveSettings,
     excluded: Sequence[str],
 ) -> Task:
@@ -119,6 +124,6 @@ def _judge(
     said = settings.model_dump_json(exclude=_LATER)
     made_by = (__version__, code_digest(*_JUDGES))
     basis = (made_by, [path.name for path in files], part, said, list(excluded))
-    out = file_named(work / "judged", f"{place:05d}-of-{partitions:05d}", "zlib", *basis)
+    out = file_named(results / "judged", f"{place:05d}-of-{partitions:05d}", "zlib", *basis)
     arguments = (tuple(files), *bounds(place, partitions), said, tuple(excluded))
     return Task(out, judge_share, arguments, tuple(files))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from gis_builder._archive import rows as r
 from gis_builder._archive.exclusions import Exclusions
 from gis_builder._archive.judged import Judged, Topped, by_outcome, pack, unpack
 from gis_builder._archive.judging import WITH_DUPLICATES, Judging
+from gis_builder._archive.objects import Location
 from gis_builder._archive.threads import threads_of
 from gis_builder._settings import ArchiveSettings
 
 
 def judge_more(
-    judged: Path,
-    topped: Path,
-    files: Sequence[Path],
+    judged: Location,
+    topped: Location,
+    files: Sequence[Location],
     low: int,
     high: int,
     settings: str,

@@ -7,6 +7,7 @@ stretch of keys is a fair share of all repositories, and a reader passes over wh
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from gis_builder._archive.objects import SMALL, Location, ObjectPath, failure_of, polars_options, several
 from gis_builder._archive.tasks import damaged
 from gis_builder._records import Comment, Event, Issue
 from pairkit.errors import DataError
@@ -51,6 +53,7 @@ SCHEMA: dict[str, Any] = {
 }
 _REST = (None,) * (len(SCHEMA) - len(_IDENTITY) - len(_VERSION))
 Row = tuple[Any, ...]
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @lru_cache(1 << 16)
@@ -121,7 +124,7 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_share(
-    files: Sequence[Path], low: int, high: int, repos: Collection[int] | None = None
+    files: Sequence[Location], low: int, high: int, repos: Collection[int] | None = None
 ) -> pl.DataFrame:
     """What files of rows hold of the repositories whose keys are in [low, high), see `newest`.
 
@@ -139,10 +142,34 @@ def read_share(
     inside = (pl.col("key") >= low) & (pl.col("key") < high)
     if repos is not None:
         inside &= pl.col("repo_id").is_in(sorted(repos))
+    objects = [file for file in files if isinstance(file, ObjectPath)]
+    if objects:
+        return newest(pl.concat(several(lambda file: _inside(file, inside), objects)))
+    on_disk = [file for file in files if isinstance(file, Path)]
     try:
-        return newest(pl.scan_parquet(list(files), glob=False).filter(inside).collect())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise damaged(_first_damaged(files), error) from error
+        return newest(pl.scan_parquet(on_disk, glob=False).filter(inside).collect())
+    except _UNREADABLE as error:
+        raise damaged(_first_damaged(on_disk), error) from error
+
+
+def _inside(file: ObjectPath, inside: pl.Expr) -> pl.DataFrame:
+    """Of one file in an object store."""
+    try:
+        table = _scanned(file).filter(inside).collect()
+    except _UNREADABLE as error:
+        if "object-store error" in str(error):
+            raise failure_of(file, str(error)) from error
+        raise damaged(file, error) from error
+    if table.schema != SCHEMA:
+        raise damaged(file, ValueError("it has other columns"))
+    return table
+
+
+def _scanned(file: ObjectPath) -> pl.LazyFrame:
+    data = file.read_up_to(SMALL)
+    if data is not None:
+        return pl.scan_parquet(io.BytesIO(data))
+    return pl.scan_parquet(str(file), glob=False, storage_options=polars_options(), credential_provider=None)
 
 
 def _first_damaged(files: Sequence[Path]) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gis_builder._archive.compact import ledger_of
+from gis_builder._archive.compact import ledgers_of
 from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
 from gis_builder._archive.hours import span_of
@@ -17,6 +17,7 @@ from gis_builder._archive.judged import pack
 from gis_builder._archive.ledger import by_month
 from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.negatives import draw_negatives
+from gis_builder._archive.objects import Location, existing, keep
 from gis_builder._archive.plan import Plan
 from gis_builder._archive.settle import (
     Gathered,
@@ -39,7 +40,6 @@ from gis_builder._folders import check_out, working_folder
 from gis_builder._progress import RunDisplay
 from gis_builder._results import ArchiveBuilt, ShardDone
 from pairkit import __version__
-from pairkit.files import write_bytes
 from pairkit.folders import check_apart
 from pairkit.parquet import write_parquet
 from pairkit.records_on_disk import Scratch, scratch_file
@@ -66,13 +66,15 @@ def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> Shard
     done = waiting = 0
     for name, tasks in _named(stages):
         own = tasks[shard.number - 1 :: shard.of]
-        ready = [task for task in own if task.is_done or task.is_ready]
+        there = existing(file for task in own for file in (task.out, *task.needs))
+        ready = [task for task in own if task.out in there or there.issuperset(task.needs)]
         with _noticing_changes(job):
             _run(engine, name, ready, show)
         done += len(ready)
         waiting += len(own) - len(ready)
-    left = sum(not task.is_done for _, tasks in _named(stages) for task in tasks)
-    return ShardDone(job.work, done, waiting, left)
+    every = [task.out for _, tasks in _named(stages) for task in tasks]
+    where = job.results if isinstance(job.results, Path) else str(job.results)
+    return ShardDone(where, done, waiting, len(every) - len(existing(every)))
 
 
 def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: bool = False) -> ArchiveBuilt:
@@ -128,7 +130,8 @@ def _named(stages: Plan) -> Iterator[tuple[str, list[Task]]]:
 
 
 def _run(engine: Engine, name: str, tasks: Sequence[Task], show: RunDisplay) -> None:
-    left = [task for task in tasks if not task.is_done]
+    there = existing(task.out for task in tasks)
+    left = [task for task in tasks if task.out not in there]
     for _ in show.counted(name, engine.run(left), len(left)):
         pass
 
@@ -146,7 +149,8 @@ def _assemble(
     judged, topped = [task.out for task in stages.judge], None
     if job.topping:
         judged, topped = top_up(
-            stages.judge, job.work, *job.topping, lambda tasks: _run(engine, "judging again", tasks, show)
+            *(stages.judge, job.work, job.results, *job.topping),
+            lambda tasks: _run(engine, "judging again", tasks, show),
         )
     show.say("making pairs")
     gathered = gather(judged, *scratch, settings.seed)
@@ -156,7 +160,7 @@ def _assemble(
     )
     similar_at = settings.pair.similar_at
     ties_file = file_named(
-        job.work / "ties", "ties", "zlib", made_by, sorted(p.name for p in judged), similar_at
+        job.results / "ties", "ties", "zlib", made_by, sorted(p.name for p in judged), similar_at
     )
     settled = split(gathered, tie(ties_file, gathered.texts, similar_at), settings)
     drawn = _draw(job, judged, gathered, settled, engine, show)
@@ -174,7 +178,7 @@ def _assemble(
             "missing_negatives": check_missing(drawn.missing, settings.split),
             "negatives_with_a_pool_issue": drawn.with_single,
             "archive_repositories": dict(sorted(gathered.counts.items())),
-            "months": by_month(job.hours, _ledger(stages.compact)),
+            "months": by_month(job.hours, ledgers_of(stages.ledgers)),
             **({"topped_up": topped} if topped else {}),
             **drop_counts(gathered.left_out.reasons(), gathered.removed),
         },
@@ -186,7 +190,7 @@ def _assemble(
 
 def _draw(
     job: Job,
-    judged: Sequence[Path],
+    judged: Sequence[Location],
     gathered: Gathered,
     settled: Settled,
     engine: Engine,
@@ -201,16 +205,10 @@ def _draw(
     tasks = []
     for path, part in zip(judged, placed(gathered, settled), strict=True):
         told = pack(part)
-        told_in = file_named(job.work / "placed", path.name.partition(".")[0], "zlib", digest_of(told))
-        if not told_in.exists():
-            write_bytes(told_in, told, private=True)
+        told_in = file_named(job.results / "placed", path.name.partition(".")[0], "zlib", digest_of(told))
+        keep(told_in, told)
         basis = (made_by, path.name, told_in.name, said)
-        drawn = file_named(job.work / "negatives", path.name.partition(".")[0], "zlib", *basis)
+        drawn = file_named(job.results / "negatives", path.name.partition(".")[0], "zlib", *basis)
         tasks.append(Task(drawn, draw_negatives, (path, told_in, said), (path, told_in)))
     _run(engine, "drawing negatives", tasks, show)
     return add_negatives(gathered, settled, (task.out for task in tasks))
-
-
-def _ledger(compact: Iterable[Task]) -> Iterator[Any]:
-    for task in compact:
-        yield from ledger_of(task.out)

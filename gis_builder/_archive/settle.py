@@ -9,13 +9,13 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, Ties, pack, unpack
 from gis_builder._archive.left_out import LeftOut
+from gis_builder._archive.objects import Location
 from gis_builder._archive.pairs import PairsOnDisk
 from gis_builder._archive.tasks import Task, do
 from gis_builder._archive.texts import TextsOnDisk
@@ -52,7 +52,7 @@ class Owners:
         return self._latest[repo.name.lower()][1] == repo.repo_id
 
 
-def owners_of(paths: Iterable[Path]) -> Owners:
+def owners_of(paths: Iterable[Location]) -> Owners:
     """Whose the names are in these partitions."""
     owners = Owners()
     for path in paths:
@@ -141,7 +141,7 @@ class Gathered:
         return connected(groups, self.texts.issues, self.texts.issues[tied])
 
 
-def gather(paths: Sequence[Path], texts: Scratch, pairs: Scratch, seed: int) -> Gathered:
+def gather(paths: Sequence[Location], texts: Scratch, pairs: Scratch, seed: int) -> Gathered:
     """Read all partitions, one in memory at a time; their texts and positives go to disk."""
     owners = Owners()
     refs = RefTable(_refs(paths, owners))
@@ -151,7 +151,7 @@ def gather(paths: Sequence[Path], texts: Scratch, pairs: Scratch, seed: int) -> 
     return gathered
 
 
-def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
+def _refs(paths: Iterable[Location], owners: Owners) -> Iterator[IssueRef]:
     """All issues that partitions name; their repositories are noted."""
     for path in paths:
         for repo in unpack(path, Judged).repos:
@@ -166,7 +166,7 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
                 yield from (drop.first, drop.second)
 
 
-def tie(out: Path, texts: TextsOnDisk, threshold: float) -> Places:
+def tie(out: Location, texts: TextsOnDisk, threshold: float) -> Places:
     """The first text of each one's group of near-identical texts, kept in `out`; (text,)."""
     do(Task(out, _tied, (texts, threshold)))
     return np.frombuffer(unpack(out, Ties).first, np.int64)
@@ -269,7 +269,7 @@ class Negatives(NamedTuple):
     with_single: int
 
 
-def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Path]) -> Negatives:
+def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Location]) -> Negatives:
     """Take in what the partitions drew, one of them in memory at a time."""
     codes = array("b", settled.positives.tobytes())
     missing, with_single = dict.fromkeys(settled.negatives_wanted, 0), 0

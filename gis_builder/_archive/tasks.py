@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from gis_builder._archive.objects import Location, ObjectPath, write
 from pairkit.errors import DataError
-from pairkit.files import write_bytes
 from pairkit.printable import one_line
 
+_Place = TypeVar("_Place", Path, ObjectPath, Location)
 _DIGITS = 20
 _OLD_S = 3600.0
 # A task's file before it is whole, a table of the driver's, and an hour of which a part was downloaded.
@@ -36,34 +37,24 @@ class Task(NamedTuple):
         needs: Files that other tasks make.
     """
 
-    out: Path
+    out: Location
     function: Callable[..., bytes]
     arguments: tuple[Any, ...]
-    needs: tuple[Path, ...] = ()
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the file is there."""
-        return self.out.exists()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether all that it needs is there."""
-        return all(path.exists() for path in self.needs)
+    needs: tuple[Location, ...] = ()
 
 
 def do(task: Task) -> None:
     """Do a task that is not done; the file is readable by its owner alone, as it may hold anybody's words."""
-    if not task.is_done:
-        write_bytes(task.out, task.function(*task.arguments), private=True)
+    if not task.out.exists():
+        write(task.out, task.function(*task.arguments))
 
 
-def damaged(path: Path, error: Exception) -> DataError:
+def damaged(path: Location, error: Exception) -> DataError:
     """What to do where a task's file can't be read: it is made again."""
-    return DataError(f"damaged ({one_line(str(error), 200)}); delete it and run again", path=path)
+    return DataError(f"damaged ({one_line(str(error), 200)}); delete it and run again", path=str(path))
 
 
-def file_named(folder: Path, stem: str, ending: str, *basis: object) -> Path:
+def file_named(folder: _Place, stem: str, ending: str, *basis: object) -> _Place:
     """The file of a task: `stem.DIGEST.ending`, the digest of `basis`, whose parts JSON can hold."""
     digest = digest_of(json.dumps(basis, sort_keys=True).encode())
     return folder / f"{stem}.{digest[:_DIGITS]}.{ending}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gis_builder._archive.judged import Judged, Topped, ToppedRepo, pack, unpack
+from gis_builder._archive.objects import Location, keep
 from gis_builder._archive.plan import judge_again
 from gis_builder._archive.settle import Owners, owners_of
 from gis_builder._archive.tasks import Task, digest_of, file_named
@@ -19,7 +20,6 @@ from gis_builder._folders import held_store
 from gis_builder._github import GitHub
 from gis_builder._records import Issue, IssueRef, Kind
 from gis_builder._store import Store
-from pairkit.files import write_bytes
 
 Opened = Callable[[Store], GitHub]
 ISSUES, PULLS, MISSING = "issues", "pull_requests", "missing"
@@ -33,18 +33,24 @@ class ToppedUp(NamedTuple):
         counts: What the numbers that were asked for turned out to be.
     """
 
-    judged: list[Path]
+    judged: list[Location]
     counts: dict[str, int]
 
 
 def top_up(
-    judged: Sequence[Task], work: Path, server: str, opened: Opened, run: Callable[[list[Task]], None]
+    judged: Sequence[Task],
+    work: Path,
+    results: Location,
+    server: str,
+    opened: Opened,
+    run: Callable[[list[Task]], None],
 ) -> ToppedUp:
     """Ask for all that verdicts rest on and the hours don't have.
 
     Args:
         judged: The tasks that judged the partitions, done.
         work: The working folder.
+        results: Where the files of tasks go.
         server: The root of GitHub's API, each of which has a store of its own.
         opened: Makes the client.
         run: Runs tasks.
@@ -57,19 +63,18 @@ def top_up(
         paths = [task.out for task in judged]
         while new := asking.take(paths):
             github.fetch(sorted(new))
-            again = [_again(task, work, asking.told(place)) for place, task in enumerate(judged)]
+            again = [_again(task, results, asking.told(place)) for place, task in enumerate(judged)]
             run([task for task in again if task is not None])
             paths = [task.out if more is None else more.out for task, more in zip(judged, again, strict=True)]
         return ToppedUp(paths, asking.counts())
 
 
-def _again(task: Task, work: Path, topped: Topped) -> Task | None:
+def _again(task: Task, results: Location, topped: Topped) -> Task | None:
     if not topped.repos:
         return None
     told = pack(topped)
-    told_in = file_named(work / "topped", task.out.name.partition(".")[0], "zlib", digest_of(told))
-    if not told_in.exists():
-        write_bytes(told_in, told, private=True)
+    told_in = file_named(results / "topped", task.out.name.partition(".")[0], "zlib", digest_of(told))
+    keep(told_in, told)
     return judge_again(task, told_in)
 
 
@@ -89,7 +94,7 @@ class _Asking:
         self._store, self._owners = store, owners
         self._asked: dict[int, dict[int, _Lacking]] = {}
 
-    def take(self, paths: Sequence[Path]) -> set[IssueRef]:
+    def take(self, paths: Sequence[Location]) -> set[IssueRef]:
         """Note what the partitions lack; returns what is new."""
         new: set[IssueRef] = set()
         for place, path in enumerate(paths):

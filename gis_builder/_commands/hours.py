@@ -23,6 +23,7 @@ _TASKS = "Tasks"
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
         "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-rust --language Rust,C++",
         "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --shard 2/8",
+        "gis archive --hours 2015-01-01..2024-12-31 -s https://data.gharchive.org -w s3://bucket/all",
         "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     )
 )
@@ -42,8 +43,12 @@ def archive(
     *,
     out: o.Out = Path("gis-archive"),
     work: Annotated[
-        Path | None,
-        typer.Option("--work", "-w", metavar="DIR", help="What the tasks make. [default: OUT.work]"),
+        str | None,
+        typer.Option(
+            *("--work", "-w"),
+            metavar="DIR|URL",
+            help="What the tasks make: a folder, or s3://bucket/folder. [default: OUT.work]",
+        ),
     ] = None,
     exclude: Annotated[
         Path | None,
@@ -127,8 +132,8 @@ def archive(
 
     GitHub is asked for nothing without --top-up. The dataset is the same whatever --workers, --shard and
     --partitions are.
-    Shards share one --work folder. Each does the tasks whose files are there: run all of them again until
-    none is left, then run the command without --shard.
+    Shards share one --work, a folder or a place in S3. Each does the tasks whose files are there: run all
+    of them again until none is left, then run the command without --shard.
     """
     made = gis_builder.archive(
         hours,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from gis_builder._archive import compact
-from gis_builder._archive.compact import SHARES, compact_month, ledger_of
+from gis_builder._archive.compact import SHARES, compact_month, ledgers_of
 from gis_builder._archive.extract import extract_hour
 from tests.gis_builder.archive_world import write_hours
 from tests.gis_builder.test_archive_extract import event, issue
@@ -51,4 +51,4 @@ def test_few_hours_at_once_give_the_rows_of_all_at_once(
     issues = rows.filter(pl.col("kind") == "issue").sort("repo_id")
     assert issues["repo_id"].to_list() == [7, 8, 9]
     assert issues["title"].to_list() == ["Crash 4"] * 3  # the newest, of whichever hour
-    assert [row.hour for row in ledger_of(tmp_path / "share-0")] == NAMES
+    assert [row.hour for row in ledgers_of([tmp_path / "share-0"])] == NAMES

@@ -82,7 +82,7 @@ def rows(origin: Path) -> dict[str, bytes]:
 
 def extracted(server: Hours, tmp_path: Path, *, keep: bool = False) -> dict[str, bytes]:
     """What the tasks of the hours make of the server's files."""
-    mirror = mirror_at(server.url, tmp_path / "work", 4, keep=keep)
+    mirror = mirror_at(server.url, tmp_path / "work", tmp_path / "work", 4, keep=keep)
     asked = hours_between(RANGE)
     for task in mirror.tasks(asked):
         do(task)

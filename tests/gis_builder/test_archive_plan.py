@@ -13,7 +13,7 @@ from gis_builder._archive.plan import _EXTRACTS, _JUDGES
 
 PACKAGE = Path(gis_builder.__file__).parent
 # Settings stand in the name themselves; how a file is read and written decides nothing of what is in it.
-ELSEWHERE = {"_settings", "_archive/tasks"}
+ELSEWHERE = {"_settings", "_archive/tasks", "_archive/objects"}
 
 
 def imported(module: str) -> Iterator[str]:

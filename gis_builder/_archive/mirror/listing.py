@@ -15,6 +15,7 @@ import msgspec
 from gis_builder._archive.mirror.slots import connection
 from gis_builder._archive.mirror.tries import PATIENCE, Tries, refusal_of
 from gis_builder._archive.mirror.wire import Dropped, Reply, Wire
+from gis_builder._archive.objects import Location
 from gis_builder._archive.source import TRAILER, identity
 from gis_builder._archive.tasks import damaged
 from pairkit.address import read_address
@@ -72,7 +73,7 @@ def list_month(root: str, hours: Sequence[str], slots: Path, parallel: int) -> b
     return msgspec.json.encode([listed for listed in found if listed is not None])
 
 
-def read_listing(path: Path) -> list[Listed]:
+def read_listing(path: Location) -> list[Listed]:
     """What `list_month` found.
 
     Raises:

@@ -10,6 +10,7 @@ from pathlib import Path
 from gis_builder._archive.hours import month_of
 from gis_builder._archive.mirror.extract import extract_listed
 from gis_builder._archive.mirror.listing import list_month, read_listing
+from gis_builder._archive.objects import Location
 from gis_builder._archive.source import HourFile, at_least_one
 from gis_builder._archive.tasks import Task, file_named
 from pairkit.address import read_address
@@ -22,13 +23,15 @@ class Mirror:
 
     Attributes:
         root: The server's root, such as `https://data.gharchive.org`.
-        work: The working folder.
+        work: The working folder of this machine.
+        results: Where listings go, which all machines share.
         parallel: Connections at once.
         keep: Leave the hours that were downloaded in the working folder.
     """
 
     root: str
     work: Path
+    results: Location
     parallel: int
     keep: bool
 
@@ -60,11 +63,11 @@ class Mirror:
         return self.work / "connections"
 
     def _task(self, hours: Sequence[str]) -> Task:
-        out = file_named(self.work / "listed", month_of(hours[0]), "json", self.root, list(hours))
+        out = file_named(self.results / "listed", month_of(hours[0]), "json", self.root, list(hours))
         return Task(out, list_month, (self.root, tuple(hours), self._slots, self.parallel))
 
 
-def mirror_at(url: str, work: Path, parallel: int, *, keep: bool) -> Mirror:
+def mirror_at(url: str, work: Path, results: Location, parallel: int, *, keep: bool) -> Mirror:
     """The server at a URL.
 
     Raises:
@@ -73,4 +76,5 @@ def mirror_at(url: str, work: Path, parallel: int, *, keep: bool) -> Mirror:
     address = read_address(url, "source", "https://data.gharchive.org")
     if address.origin.scheme == "http" and not address.is_loopback:
         raise ConfigError(f"source = {address.url}: over plain http, others can change what comes; use https")
-    return Mirror(address.url, work.resolve(), parallel, keep)
+    at = results.resolve() if isinstance(results, Path) else results
+    return Mirror(address.url, work.resolve(), at, parallel, keep)
