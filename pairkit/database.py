@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
 
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import open_own, write_errors
@@ -17,6 +18,7 @@ from pairkit.printable import one_line
 _CHECKED_BYTES = (
     256 << 20
 )  # a file up to this size is checked as a whole (a second a GiB), a larger one as it is read
+_SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that belongs to several databases
 
 
@@ -115,6 +117,27 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def scratch_database(tables: str) -> sqlite3.Connection:
+    """A database for rows that memory need not hold; it ends with its connection, and with the process.
+
+    While it is small it is in memory, then in a file without a name in TMPDIR (/var/tmp where that is not
+    set), which nobody else can open. Queries may run in another thread, one at a time.
+
+    Args:
+        tables: CREATE statements.
+    """
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
+    # Nobody is to find it after a crash, so nothing has to be undone or to be safe on the disk.
+    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {tables} BEGIN;")
+    return connection
+
+
+def scratch_errors() -> AbstractContextManager[None]:
+    """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
+    return database_errors(Path(gettempdir()))
 
 
 def _touch_private(path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from pairkit.errors import DataError
-from pairkit.files import write_bytes
+from pairkit.files import whole_file, write_bytes
 from pairkit.parquet_sizes import check_parquet
 from pairkit.printable import one_line
 
 _ROW_GROUP = 8192
-_COMPRESSION_LEVEL = 7  # fixed, so that the bytes do not depend on a library's default
+# Fixed, so that the bytes do not depend on a library's defaults.
+_LOOK: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
 
 
 def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> None:
@@ -26,6 +29,27 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
         ConfigError: the file can't be written.
     """
     write_bytes(path, parquet_bytes(rows), private=private)
+
+
+def stream_parquet(
+    path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any], *, private: bool = False
+) -> None:
+    """Write a table of which a frame at a time is in memory; the bytes for one frame are `write_parquet`'s.
+
+    Of several, columns of lists may be cut into pages elsewhere.
+
+    Args:
+        path: The file; whole or absent, see `pairkit.files.whole_file`.
+        frames: The table's rows in order; read in another thread, an error of theirs is raised as it is.
+        schema: Of each frame.
+        private: Leave the file to its owner alone.
+
+    Raises:
+        ConfigError: the file can't be written.
+    """
+    table = register_io_source(lambda *_: (frame.rechunk() for frame in frames), schema=schema)
+    with whole_file(path, private=private) as file:
+        table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_LOOK)
 
 
 def parquet_bytes(
@@ -41,11 +65,9 @@ def parquet_bytes(
     buffer = io.BytesIO()
     rows.rechunk().write_parquet(
         buffer,
-        compression="zstd",
-        compression_level=_COMPRESSION_LEVEL,
         row_group_size=row_group,
-        statistics=True,
         metadata=notes,
+        **_LOOK,
     )
     return buffer.getvalue()
 

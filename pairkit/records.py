@@ -157,14 +157,22 @@ def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
 
 
 def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, dict[str, str]]:
-    """The card's file patterns; a split without rows has no file, as readers can't tell its columns' use."""
+    """The card's file patterns, given the rows."""
+    return file_patterns(
+        {config: {split: rows.height for split, rows in splits.items()} for config, splits in configs.items()}
+    )
+
+
+def file_patterns(sizes: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
+    """The card's file patterns, given how many rows each configuration has of each split.
+
+    A split without rows has no file, as readers can't tell its columns' use.
+    """
     return {
         config: {
-            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
-            for split, rows in splits.items()
-            if rows.height
+            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet" for split, rows in splits.items() if rows
         }
-        for config, splits in configs.items()
+        for config, splits in sizes.items()
     }
 
 

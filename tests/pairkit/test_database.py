@@ -5,12 +5,22 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from pairkit.database import Schema, connect, database_errors, open_database, prepare
+from pairkit.database import (
+    Schema,
+    connect,
+    database_errors,
+    open_database,
+    prepare,
+    scratch_database,
+    scratch_errors,
+)
 from pairkit.errors import ConfigError, DataError
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
@@ -163,3 +173,40 @@ def test_a_pipe_is_refused_in_plain_words(tmp_path: Path, ending: str) -> None:
     os.mkfifo(tmp_path / f"toys.sqlite{ending}")
     with pytest.raises(ConfigError, match=f"toys.sqlite{ending}: is no file, where one of ours belongs"):
         open_database(tmp_path / "toys.sqlite", SCHEMA, create=True, absent="")
+
+
+SCRATCH = """
+import os
+from pathlib import Path
+from pairkit.database import scratch_database
+
+connection = scratch_database("CREATE TABLE toys (name TEXT);")
+rows = ((f"{number} {'long ' * 200}",) for number in range(60_000))  # 60 MB, of which 32 in memory
+connection.executemany("INSERT INTO toys VALUES (?)", rows)
+print(*connection.execute("SELECT count(*), sum(length(name)) FROM toys").fetchone())
+print([*Path(os.environ["TMPDIR"]).iterdir()])
+for file in Path("/proc/self/fd").glob("*"):
+    if os.path.lexists(file):
+        print(os.readlink(file))
+"""
+
+
+def test_a_scratch_database_is_a_file_without_a_name(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRATCH],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    said, names, *files = ran.stdout.splitlines()
+    assert (said, names) == ("60000 60348890", "[]")
+    if files:  # where the kernel tells
+        assert any(name.startswith(str(tmp_path)) and name.endswith("(deleted)") for name in files)
+
+
+def test_a_full_disk_of_a_scratch_database_is_told() -> None:
+    with closing(scratch_database("CREATE TABLE toys (name TEXT);")) as connection:
+        connection.execute("PRAGMA max_page_count = 9")
+        with pytest.raises(ConfigError, match="no space left on the device; free some"), scratch_errors():
+            connection.executemany("INSERT INTO toys VALUES (?)", [("long " * 200,)] * 1000)

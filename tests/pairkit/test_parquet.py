@@ -1,0 +1,57 @@
+"""Tables written a frame at a time."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pairkit.errors import ConfigError, DataError
+from pairkit.parquet import read_parquet, stream_parquet, write_parquet
+
+SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
+
+
+def table(rows: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2)) for n in range(rows)],
+        schema=SCHEMA,
+        orient="row",
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20_000])
+def test_one_frame_is_written_as_the_whole_table_is(tmp_path: Path, rows: int) -> None:
+    one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
+    write_parquet(one, table(rows), private=True)
+    stream_parquet(other, [table(0), table(rows)], SCHEMA, private=True)
+    assert one.read_bytes() == other.read_bytes()
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600
+
+
+def test_frames_stand_one_behind_the_other(tmp_path: Path) -> None:
+    whole = table(25_000)
+    frames = (whole[start : start + 7_000] for start in range(0, 25_000, 7_000))
+    stream_parquet(tmp_path / "t.parquet", frames, SCHEMA)
+    assert read_parquet(tmp_path / "t.parquet").equals(whole)
+
+
+def test_what_fails_half_way_leaves_the_file_that_stood_there(tmp_path: Path) -> None:
+    def frames() -> Iterator[pl.DataFrame]:
+        yield table(20_000)
+        raise DataError("damaged")
+
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"before")
+    with pytest.raises(DataError, match="damaged"):
+        stream_parquet(path, frames(), SCHEMA)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("t.parquet", b"before")]
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can't be written"):
+        stream_parquet(tmp_path / "file/t.parquet", [table(3)], SCHEMA)
