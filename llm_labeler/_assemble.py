@@ -6,37 +6,24 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from llm_labeler._dataset import DatasetRows, write
 from llm_labeler._doubts import Doubts
 from llm_labeler._ensemble import Judges, StrategyFunction, label, own_strategy
 from llm_labeler._gathered import judged, judges_of
 from llm_labeler._kinds import TASKS, strategy_of
-from llm_labeler._records import Pair, Text
+from llm_labeler._records import Text
 from llm_labeler._split import split_texts
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
 from llm_labeler._workplace import CANDIDATES_FILE, RunRecord
-from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
 
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
-_OF_TEXTS = {"text_id": pl.String, "text": pl.String}
-_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "candidate": pl.String,
-    "polarity": pl.String,  # as proposed
-    "llms": pl.List(pl.String),
-    "votes": _VOTES,
-    "label": pl.Float64,  # what the run's strategy made of it
-    "reason": pl.String,  # why it is no pair; null: it is one
-}
-_CHUNK = 20_000
 _TOLD_EVERY = 256  # texts
 
 
@@ -48,55 +35,6 @@ class Assembled:
     judges: Judges | None
     dropped: Mapping[str, int]
     warnings: tuple[str, ...]  # what people should know before they use it
-
-
-@dataclass(slots=True)
-class _Candidates:
-    """The table of candidates, in frames as it grows; of triplets with what each negative changes."""
-
-    told: bool = False
-    count: int = 0
-    texts: list[Text] = field(default_factory=list)  # of the rows, once each
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    frames: list[pl.DataFrame] = field(default_factory=list)
-
-    def add(self, text: Text, pairs: list[Pair]) -> None:
-        place = len(self.texts)
-        self.texts.append(text)
-        for pair in pairs:
-            candidate = pair.candidate
-            votes = [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
-            self.rows.append(
-                (
-                    place,
-                    candidate.candidate,
-                    candidate.polarity,
-                    list(candidate.llms),
-                    votes,
-                    pair.label,
-                    pair.reason,
-                    *((candidate.change,) if self.told else ()),
-                )
-            )
-        self.count += len(pairs)
-        if len(self.rows) >= _CHUNK:
-            self._pack()
-
-    def write(self, path: Path) -> None:
-        """Write the table and forget it."""
-        self._pack()
-        write_parquet(path, pl.concat(self.frames), private=True)
-        self.frames = []
-
-    def _pack(self) -> None:
-        """The rows as a frame, in which those of a text share what it says."""
-        columns = {"place": pl.UInt32, **_COLUMNS, **({"change": pl.String} if self.told else {})}
-        rows = pl.DataFrame(self.rows, schema=columns, orient="row")
-        texts = pl.DataFrame(
-            [[text.text_id for text in self.texts], [text.text for text in self.texts]], schema=_OF_TEXTS
-        )
-        self.frames.append(texts[rows["place"]].hstack(rows.drop("place")))
-        self.texts, self.rows = [], []
 
 
 def assemble(
@@ -129,9 +67,8 @@ def assemble(
     judges = judges_of(store, record, by_id)  # first: `weighted` goes by all votes
     triplets = TASKS[settings.task].triplets
     rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
-    candidates = _Candidates(told=triplets)
     ids = sorted(by_id)
-    sentences, owners = [by_id[text_id].text for text_id in ids], array("i", range(len(ids)))
+    owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
     dropped: Counter[str] = Counter()
     doubts = Doubts()
     answers = unjudged = proposals = 0
@@ -142,15 +79,15 @@ def assemble(
         pairs = label(about.candidates, about.votes, settings.ensemble, judges, decide)
         rows.add(about.text, pairs)
         doubts.add(about.proposals, about.answers)
-        candidates.add(about.text, pairs)
-        emitted = [pair.candidate.candidate for pair in pairs if pair.reason is None]
-        sentences += emitted
-        owners.extend([bisect_left(ids, about.text.text_id)] * len(emitted))
+        emitted = sum(pair.reason is None for pair in pairs)
+        owners.extend([bisect_left(ids, about.text.text_id)] * emitted)
         dropped.update(item.reason for item in about.proposals if item.reason is not None)
         answers, unjudged = answers + about.answers.total(), unjudged + about.unjudged
         proposals += len(about.proposals)
     show(Progress("making pairs", len(texts), len(texts), ended=True))
-    candidates.write(work / CANDIDATES_FILE)
+    rows.write_candidates(work / CANDIDATES_FILE)
+    sentences = rows.emitted([by_id[text_id] for text_id in ids])
+    del by_id
     splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
     del sentences, owners
     wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
@@ -172,7 +109,7 @@ def assemble(
             "texts": len(texts),
             "answers": answers,
             "proposals": proposals,
-            "candidates": candidates.count,
+            "candidates": rows.candidates,
             "dropped": dropped_before,
             "warnings": [*doubts.warnings()],
             **({"judges": judges.to_dict()} if judges else {}),

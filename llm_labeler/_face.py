@@ -332,11 +332,11 @@ def parse(
     """
     from llm_labeler import _label
     from llm_labeler._flags import read_given
-    from llm_labeler._workplace import recall
+    from llm_labeler._workplace import recall_record
     from pairkit.config import argument
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
-    below = recall(place)[0].settings.model_dump(mode="json")
+    below = recall_record(place).settings.model_dump(mode="json")
     found, own = read_given(locals(), below=below, settings=settings)
     return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
 
@@ -515,14 +515,14 @@ def score(
     import polars as pl
 
     from llm_labeler._score import score as compare
-    from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
+    from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall_record
     from pairkit.config import argument
     from pairkit.labels import label_rules
     from pairkit.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
     rules = label_rules(labels, label_range)
-    record, _ = recall(place)
+    record = recall_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)
     people = pl.concat(known.splits.values(), how="diagonal_relaxed")
     candidates = read_private(place / CANDIDATES_FILE)

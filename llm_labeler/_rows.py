@@ -1,66 +1,108 @@
-"""The pairs of a run as rows, collected text by text."""
+"""The candidates of a run, collected text by text in a scratch database, as there may be millions."""
 
 from __future__ import annotations
 
+import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import polars as pl
 
 from llm_labeler._records import POLARITIES, Pair, Text
+from pairkit.database import scratch_database, scratch_errors
 from pairkit.keyed import keyed_hash
-from pairkit.records import SPLITS
+from pairkit.parquet import stream_parquet
 
-Frames = dict[str, dict[str, pl.DataFrame]]  # configuration to split to rows
+NAMES = pl.List(pl.String)
+VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+ROWS = 250_000  # of one shard
+_FETCHED = 20_000  # of them as objects
 
-_NAMES = pl.List(pl.String)
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+_CANDIDATES: dict[str, Any] = {
+    "text_id": pl.String,
+    "text": pl.String,
+    "candidate": pl.String,
+    "polarity": pl.String,  # as proposed
+    "llms": NAMES,
+    "votes": VOTES,
+    "label": pl.Float64,  # what the run's strategy made of it
+    "reason": pl.String,  # why it is no pair; null: it is one
+}
+_OF_TRIPLETS = {"change": pl.String}  # what a negative changes
+
+# `key` is where a row of the dataset stands in its split, from the lowest; null: it is none. `partner` is the
+# row that stands beside it in a triplet, at the place of this one. `llms`, `votes`, `prompts` are numbers of
+# `Coded` values.
+_TABLES = """
+CREATE TABLE candidates (
+  id INTEGER PRIMARY KEY, place INTEGER, said TEXT, proposed TEXT, llms INTEGER, votes INTEGER, label REAL,
+  reason TEXT, change TEXT, prompts INTEGER, polarity TEXT, key INTEGER, partner INTEGER
+);
+"""
+_ADD = f"INSERT INTO candidates VALUES ({', '.join('?' * 13)})"  # noqa: S608 - constants
+_ALL = "SELECT place, said, proposed, llms, votes, label, reason, change FROM candidates ORDER BY id"
+_EMITTED = "SELECT said FROM candidates WHERE reason IS NULL ORDER BY id"
+_SAID = "SELECT said FROM candidates WHERE id = ?"
+_AT_ONCE = 2_000  # candidates written to the database in one step
+_LOWEST = 1 << 63  # SQLite's numbers have a sign, keys have none
 
 V = TypeVar("V", bound=Hashable)
 
 
-class _Coded(Generic[V]):
-    """A column of few distinct values: each is kept once, and a number for every row."""
+class Coded(Generic[V]):
+    """Few distinct values: each is kept once, and known by a number."""
 
     def __init__(self) -> None:
-        self.values: dict[V, int] = {}
-        self._codes = array("L")
+        self._numbers: dict[V, int] = {}
 
-    def append(self, value: V) -> None:
-        self._codes.append(self.values.setdefault(value, len(self.values)))
+    def number(self, value: V) -> int:
+        """What stands for a value."""
+        return self._numbers.setdefault(value, len(self._numbers))
 
-    def column(self, values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-        """The rows, given what stands for each distinct value."""
-        return pl.Series(values, dtype=dtype).gather(pl.Series(np.array(self._codes, dtype=np.uint32)))
+    def column(
+        self, numbers: Sequence[int], dtype: pl.DataType, as_data: Callable[[V], list[Any]]
+    ) -> pl.Series:
+        """The lists that numbers stand for."""
+        values = pl.Series([*map(as_data, self._numbers)], dtype=dtype)
+        return values.gather(pl.Series(np.array(numbers, dtype=np.uint32)))
 
 
 class DatasetRows:
-    """The pairs of a run, collected text by text; columns rather than objects, as there may be millions."""
+    """The candidates of a run and the rows that the dataset has of them, collected text by text."""
 
-    def __init__(self, strategy: str, seed: int, *, triplets: bool = False) -> None:
+    def __init__(self, strategy: str, seed: int, *, triplets: bool = False, shard: int = ROWS) -> None:
         """Nothing yet.
 
         Args:
             strategy: What the rows say of how they came to their labels.
             seed: Decides the order of rows.
-            triplets: Whether a text without both a positive and a negative gives no rows; see `frames`.
+            triplets: Whether a text without both a positive and a negative gives no rows; see `DealtRows`.
+            shard: Most rows of a shard, and of what is in memory at a time.
         """
-        self.strategy, self._seed, self.triplets = strategy, seed, triplets
+        self.strategy, self._seed, self.triplets, self.shard = strategy, seed, triplets, shard
+        self.texts: list[Text] = []
+        self.candidates = 0
         self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
-        self._texts: _Coded[Text] = _Coded()
-        self._candidates: list[str] = []
-        self._polarities: _Coded[str] = _Coded()
-        self._labels = array("d")
-        self._llms: _Coded[tuple[str, ...]] = _Coded()
-        self._prompts: _Coded[tuple[str, ...]] = _Coded()
-        self._votes: _Coded[tuple[tuple[str, str], ...]] = _Coded()
-        self._changes: _Coded[str | None] = _Coded()
+        self.llms: Coded[tuple[str, ...]] = Coded()
+        self.prompts: Coded[tuple[str, ...]] = Coded()
+        self.votes: Coded[tuple[tuple[str, str], ...]] = Coded()
+        self.has_shares = False  # whether a label is neither 0 nor 1
+        # Rows of each text by polarity, and over all texts by who proposed them and by what negatives change.
+        self.by_text = {polarity: array("I") for polarity in POLARITIES}
+        self.by_llms: Counter[tuple[tuple[str, ...], str]] = Counter()
+        self.negative_kinds: Counter[str] = Counter()
+        self._emitted = array("I")  # ids of the candidates that were not turned down
+        self._waiting: list[tuple[Any, ...]] = []
+        self._connection = scratch_database(_TABLES)  # which closes with the last of us
 
     def __len__(self) -> int:
-        return len(self._candidates)
+        return self.by_llms.total()
 
     def add(self, text: Text, pairs: Sequence[Pair]) -> None:
         """Take in the pairs of one text, each text once.
@@ -69,126 +111,149 @@ class DatasetRows:
         `repeated_pair`; neither becomes a row. Of triplets, pairs that have nothing to stand beside are
         counted as `no_negative` or `no_positive`.
         """
+        rows = self._in_order(text, pairs)
+        partners = self._partners(rows)
+        for polarity, counts in self.by_text.items():
+            counts.append(sum(pair.polarity == polarity for _, _, pair in rows))
+        keys = {number: key for key, number, _ in rows}
+        for number, pair in enumerate(pairs):
+            candidate, own = pair.candidate, self.candidates + number
+            if pair.reason is None:
+                self._emitted.append(own)
+            partner = partners.get(number)
+            self._waiting.append(
+                (
+                    *(own, len(self.texts), candidate.candidate, candidate.polarity),
+                    self.llms.number(candidate.llms),
+                    self.votes.number(tuple((vote.judge, vote.vote) for vote in pair.votes)),
+                    *(pair.label, pair.reason, candidate.change),
+                    *(self.prompts.number(candidate.prompt_hashes), pair.polarity),
+                    *(keys.get(number), None if partner is None else self.candidates + partner),
+                )
+            )
+        self.texts.append(text)
+        self.candidates += len(pairs)
+        if len(self._waiting) >= _AT_ONCE:
+            self._flush()
+
+    def emitted(self, texts: Sequence[Text]) -> Sequence[str]:
+        """What texts say, and behind it all candidates that were not turned down, as they were added."""
+        self._flush()
+        return _Sentences(texts, self._emitted, self._connection)
+
+    def write_candidates(self, path: Path) -> None:
+        """Write the table of all candidates, with why each is no pair; of triplets with what it changes."""
+        schema = _CANDIDATES | (_OF_TRIPLETS if self.triplets else {})
+        stream_parquet(path, self._candidates(schema), schema, private=True)
+
+    @contextmanager
+    def select(self, query: str, split_of: bytes = b"") -> Iterator[sqlite3.Cursor]:
+        """The rows of a query, to which `split_of(place)` is known; one after the other in memory."""
+        self._flush()
+        with scratch_errors():
+            self._connection.create_function("split_of", 1, split_of.__getitem__, deterministic=True)
+            yield self._connection.execute(query)
+
+    def _in_order(self, text: Text, pairs: Sequence[Pair]) -> list[tuple[int, int, Pair]]:
+        """Those of a text's pairs that become rows, in the dataset's order: key, number among all, pair."""
         seen: set[str] = set()
-        kept: list[Pair] = []
-        for pair in pairs:
-            candidate = pair.candidate
-            if reason := pair.reason or ("repeated_pair" if candidate.candidate in seen else None):
+        rows: list[tuple[int, int, Pair]] = []
+        for number, pair in enumerate(pairs):
+            said = pair.candidate.candidate
+            if reason := pair.reason or ("repeated_pair" if said in seen else None):
                 self.dropped[reason] += 1
                 continue
-            seen.add(candidate.candidate)
-            kept.append(pair)
-        if self.triplets and len({pair.polarity for pair in kept}) == 1:
-            self.dropped["no_negative" if kept[0].polarity == "positive" else "no_positive"] += len(kept)
-            return
-        for pair in kept:
-            candidate = pair.candidate
-            self._texts.append(text)
-            self._candidates.append(candidate.candidate)
-            self._polarities.append(pair.polarity)
-            self._labels.append(pair.label)
-            self._llms.append(candidate.llms)
-            self._prompts.append(candidate.prompt_hashes)
-            self._votes.append(tuple((vote.judge, vote.vote) for vote in pair.votes))
-            self._changes.append(candidate.change)
+            seen.add(said)
+            rows.append((keyed_hash(self._seed, "row", text.text_id, said) - _LOWEST, number, pair))
+        polarities = {pair.polarity for _, _, pair in rows}
+        if self.triplets and len(polarities) == 1:
+            self.dropped["no_negative" if "positive" in polarities else "no_positive"] += len(rows)
+            return []
+        for _, _, pair in rows:
+            self.by_llms[pair.candidate.llms, pair.polarity] += 1
+            self.has_shares |= pair.label not in (0, 1)
+        return sorted(rows, key=lambda row: row[:2])
 
-    def frames(self, split_of: Mapping[str, str], *, graded: bool) -> Frames:
-        """Configuration to split to rows; a configuration without any row is left out.
+    def _partners(self, rows: Sequence[tuple[int, int, Pair]]) -> dict[int, int]:
+        """Of each positive one of the negatives and the other way round; the fewer take turns."""
+        sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
+        few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
+        found = {}
+        for turn, (_, number, pair) in enumerate(many if few else ()):
+            _, other, partner = few[turn % len(few)]
+            found[number] = other
+            negative = pair if pair.polarity == "negative" else partner
+            kind = negative.candidate.change
+            self.negative_kinds["unknown" if kind is None else kind] += 1
+        return found
 
-        The seed decides each row's place by what the row says: neither label, text nor LLM makes a run of
-        rows, so batches are mixed even if nobody shuffles, and added texts leave the others' order alone.
-        In `triplet` each positive of a text stands with one of its negatives, and each negative with one of
-        its positives; the fewer take turns. So no text of a pair is missing, and every row is whole for those
-        who read one negative a row.
+    def _candidates(self, schema: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame(schema=schema)
+        with self.select(_ALL) as rows:
+            for _ in range(0, self.candidates, self.shard):
+                yield framed(rows, self._candidates_of, self.shard).select(*schema)
 
-        Args:
-            split_of: text_id to split.
-            graded: Make labels 32-bit floats rather than whole numbers, whatever they are; so they are anyway
-                where one is neither 0 nor 1.
-        """
-        rows = self._rows(split_of, graded=graded)
-        found: Frames = {"default": {}, "positive": {}, "triplet": {}}
-        for split in SPLITS:
-            part = rows.filter(pl.col("split") == split).drop("split")
-            found["default"][split] = part
-            found["positive"][split] = part.filter(pl.col("polarity") == "positive").select(
-                anchor="text1", positive="text2"
-            )
-            found["triplet"][split] = _told(part, self.strategy) if self.triplets else _triplets(part)
-        return {config: splits for config, splits in found.items() if any(f.height for f in splits.values())}
+    def _candidates_of(self, rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+        place, said, proposed, llms, votes, label, reason, change = zip(*rows, strict=True)
+        texts = [self.texts[number] for number in place]
+        data = {
+            "text_id": [text.text_id for text in texts],
+            "text": [text.text for text in texts],
+            "candidate": said,
+            "polarity": proposed,
+            "llms": self.llms.column(llms, NAMES, list),
+            "votes": self.votes.column(votes, VOTES, as_votes),
+            "label": label,
+            "reason": reason,
+            "change": change,
+        }
+        return pl.DataFrame(data, schema=_CANDIDATES | _OF_TRIPLETS)
 
-    def _kinds(self) -> dict[str, pl.Series]:
-        """Of triplets, what each negative changes."""
-        if not self.triplets:
-            return {}
-        return {"negative_kind": self._changes.column([*self._changes.values], pl.String)}
-
-    def _rows(self, split_of: Mapping[str, str], *, graded: bool) -> pl.DataFrame:
-        texts = [*self._texts.values]
-        labels = np.array(self._labels, dtype=np.float64)
-        graded = graded or bool(((labels != 0) & (labels != 1)).any())
-        ids = self._texts.column([text.text_id for text in texts], pl.String)
-        votes = [[{"judge": j, "vote": v} for j, v in votes] for votes in self._votes.values]
-        rows = pl.DataFrame(
-            {
-                "text1": self._texts.column([text.text for text in texts], pl.String),
-                "text2": pl.Series(self._candidates, dtype=pl.String),
-                "label": pl.Series(labels).cast(pl.Float32 if graded else pl.Int64),
-                "text_id": ids,
-                "polarity": self._polarities.column([*self._polarities.values], pl.String),
-                "llms": self._llms.column([*map(list, self._llms.values)], _NAMES),
-                "prompt_hashes": self._prompts.column([*map(list, self._prompts.values)], _NAMES),
-                "votes": self._votes.column(votes, _VOTES),
-                "strategy": pl.repeat(self.strategy, len(self), dtype=pl.String, eager=True),
-                **self._kinds(),
-                "split": self._texts.column([split_of[text.text_id] for text in texts], pl.String),
-            }
-        )
-        about = zip(ids, self._candidates, strict=True)
-        keys = np.fromiter((keyed_hash(self._seed, "row", *row) for row in about), np.uint64, len(self))
-        return rows[np.argsort(keys, kind="stable")]
+    def _flush(self) -> None:
+        with scratch_errors():
+            self._connection.executemany(_ADD, self._waiting)
+        self._waiting = []
 
 
-def _triplets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Triplets of each text: as many as it has positives or negatives, whichever are more, in their order."""
-    return _matched(rows).select("anchor", "positive", "negative")
+class _Sentences(Sequence[str]):
+    """Texts in memory and, behind them, candidates on disk; each is read when it is needed."""
+
+    def __init__(self, texts: Sequence[Text], ids: Sequence[int], connection: sqlite3.Connection) -> None:
+        self._texts, self._ids, self._connection = texts, ids, connection
+
+    def __len__(self) -> int:
+        return len(self._texts) + len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if place < len(self._texts):
+            return self._texts[place].text
+        with scratch_errors():
+            ((said,),) = self._connection.execute(_SAID, (self._ids[place - len(self._texts)],))
+        return str(said)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (text.text for text in self._texts)
+        with scratch_errors():
+            for (said,) in self._connection.execute(_EMITTED):
+                yield said
 
 
-def _told(rows: pl.DataFrame, strategy: str) -> pl.DataFrame:
-    """The same with what is known of each: the kind of its negative, and where both texts come from."""
-    both = {
-        name: pl.concat_list(f"{name}_positive", f"{name}_negative").list.unique().list.sort()
-        for name in ("llms", "prompt_hashes")
-    }
-    matched = _matched(rows, "negative_kind", *both)
-    return matched.select(
-        *("anchor", "positive", "negative"),
-        pl.col("negative_kind_negative").alias("negative_kind"),
-        "text_id",
-        **both,
-        strategy=pl.lit(strategy),
-    )
+def framed(
+    rows: Iterator[tuple[Any, ...]],
+    frame_of: Callable[[Sequence[tuple[Any, ...]]], pl.DataFrame],
+    most: int,
+) -> pl.DataFrame:
+    """The next rows of a query, of which there is at least one, a few at a time made into a frame."""
+    some = islice(rows, most)
+    return pl.concat([frame_of(few) for few in iter(lambda: [*islice(some, _FETCHED)], [])])
 
 
-def _matched(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """Each positive of a text beside one of its negatives and the other way round; the fewer take turns.
-
-    Columns anchor, positive, negative, text_id, and NAME_positive, NAME_negative for each of `more`.
-    """
-    numbered = rows.select(
-        *("text1", "text2", "text_id", "polarity", *more),
-        turn=pl.int_range(pl.len()).over("text_id", "polarity"),
-    )
-    sides = {polarity: numbered.filter(pl.col("polarity") == polarity) for polarity in POLARITIES}
-    found = numbered
-    for polarity, own in sides.items():  # a text that lacks either has no triplet
-        counts = own.group_by("text_id").agg(pl.len().cast(pl.Int64).alias(f"{polarity}s"))
-        found = found.join(counts, on="text_id", maintain_order="left")
-    leads = pl.when(pl.col("positives") >= pl.col("negatives")).then(pl.lit("positive"))
-    found = found.filter(pl.col("polarity") == leads.otherwise(pl.lit("negative")))
-    for polarity, own in sides.items():
-        told = (pl.col(name).alias(f"{name}_{polarity}") for name in more)
-        texts = own.select("text_id", pl.col("turn").alias("at"), pl.col("text2").alias(polarity), *told)
-        found = found.with_columns(at=pl.col("turn") % pl.col(f"{polarity}s"))
-        found = found.join(texts, on=("text_id", "at"), maintain_order="left")
-    return found.rename({"text1": "anchor"})
+def as_votes(votes: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """Votes as rows have them."""
+    return [{"judge": judge, "vote": vote} for judge, vote in votes]

@@ -118,6 +118,11 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         ConfigError: no such folder, or none of ours.
         DataError: a damaged file.
     """
+    return recall_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
+
+
+def recall_record(work: Path) -> RunRecord:
+    """The same without the sentences."""
     path = work / RUN_FILE
     if not path.is_file():
         raise ConfigError(
@@ -125,7 +130,7 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-        record = RunRecord(
+        return RunRecord(
             LabelSettings.model_validate(run["settings"]),
             _template(run["template"]),
             {name: (digest, words) for name, (digest, words) in run["parameters"].items()},
@@ -145,7 +150,6 @@ def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
         ConfigError,
     ) as error:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
-    return record, tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
 
 
 def recall_places(work: Path) -> list[int]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from llm_labeler._sample.draw import STRATUM, draw
 from llm_labeler._sample.page import answer_page
-from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall
+from llm_labeler._workplace import CANDIDATES_FILE, read_private, recall_record
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
 from pairkit.formulas import inert
@@ -62,7 +62,7 @@ def sample(work: Path, out: Path, size: int, seed: int | None) -> Sampled:
         raise ConfigError(f"{out}: expected a page (.html) or a sheet (.csv)")
     if out.exists():
         raise ConfigError(f"{out}: there already, perhaps with answers in it; give another out (--out)")
-    record, _ = recall(work)
+    record = recall_record(work)
     seed = record.settings.seed if seed is None else seed
     drawn = draw(read_private(work / CANDIDATES_FILE), size, seed)
     if not drawn.height:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import TypeVar
 
 from llm_labeler._records import Answer, Ask, Failure, Task
@@ -57,8 +57,13 @@ def answers(
         f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
     )
     wanted = json.dumps(sorted(tasks))
-    for chunk in _answered(connection) if text_ids is None else chunks(sorted(set(text_ids)), _TEXTS):
+    for chunk in _answered(connection) if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
         yield from map(row_answer, connection.execute(sql, (json.dumps(chunk), wanted)).fetchall())
+
+
+def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
+    """In order; without a set, as there may be millions."""
+    return (text_id for text_id, _ in groupby(sorted(text_ids)))
 
 
 def failures(connection: sqlite3.Connection) -> Iterator[Failure]:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dataset import DatasetRows, check_out, row_counts, run_record, write
+from llm_labeler._dataset import DatasetRows, check_out, run_record, write
+from llm_labeler._dealt import DealtRows
 from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Text
 from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
@@ -63,6 +64,14 @@ def split_of(texts: Sequence[Text]) -> dict[str, str]:
     return {each.text_id: "test" if each.row % 5 == 0 else "train" for each in texts}
 
 
+def frames(
+    rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
+) -> dict[str, dict[str, pl.DataFrame]]:
+    """Configuration to split to rows, all in memory."""
+    dealt = DealtRows(rows, split_of, graded=graded)
+    return {config: {split: rows for split, _, _, rows in dealt.shards(config)} for config in dealt.sizes}
+
+
 def record(settings: LabelSettings = SETTINGS, **changes: Any) -> dict[str, Any]:
     given = {"parameters": PARAMETERS, "prompts": PROMPTS, "source": "s.txt", "sha256": "f00"} | changes
     return run_record(settings, **given)
@@ -79,7 +88,7 @@ def test_rows_say_where_they_come_from() -> None:
     rows = DatasetRows("vote", 0)
     votes = (Judgement("x", "chatgpt", "same"), Judgement("x", "llama", "unsure"))
     rows.add(one, [pair(one, "The first sentence.", "positive", votes=votes)])
-    frame = rows.frames({one.text_id: "train"}, graded=False)["default"]["train"]
+    frame = frames(rows, {one.text_id: "train"})["default"]["train"]
     assert frame.schema == {
         "text1": pl.String,
         "text2": pl.String,
@@ -126,8 +135,8 @@ def test_each_positive_meets_a_negative_and_the_fewer_take_turns() -> None:
     kinds = [(5, 2), (1, 3), (2, 0), (0, 2)]
     for each, (positives, negatives) in zip(texts, kinds, strict=True):
         rows.add(each, pairs_of(each, positives, negatives))
-    frames = rows.frames(dict.fromkeys((each.text_id for each in texts), "train"), graded=False)
-    triplets = frames["triplet"]["train"]
+    found = frames(rows, dict.fromkeys((each.text_id for each in texts), "train"))
+    triplets = found["triplet"]["train"]
     assert triplets.columns == ["anchor", "positive", "negative"]
     assert triplets["anchor"].value_counts().sort("anchor").rows() == [(texts[0].text, 5), (texts[1].text, 3)]
     first, second = (triplets.filter(anchor=each.text) for each in texts[:2])
@@ -135,16 +144,14 @@ def test_each_positive_meets_a_negative_and_the_fewer_take_turns() -> None:
     assert sorted(first["negative"].value_counts()["count"]) == [2, 3]
     assert (second["positive"].n_unique(), second["negative"].n_unique()) == (1, 3)  # none is left out
     assert all(row[1].startswith(row[0]) and row[2].startswith(row[0]) for row in triplets.iter_rows())
-    assert frames["positive"]["train"].height == 8
-    assert frames["positive"]["train"].columns == ["anchor", "positive"]
+    assert found["positive"]["train"].height == 8
+    assert found["positive"]["train"].columns == ["anchor", "positive"]
 
 
 def test_labels_and_texts_are_mixed() -> None:
     texts = [text(number) for number in range(400)]
     rows = collected(texts, positives=2, negatives=2)
-    frame = rows.frames(dict.fromkeys((each.text_id for each in texts), "train"), graded=False)["default"][
-        "train"
-    ]
+    frame = frames(rows, dict.fromkeys((each.text_id for each in texts), "train"))["default"]["train"]
     labels = frame["label"].to_list()
     assert max(len(list(run)) for _, run in groupby(labels)) < 25  # 2 ** -25 of a coin
     batches = [frame[start : start + 32] for start in range(0, frame.height, 32)]
@@ -163,7 +170,7 @@ def test_rows_do_not_depend_on_the_order_of_texts_and_added_ones_leave_theirs(
         for number in numbers:
             rows.add(texts[number], pairs_of(texts[number]))
         split = dict.fromkeys((each.text_id for each in texts), "train")
-        return rows.frames(split, graded=False)["default"]["train"]
+        return frames(rows, split)["default"]["train"]
 
     everything = rows_of(order)
     assert everything.equals(rows_of(range(12)))
@@ -178,20 +185,20 @@ def test_labels_are_whole_unless_one_is_not(label: float, graded: bool, dtype: p
     one = text(1)
     rows = DatasetRows("union", 0)
     rows.add(one, [pair(one, "a", "positive"), pair(one, "b", "negative", label)])
-    frame = rows.frames({one.text_id: "train"}, graded=graded)["default"]["train"]
+    frame = frames(rows, {one.text_id: "train"}, graded=graded)["default"]["train"]
     assert frame["label"].dtype == dtype
     assert sorted(frame["label"]) == pytest.approx([label, 1.0])
 
 
 def test_a_configuration_without_rows_is_left_out() -> None:
     texts = [text(1)]
-    assert set(collected(texts, negatives=0).frames(split_of(texts), graded=False)) == {"default", "positive"}
-    assert set(collected(texts, positives=0).frames(split_of(texts), graded=False)) == {"default"}
+    assert set(frames(collected(texts, negatives=0), split_of(texts))) == {"default", "positive"}
+    assert set(frames(collected(texts, positives=0), split_of(texts))) == {"default"}
 
 
 def test_counts() -> None:
     texts = [text(number) for number in range(1, 11)]
-    counts = row_counts(collected(texts).frames(split_of(texts), graded=False))
+    counts = DealtRows(collected(texts), split_of(texts), graded=False).counts()
     assert counts == {
         "splits": {
             "train": {"texts": 8, "positive": 24, "negative": 16, "total": 40, "triplets": 24},
