@@ -4,8 +4,8 @@ A PUT is whole or absent and is seen at once, so "it exists" means there what it
 else is asked of a store: no locks, no renaming, no writing in place. What needs these stays in a folder of
 the machine. Whether thousands of files exist is asked by listing their folder.
 
-A table is read whole where that takes one or two requests, since polars takes three or more to read a part of
-one; of a large one polars reads the row groups that are wanted. Both clients get the same settings.
+A table is read whole where that takes a request or two, since polars takes three or more to read a part of
+it. Of a large one polars reads the row groups that are wanted. Both clients get the same settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs tasks on a Ray cluster: its machines see the same folders, and have this package installed."""
+"""Runs tasks on a Ray cluster: its machines see the same files of tasks, and have this package installed."""
 
 from __future__ import annotations
 

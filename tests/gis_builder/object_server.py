@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 BUCKET = "tests"
+KEY, SECRET = "AKIATEST", "sec/ret+of-tests"
 _DRIP_S = 0.05  # between two bytes
 
 
@@ -19,6 +20,7 @@ class Store:
 
     Attributes:
         fault: `503`, `flaky` (every eighth is 503), `403`, `silent` or `drip`; empty where all is well.
+        pause_s: Seconds before each answer, as a network takes them.
         asked: Requests by method; listings as `LIST`.
         put: How often each key was put.
         url: Its root.
@@ -27,7 +29,7 @@ class Store:
     def __init__(self, app: Any) -> None:
         self._app, self._turn, self._ended = app, 0, threading.Event()
         self._lock = threading.Lock()
-        self.fault, self.url = "", ""
+        self.fault, self.url, self.pause_s = "", "", 0.0
         self.asked: Counter[str] = Counter()
         self.put: Counter[str] = Counter()
 
@@ -38,6 +40,7 @@ class Store:
             self.asked[method] += 1
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
+        time.sleep(self.pause_s)
         if self.fault == "silent":
             self._ended.wait(60)
         if self.fault == "503" or (self.fault == "flaky" and self._turn % 8 == 0):
@@ -48,6 +51,11 @@ class Store:
         if method == "PUT":
             self.put[environ["PATH_INFO"].removeprefix(f"/{BUCKET}/")] += 1
         return self._dripped(b"".join(answer)) if self.fault == "drip" else answer
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads there."""
+        return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": self.url}
 
     def begin_anew(self) -> None:
         """Count from here on."""
@@ -67,7 +75,7 @@ class Store:
 
 
 def _refusal(start: Any, status: str, code: str) -> list[bytes]:
-    body = f"<Error><Code>{code}</Code><AWSAccessKeyId>AKIATEST</AWSAccessKeyId></Error>".encode()
+    body = f"<Error><Code>{code}</Code><AWSAccessKeyId>{KEY}</AWSAccessKeyId></Error>".encode()
     start(status, [("Content-Length", str(len(body)))])
     return [body]
 

@@ -25,7 +25,7 @@ from gis_builder._store import Store as Crawl
 from pairkit.errors import AuthError, ConfigError, DataError, PairkitError, RemoteError
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
 from tests.gis_builder.hour_server import serving
-from tests.gis_builder.object_server import BUCKET, Store, storing
+from tests.gis_builder.object_server import BUCKET, KEY, SECRET, Store, storing
 
 pytest.importorskip("obstore")
 pytest.importorskip("moto.server", exc_type=ImportError)
@@ -33,7 +33,6 @@ pytest.importorskip("moto.server", exc_type=ImportError)
 RANGE = "2015-01-31-22..2015-02-01-1"
 HOURS = ["2015-01-31-22", "2015-01-31-23", "2015-02-01-0", "2015-02-01-1"]
 PARTITIONS = 3
-SECRET = "sec/ret+of-tests"
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +50,8 @@ def store() -> Iterator[Store]:
     with storing() as served, pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
-        patch.setenv("AWS_ACCESS_KEY_ID", "AKIATEST")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        patch.setenv("AWS_ENDPOINT_URL", served.url)
+        for name, value in served.environment.items():
+            patch.setenv(name, value)
         yield served
 
 
@@ -149,7 +147,7 @@ def test_shards_need_no_common_folder(
     assert (work / "listed").names()
 
 
-def command(source: Path, out: Path, work: ObjectPath, *more: str) -> list[str]:
+def command(source: Path | str, out: Path, work: ObjectPath, *more: str) -> list[str]:
     return [
         *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(source)),
         *("--out", str(out), "--work", str(work), "--partitions", str(PARTITIONS), "-q", *more),
@@ -204,6 +202,42 @@ def test_killed_drivers_and_workers_change_no_byte(
     assert files(made.out) == files(built.out)
 
 
+def test_two_drivers_at_one_place_make_the_same(
+    built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path
+) -> None:
+    """What a task makes is the same whoever does it, so that nobody has to wait for another."""
+    other = subprocess.Popen(command(source, tmp_path / "other", work, "--workers", "1"))
+    made = build(source, tmp_path / "gis", work=str(work))
+    assert other.wait(timeout=120) == 0
+    assert files(made.out) == files(tmp_path / "other") == files(built.out)
+    assert set(store.put.values()) <= {1, 2}
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_needs_no_common_folder(
+    built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path
+) -> None:
+    """A node is lost meanwhile. Slow: a cluster takes half a minute to start."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        with serving(source) as server:
+            where = ["--engine", "ray", "--address", cluster.address]
+            driver = subprocess.Popen(command(server.url, tmp_path / "gis", work, *where))
+            until = time.monotonic() + 120
+            while not (work / "hours").names() and time.monotonic() < until:
+                time.sleep(0.02)
+            cluster.remove_node(second, allow_graceful=False)
+            assert driver.wait(timeout=300) == 0
+        assert files(tmp_path / "gis") == files(built.out)
+    finally:
+        cluster.shutdown()
+
+
 def test_a_store_that_refuses_now_and_then_is_asked_again(
     built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path
 ) -> None:
@@ -238,7 +272,7 @@ def test_a_store_that_fails_ends_in_one_line_and_soon(
         assert time.monotonic() - start < 10
         assert len(str(told.value).splitlines()) == 1
         assert str(work) in str(told.value)
-        assert "AKIATEST" not in str(told.value)
+        assert KEY not in str(told.value)
         assert SECRET not in str(told.value)
         assert isinstance(told.value, PairkitError)
         assert told.value.exit_code == 4
@@ -382,7 +416,7 @@ def test_what_fails_while_parts_are_read_is_no_damage(
     with pytest.raises(RemoteError, match=f"{file}: ") as told:
         rows.read_share([file], 0, rows.KEYS)
     assert time.monotonic() - start < 10
-    assert "AKIATEST" not in str(told.value)
+    assert KEY not in str(told.value)
 
 
 def test_without_a_url_nothing_of_stores_is_imported(source: Path, tmp_path: Path) -> None:

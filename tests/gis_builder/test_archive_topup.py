@@ -19,6 +19,7 @@ from gis_builder._records import Thread
 from gis_builder._store import Store
 from pairkit.errors import ConfigError, RemoteError
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
+from tests.gis_builder.object_server import BUCKET, storing
 from tests.gis_builder.test_archive import RANGE, files
 
 HOURS = ["2015-01-01-0", "2015-01-01-1"]
@@ -94,6 +95,24 @@ def test_what_the_hours_lack_comes_from_github(
     first = files(made.out)
     again = build(lacking, tmp_path / "gis", **there)  # nobody answers there any more, and nobody is asked
     assert files(again.out) == first
+
+
+def test_what_github_said_is_kept_by_the_machine_and_what_follows_from_it_in_the_store(
+    lacking: Path, server: gis_builder.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+    pytest.importorskip("moto.server", exc_type=ImportError)
+    told = {"api_url": server.url, "token": "any", "top_up": True}
+    made = build(lacking, tmp_path / "gis", **told)
+    with storing() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        other = build(lacking, tmp_path / "other", **told, work=f"s3://{BUCKET}/topped")
+        assert files(other.out) == files(made.out)
+        (crawled,) = (other.work / "topped").iterdir()
+        assert {path.name for path in crawled.iterdir()} >= {"store.sqlite"}
+        assert any(key.startswith("topped/topped/") for key in store.put)
+        assert not any("sqlite" in key for key in store.put)
 
 
 @pytest.mark.slow
