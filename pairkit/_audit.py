@@ -6,21 +6,27 @@ them, else by their exact texts.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from heapq import nsmallest
+from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from pairkit._audit_looks import FirstLook, SecondLook, Sums
 from pairkit.conflicts import PAIR, unordered
+from pairkit.connected import Places
 from pairkit.errors import LeakError
 from pairkit.labels import LabelsRead, worth_telling
-from pairkit.length import share_long
-from pairkit.provenance import with_provenance
-from pairkit.records import MEAN_LABEL, LabelKind, PairDataset, in_split_order, mean_label
+from pairkit.pair_frames import PairFrames
+from pairkit.records import MEAN_LABEL, LabelKind, in_split_order
+from pairkit.records_on_disk import scratch_file
 from pairkit.result_table import ResultTable
-from pairkit.similar import DEFAULT_THRESHOLD, near_identical
+from pairkit.similar import DEFAULT_THRESHOLD, near_identical_to
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
@@ -117,65 +123,47 @@ class AuditReport:
         return "".join(part._repr_html_() for part in self.tables())
 
 
-def audit_pairs(dataset: PairDataset, threshold: float = DEFAULT_THRESHOLD) -> AuditReport:
-    """Check a dataset; read it with `check=False` to have empty texts counted rather than refused.
+def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> AuditReport:
+    """Check pairs; read them so that empty texts are counted rather than refused.
+
+    They are read twice. The first time each value becomes a hash; the second time rows are kept whose hashes
+    stand where they should not, and different texts go to disk. So memory grows with what is found, and
+    by some 100 bytes a pair.
 
     Args:
-        dataset: Any pairs.
+        pairs: Any pairs.
         threshold: Jaccard similarity of word triples from which texts are near-identical.
+
+    Raises:
+        ConfigError: The disk of temporary files is full.
     """
-    dataset = with_provenance(dataset)
-    by_page = dataset.has("url1", "url2")
-    known = [_page(side) if by_page else pl.lit(None, pl.String) for side in (1, 2)]
-    everything = pl.concat(
-        [
-            frame.select(
-                pl.lit(split).alias("split"),
-                pl.col("text1").fill_null(""),
-                pl.col("text2").fill_null(""),
-                pl.col("label").cast(pl.Float64),
-                *(
-                    pl.coalesce(page, pl.col(f"text{side}").fill_null("")).alias(f"key{side}")
-                    for side, page in enumerate(known, 1)
-                ),
-                (pl.col("cluster") if dataset.has("cluster") else pl.lit(None, pl.String)).alias("cluster"),
-            )
-            for split, frame in dataset.splits.items()
-        ]
-    )
-    repeated, contradictory = _pairs_seen_again(everything)
+    first = FirstLook(pairs)
+    with scratch_file(Path(gettempdir()) / f"audit-{token_hex(8)}.partial") as scratch:
+        second = SecondLook(pairs, first, scratch)
+        near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
+                                         equal_too=first.by_page)  # fmt: skip
+    repeated, contradictory = _pairs_seen_again(second.suspects)
     return AuditReport(
-        source=dataset.source,
-        splits={
-            split: _split_report(everything.filter(pl.col("split") == split)) for split in dataset.splits
-        },
-        shared_issues=_shared(_stacked(everything, "key1", "key2")),
-        shared_clusters=_shared(everything.select("split", pl.col("cluster").alias("key"))),
-        near_identical=_near_identical(_stacked(everything, "text1", "text2"), threshold, equal_too=by_page),
+        source=pairs.source,
+        splits={split: _split_report(sums) for split, sums in first.sums.items()},
+        shared_issues=_shared(_stacked(second.suspects, "key1", "key2")),
+        shared_clusters=_shared(second.suspects.select("split", pl.col("cluster").alias("key"))),
+        near_identical=near_identical,
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
-        issues_by="page" if by_page else "text",
-        label_kind=dataset.label_kind,
-        labels=dataset.labels,
+        issues_by="page" if first.by_page else "text",
+        label_kind=pairs.label_kind,
+        labels=pairs.labels,
     )
 
 
-def _page(side: int) -> pl.Expr:
-    """The page of an issue, null where a row tells none: in a merged dataset only some rows may."""
-    page = pl.col(f"url{side}")
-    return pl.when(page.str.strip_chars() != "").then(page)
-
-
-def _split_report(frame: pl.DataFrame) -> SplitReport:
-    empty = frame.select(
-        (pl.col(name).str.strip_chars() == "").sum().alias(name) for name in ("text1", "text2")
-    ).sum_horizontal()
+def _split_report(sums: Sums) -> SplitReport:
     return SplitReport(
-        pairs=frame.height,
-        positive_share=round(mean_label(frame), 4),
-        long_share=round(share_long(frame, "text1", "text2"), 4),
-        empty_texts=int(empty.item()) if frame.height else 0,
-        same_text=int((frame["text1"] == frame["text2"]).sum()),
+        pairs=sums.pairs,
+        positive_share=round(sums.labels / max(1, sums.pairs), 4),
+        long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
+        empty_texts=sums.empty,
+        same_text=sums.same,
     )
 
 
@@ -201,24 +189,47 @@ def _shared(values: pl.DataFrame) -> Finding:
     )
 
 
-def _near_identical(texts: pl.DataFrame, threshold: float, *, equal_too: bool) -> Finding:
-    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
-    splits_of: defaultdict[str, list[str]] = defaultdict(list)
-    for split, text in texts.iter_rows():
-        if text.strip():
-            splits_of[text].append(split)
-    distinct = sorted(splits_of)
-    groups = near_identical(distinct, threshold)
-    if equal_too:
-        grouped = {place for members in groups for place in members}
-        groups += [[place] for place in range(len(distinct)) if place not in grouped]
-    reaching = []
-    for members in groups:
-        splits = {split for place in members for split in splits_of[distinct[place]]}
-        if len(splits) > 1:
-            words = " ~ ".join(_short(distinct[place]) for place in members[:2])
-            reaching.append(f"{words}  in {_listed(splits)}")
-    return _finding(len(reaching), reaching)
+def _near_identical(
+    texts: Sequence[str],
+    splits_of: tuple[Places, Places],
+    splits: Sequence[str],
+    threshold: float,
+    *,
+    equal_too: bool,
+) -> Finding:
+    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits.
+
+    Args:
+        texts: Each different text once.
+        splits_of: Places in `texts` and in `splits`: which text stands in which split.
+        splits: Their names.
+        threshold: See `audit_pairs`.
+        equal_too: Whether issues are told apart by more than their texts.
+    """
+    group = near_identical_to(texts, threshold)
+    counts = np.bincount(group, minlength=len(group))
+    text, split = splits_of
+    pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    reaching, times = np.unique(pairs // len(splits), return_counts=True)
+    reaching = reaching[times > 1]
+    if not equal_too:
+        reaching = reaching[counts[reaching] > 1]
+    members = np.flatnonzero(np.isin(group, reaching))
+    members = members[np.argsort(group[members], kind="stable")]
+    found = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
+
+    def told(members: Places) -> tuple[bool, list[str], Places]:
+        return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
+
+    first = nsmallest(_EXAMPLES, map(told, found), key=lambda group: group[:2])
+    return _finding(
+        len(found),
+        (
+            " ~ ".join(map(_short, words))
+            + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
+            for _, words, members in first
+        ),
+    )
 
 
 def _pairs_seen_again(frame: pl.DataFrame) -> tuple[Finding, Finding]:

@@ -96,10 +96,11 @@ def audit(
         []
     """
     from pairkit._audit import audit_pairs
+    from pairkit.pair_frames import read_frames
 
     alike = _threshold(threshold)
-    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range), check=False)
-    return audit_pairs(pairs, alike)
+    columns = argument("columns", columns, dict[str, str] | None)
+    return audit_pairs(read_frames(source, columns, label_rules(labels, label_range)), alike)
 
 
 def report(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairkit.groups import Groups
-from pairkit.provenance import with_provenance
-from pairkit.records import PairDataset
+from pairkit.provenance import typed_rows
 from pairkit.similar import near_identical
 
 _PAGES = (("url1", "text1"), ("url2", "text2"))  # an issue's page, and the text that is of it
@@ -44,7 +43,7 @@ def tie(rows: pl.DataFrame, threshold: float) -> Ties:
         rows: text1, text2, and perhaps url1, url2 and cluster.
         threshold: Jaccard similarity of word triples from which texts are near-identical.
     """
-    rows = with_provenance(PairDataset({"": rows}, ""))[""]  # anybody's dataset may have such columns
+    rows = typed_rows(rows)  # anybody's dataset may have such columns
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
     place = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))

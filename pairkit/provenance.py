@@ -19,13 +19,8 @@ _EVIDENCE = ("kind", "url", "who", "when")
 
 
 def with_provenance(dataset: PairDataset) -> PairDataset:
-    """The dataset with its known columns in known types.
-
-    repo, number1, number2, url1, url2, cluster, relation and negative_kind are texts, confidence is a float,
-    evidence a structure of the texts kind, url, who and when. A value that is none becomes null, and a column
-    of another shape is left out.
-    """
-    return replace(dataset, splits={name: _typed(rows) for name, rows in dataset.splits.items()})
+    """The dataset with its known columns in known types, see `typed_rows`."""
+    return replace(dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()})
 
 
 def written_rows(rows: pl.DataFrame) -> int:
@@ -38,7 +33,13 @@ def written_rows(rows: pl.DataFrame) -> int:
     return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # as CSV has lists
 
 
-def _typed(rows: pl.DataFrame) -> pl.DataFrame:
+def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with their known columns in known types.
+
+    repo, number1, number2, url1, url2, cluster, relation and negative_kind are texts, confidence is a float,
+    evidence a structure of the texts kind, url, who and when. A value that is none becomes null, and a column
+    of another shape is left out.
+    """
     kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
     known = [name for name in (*kinds, "evidence") if name in rows.columns]
     plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]

@@ -99,9 +99,7 @@ def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: boo
         for name, tasks in _named(stages):
             _run(engine, name, tasks, show)
         remove_left_behind(job.work)
-        texts, pairs = (scratch_file(job.work / f"{name}.partial") for name in ("texts", "pairs"))
-        with texts as texts_in, pairs as pairs_in:
-            statistics = _assemble(job, stages, (texts_in, pairs_in), out, record, engine, show)
+        statistics = assembled(job, stages, out, record, engine, show)
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
 
@@ -136,7 +134,32 @@ def _run(engine: Engine, name: str, tasks: Sequence[Task], show: RunDisplay) -> 
         pass
 
 
-def _assemble(
+def assembled(
+    job: Job, stages: Plan, out: Path, record: Mapping[str, Any], engine: Engine, show: RunDisplay
+) -> dict[str, Any]:
+    """Make the dataset of partitions that were judged.
+
+    Args:
+        job: What is asked for.
+        stages: The tasks, done.
+        out: The dataset's folder.
+        record: What decides what it holds.
+        engine: Runs the tasks that draw negatives.
+        show: Told of each stage.
+
+    Returns:
+        The dataset's statistics.
+
+    Raises:
+        ConfigError: A folder can't be used, or a setting does not fit the data.
+        DataError: No pair is there.
+    """
+    texts, pairs = (scratch_file(job.work / f"{name}.partial") for name in ("texts", "pairs"))
+    with texts as texts_in, pairs as pairs_in:
+        return _assembled(job, stages, (texts_in, pairs_in), out, record, engine, show)
+
+
+def _assembled(
     job: Job,
     stages: Plan,
     scratch: tuple[Scratch, Scratch],

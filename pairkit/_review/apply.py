@@ -19,6 +19,7 @@ from pairkit.errors import DataError
 from pairkit.in_memory import Source
 from pairkit.judgements import Decision, ReviewSettings, Store, decide
 from pairkit.judgements.records import LABELS, TOP_GRADE
+from pairkit.pair_frames import frames_of
 from pairkit.records import PairDataset
 
 REJECTED, UNSURE = "rejected_by_people", "unsure_to_people"
@@ -51,7 +52,7 @@ def apply_review(
     if not rows["reviewed"].any():
         raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
     made = made_of(rows, dataset.label_kind, str(out or dataset.source), [dataset.labels])
-    audit_pairs(made.pairs).check()
+    audit_pairs(frames_of(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
     made.statistics["relabelled_pairs"] = relabelled
     if out is None:

@@ -5,8 +5,9 @@ import json
 import polars as pl
 import pytest
 
-from pairkit._audit import audit_pairs as audit
+from pairkit._audit import AuditReport, audit_pairs
 from pairkit.errors import LeakError
+from pairkit.pair_frames import frames_of
 from pairkit.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
@@ -18,6 +19,10 @@ def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
         for name, rows in splits.items()
     }
     return PairDataset(frames, "made up")
+
+
+def audit(dataset: PairDataset) -> AuditReport:
+    return audit_pairs(frames_of(dataset))
 
 
 def test_a_clean_dataset_leaks_nothing() -> None:

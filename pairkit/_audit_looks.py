@@ -1,0 +1,214 @@
+"""The two times that an audit reads a dataset: first as hashes, then the rows that these give away."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairkit.conflicts import PAIR, unordered
+from pairkit.connected import Places
+from pairkit.length import count_long
+from pairkit.pair_frames import PairFrames
+from pairkit.records_on_disk import RecordsOnDisk, Scratch
+
+_Hashes = npt.NDArray[np.uint64]
+_Mask = npt.NDArray[np.bool_]
+_SEED = secrets.randbits(64)  # so that nobody can make texts that are taken for equal
+_KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
+
+
+@dataclass(slots=True)
+class Sums:
+    """What is counted over the rows of a split."""
+
+    pairs: int = 0
+    labels: float = 0.0
+    long: int = 0
+    empty: int = 0
+    same: int = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count further rows."""
+        one, other = ((pl.col(name).str.strip_chars() == "").sum() for name in _TEXTS)
+        long, empty, same = rows.select(
+            count_long(*_TEXTS).sum().alias("long"),
+            (one + other).alias("empty"),
+            (pl.col("text1") == pl.col("text2")).sum().alias("same"),
+        ).row(0)
+        self.pairs += rows.height
+        self.labels += float(rows["label"].sum())
+        self.long, self.empty, self.same = self.long + long, self.empty + empty, self.same + same
+
+
+class FirstLook:
+    """A hash of everything that must not stand in two splits, or twice.
+
+    Args:
+        pairs: The dataset.
+    """
+
+    def __init__(self, pairs: PairFrames) -> None:
+        self.by_page = _has_pages(pairs)
+        self.sums = {split: Sums() for split in pairs.splits}
+        splits: list[npt.NDArray[np.int16]] = []
+        found: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
+        for code, split, rows in looked_at(pairs, by_page=self.by_page):
+            self.sums[split].add(rows)
+            splits.append(np.full(rows.height, code, np.int16))
+            for name, hashes in hashes_of(rows).items():
+                found[name].append(hashes)
+        none = np.empty(0, np.uint64)
+        self._split = np.concatenate([np.empty(0, np.int16), *splits])
+        hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
+        self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
+        twice = np.concatenate([self._split, self._split])
+        self.suspects = {
+            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), twice),
+            "cluster": _in_two(hashed["cluster"], self._split),
+            "pair": _repeated(hashed["pair"]),
+        }
+
+    def new_texts(self) -> tuple[_Mask, _Mask]:
+        """Which first and second texts, not blank, stand nowhere before; (row,) both."""
+        _, place = np.unique(self._texts, return_index=True)
+        new = np.zeros(len(self._texts), np.bool_)
+        new[place] = True
+        new &= self._texts != 0
+        return new[: len(self._split)], new[len(self._split) :]
+
+    def splits_of_texts(self) -> tuple[Places, Places]:
+        """Which text stands in which split, as places: texts as they are new, one after the other."""
+        one, other = self.new_texts()
+        rows = len(one)
+        order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
+        known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
+        by_hash = np.argsort(known)
+        there = np.flatnonzero(self._texts)
+        text = by_hash[np.searchsorted(known[by_hash], self._texts[there])]
+        return text, np.concatenate([self._split, self._split])[there].astype(np.int64)
+
+
+class SecondLook:
+    """The rows that may be at fault, and each different text.
+
+    Args:
+        pairs: The dataset.
+        first: What the first look found.
+        scratch: Where texts go.
+    """
+
+    def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
+        self.texts = _Texts(scratch)
+        kept: list[pl.DataFrame] = []
+        new, start = first.new_texts(), 0
+        for _, _, rows in looked_at(pairs, by_page=first.by_page):
+            end = start + rows.height
+            self.texts.extend(rows, new[0][start:end], new[1][start:end])
+            kept.append(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects))))
+            start = end
+        self.suspects = pl.concat(kept)
+
+
+def looked_at(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
+    for code, (split, readers) in enumerate(pairs.splits.items()):
+        for read in readers:
+            yield code, split, _columns(read(), split, by_page=by_page)
+
+
+def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
+    texts = [pl.col(name).fill_null("") for name in _TEXTS]
+    pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
+    keys = [pl.coalesce(_page(page), text) for page, text in zip(pages, texts, strict=True)]
+    return rows.select(
+        pl.lit(split).alias("split"),
+        *texts,
+        pl.col("label").cast(pl.Float64),
+        *(key.alias(name) for key, name in zip(keys, _KEYS, strict=True)),
+        _known(rows, "cluster").alias("cluster"),
+    )
+
+
+def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
+
+
+def _page(page: pl.Expr) -> pl.Expr:
+    """The page of an issue, null where a row tells none: in a merged dataset only some rows may."""
+    return pl.when(page.str.strip_chars() != "").then(page)
+
+
+def _has_pages(pairs: PairFrames) -> bool:
+    """Whether each split's rows tell the pages of issues."""
+    return all(
+        any({"url1", "url2"} <= set(read().columns) for read in readers) for readers in pairs.splits.values()
+    )
+
+
+def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
+    """A hash of each key, cluster, pair and text; 0 for what is blank."""
+
+    def hashed(value: pl.Expr, *blank: pl.Expr) -> pl.Expr:
+        there = pl.all_horizontal(((one.str.strip_chars() != "").fill_null(value=False)) for one in blank)
+        return pl.when(there).then(value.hash(_SEED)).otherwise(0)
+
+    columns = (*_KEYS, "cluster", *_TEXTS)
+    found = rows.with_columns(unordered(*_KEYS)).select(
+        *(hashed(pl.col(name), pl.col(name)).alias(name) for name in columns),
+        pl.struct(PAIR).hash(_SEED).alias("pair"),
+    )
+    return {name: found[name].to_numpy() for name in (*columns, "pair")}
+
+
+def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
+    """Those that stand in two splits."""
+    order = np.lexsort((split, hashes))
+    hashes, split = hashes[order], split[order]
+    reaching = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
+    return np.unique(hashes[1:][reaching])
+
+
+def _repeated(hashes: _Hashes) -> _Hashes:
+    ordered = np.sort(hashes)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
+    of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
+    found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
+    for name, kind in of.items():
+        found |= np.isin(hashes[name], suspects[kind])
+    return found
+
+
+class _Texts(Sequence[str]):
+    """Each different text of a dataset, on disk."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._records = RecordsOnDisk(scratch, str)
+
+    def extend(self, rows: pl.DataFrame, first: _Mask, second: _Mask) -> None:
+        """Take in the texts of rows that are new: row by row, the first text before the second."""
+        one, other = rows["text1"], rows["text2"]
+        places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
+        self._records.extend((other if place % 2 else one)[place // 2] for place in places.tolist())
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._records[one] for one in range(*place.indices(len(self)))]
+        return self._records[place]

@@ -1,0 +1,113 @@
+"""Shards that stay on disk give what reading everything gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pairkit
+from pairkit._audit import audit_pairs
+from pairkit.errors import DataError
+from pairkit.labels import AS_FOUND, LabelRules, label_rules
+from pairkit.pair_frames import frames_of, read_frames
+from pairkit.reader import read_pairs
+
+from .peak import peak_mib
+
+TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
+SCHEMA = {
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.Int64,
+    "url1": pl.String,
+    "url2": pl.String,
+    "cluster": pl.String,
+}
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(TEXTS),
+        st.sampled_from(TEXTS),
+        st.sampled_from([0, 1]),
+        st.sampled_from([None, "", "u1", "u2"]),
+        st.sampled_from(["u3", "u4"]),
+        st.sampled_from([None, "c1", "c2"]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
+    folder.mkdir(exist_ok=True)
+    for place, rows in enumerate(shards):
+        rows.write_parquet(folder / f"{split}-{place:05d}-of-{len(shards):05d}.parquet")
+
+
+def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
+    return any(len(readers) > 1 for readers in read_frames(folder, None, rules).splits.values())
+
+
+@given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
+def test_an_audit_of_shards_says_what_one_of_all_rows_says(
+    tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("sharded") / "made"
+    dropped = [] if pages else ["url1"]
+    write_shards(folder, "train", *(pl.DataFrame(r, SCHEMA, orient="row").drop(dropped) for r in train))
+    write_shards(folder, "test", pl.DataFrame(test, SCHEMA, orient="row").drop(dropped))
+    assert stays_on_disk(folder) == (len(train) > 1)
+    whole = frames_of(read_pairs(folder, check=False))
+    assert pairkit.audit(folder).to_dict() == audit_pairs(whole).to_dict()
+
+
+def test_labels_mean_the_same_in_all_shards(tmp_path: Path) -> None:
+    rows = [pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")]
+    write_shards(tmp_path / "words", "train", *rows)
+    rules = label_rules({"yes": 1, "no": 0}, None)
+    assert stays_on_disk(tmp_path / "words", rules)
+    report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
+    assert report.splits["train"].positive_share == 0.5
+    write_shards(tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1)))
+    graded = pairkit.audit(tmp_path / "scores")
+    assert (graded.label_kind, graded.splits["train"].positive_share) == ("graded", 0.75)
+
+
+def test_bare_positives_and_triplets_in_shards(tmp_path: Path) -> None:
+    triplet = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative": ["c"]})
+    write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
+    assert stays_on_disk(tmp_path / "made")
+    report = pairkit.audit(tmp_path / "made")
+    assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (4, 0.5)
+
+
+def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
+    write_shards(tmp_path / "made", "train", row, row)
+    (tmp_path / "made" / "train-00001-of-00002.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"train-00001-of-00002\.parquet"):
+        pairkit.audit(tmp_path / "made")
+
+
+def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
+    def peak(count: int) -> float:
+        shards = [
+            pl.DataFrame(
+                {
+                    "text1": [f"{place} {row} " + "x" * 2000 for row in range(4000)],
+                    "text2": [f"{row} {place} " + "y" * 2000 for row in range(4000)],
+                    "label": [1] * 4000,
+                }
+            )
+            for place in range(count)
+        ]
+        write_shards(tmp_path / str(count), "train", *shards)
+        imports = "import pairkit, numpy, polars, pairkit._audit"
+        done, mib = peak_mib(imports, "pairkit.audit(sys.argv[1])", tmp_path / str(count))
+        assert done == "done"
+        return mib
+
+    assert peak(8) - peak(2) < 40  # of 94 MiB that the six others hold
