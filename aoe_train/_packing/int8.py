@@ -3,6 +3,10 @@
 A weight has a scale for each output and an activation one for each token, taken from the token alone: so a
 text's vector does not depend on which texts are encoded with it. oneDNN multiplies; sums are exact, in int32.
 What is between the products stays in the backbone's own type.
+
+Codes of activations are always uint8: VNNI, the instruction of processors without AMX, multiplies unsigned by
+signed numbers only. Given int8, oneDNN has nothing but its reference implementation there, which takes a
+thousand times as long.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int8, UInt8
     from torch import Tensor
 
-_TOP, _TOP_UNSIGNED = 127, 255  # the code of a row's largest number; -128 is not used
+_TOP, _TOP_UNSIGNED = 127, 255  # how many codes there are above that of 0, by sign or from the least number
+_MIDDLE = 128  # the code of 0 where numbers have signs; code 0 is not used then
 LEAST_OF_GELU = -0.17  # rounded down from -0.169971
 _LEAST = 1e-30  # instead of a scale of zero, for a row of zeros
 # Tokens whose hidden numbers stay in a core's cache from one pass over them to the next.
@@ -27,9 +32,10 @@ _TOKENS_IN_CACHE = 256
 
 
 class Codes(NamedTuple):
-    """Rows as int8, and what one of each row stands for."""
+    """Rows as uint8, and what one of each row stands for."""
 
-    codes: Int8[Tensor, "token in"] | UInt8[Tensor, "token in"]
+    codes: UInt8[Tensor, "token in"]
+    zero: int  # the code that stands for 0, or for the least number
     scales: Float[Tensor, "token 1"]
     shape: tuple[int, ...]  # of the batch that the rows come from
 
@@ -45,11 +51,24 @@ def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> Codes
     if least is not None:
         rows = rows - least
         scales = rows.amax(-1, keepdim=True).clamp_(min=_LEAST).div_(_TOP_UNSIGNED)
-        return Codes(rows.div_(scales).round_().to(torch.uint8), scales, x.shape[:-1])
+        return Codes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
+    scales = _scales(rows)
+    codes = rows.div(scales).add_(_MIDDLE + 0.5).to(torch.uint8)  # which cuts off, so this rounds
+    return Codes(codes, _MIDDLE, scales, x.shape[:-1])
+
+
+def _scales(rows: Float[Tensor, "row in"]) -> Float[Tensor, "row 1"]:
+    """What one of a code stands for, by row, if the code of its largest number is the largest one."""
     # Two passes that only read are faster than one that keeps absolute values.
     largest = torch.maximum(rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True).neg_())
-    scales = largest.clamp_(min=_LEAST).div_(_TOP)
-    return Codes(rows.div(scales).round_().to(torch.int8), scales, x.shape[:-1])
+    return largest.clamp_(min=_LEAST).div_(_TOP)
+
+
+def _weight_codes(weight: Float[Tensor, "out in"]) -> tuple[Int8[Tensor, "out in"], Float[Tensor, "out 1"]]:
+    """The nearest codes of a weight, by output; they have signs."""
+    rows = weight.float()
+    scales = _scales(rows)
+    return rows.div(scales).round_().to(torch.int8), scales
 
 
 def has_int8_products() -> bool:
@@ -72,7 +91,7 @@ class Int8Linear(nn.Module):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        codes, scales, _ = to_codes(layer.weight.detach())
+        codes, scales = _weight_codes(layer.weight.detach())
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
         bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
@@ -91,7 +110,7 @@ class Int8Linear(nn.Module):
         """Apply the layer to rows whose codes are known."""
         dtype = self.bias.dtype
         found: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(rows.codes, 1.0, 0, self._packed, self.scales, self._zeros, None, 1.0, 0, dtype),
+            *(rows.codes, 1.0, rows.zero, self._packed, self.scales, self._zeros, None, 1.0, 0, dtype),
             *("none", [], ""),
         )
         torch.addcmul(self.bias, found, rows.scales.to(dtype), out=found)
