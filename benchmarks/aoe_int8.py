@@ -1,10 +1,11 @@
-"""CPU seconds of encoding in fp32, bf16 and int8 by `Encoder`, and in int8 by onnxruntime.
+"""CPU seconds of encoding in fp32, bf16 and int8 by `Encoder`, and in int8 by onnxruntime and OpenVINO.
 
-    python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3]
+    python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3] [--openvino]
 
 The second column of TSV, below its head, is encoded. onnxruntime runs the graph that `aoe export --format
-onnx` writes, quantised by its `quantize_dynamic` (weights a scale a channel), at batches of 8 and of 32 that
-are sorted by length. Seconds are those of the whole process, user and system, from strings to vectors, the
+onnx` writes, quantised by its `quantize_dynamic` (weights a scale a channel), OpenVINO that of `--format
+openvino-int8` (the extra `openvino` is needed), both at batches of 8 and of 32 that are sorted by length.
+Contenders take turns. Seconds are those of the whole process, user and system, from strings to vectors, the
 least of the rounds: what else runs on the machine matters little then, but for its share of the caches.
 """
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--openvino", action="store_true", help="ask OpenVINO, too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     lines = options.texts.read_text(encoding="utf-8").splitlines()[1:]
@@ -48,25 +50,43 @@ def main() -> None:
         name: lambda encoder=encoder: encoder.encode(texts) for name, encoder in encoders.items()
     }
     with tempfile.TemporaryDirectory() as folder:
-        graph = quantised_graph(options.model, Path(folder) / "graph")
-        for size in (8, 32):
-            who[f"onnxruntime int8, batches of {size}"] = by_onnxruntime(graph, texts, size, options.threads)
-        report({name: seconds(encode, options.rounds) for name, encode in who.items()})
+        graphs = {"onnxruntime int8": onnxruntime_int8(options.model, Path(folder) / "onnx", options.threads)}
+        if options.openvino:
+            made = openvino_int8(options.model, Path(folder) / "openvino", options.threads)
+            graphs["OpenVINO, weights in int8"] = made
+        for name, graph in graphs.items():
+            for size in (8, 32):
+                who[f"{name}, batches of {size}"] = by_graph(graph, texts, size)
+        report(in_turns(who, options.rounds))
 
 
-def quantised_graph(model: str, folder: Path) -> Path:
-    """The folder of an exported graph, in int8."""
+Graph = tuple[Path, Callable[[dict[str, np.ndarray]], np.ndarray]]  # its folder, and what runs it
+
+
+def onnxruntime_int8(model: str, folder: Path, threads: int) -> Graph:
+    """An exported graph, made int8 by onnxruntime and run by it."""
     aoe_train.export(model, out=folder, format="onnx", progress=False)
     graph = folder / "onnx" / "model.onnx"
     quantize_dynamic(graph, folder / "int8.onnx", weight_type=QuantType.QInt8, per_channel=True)
-    return folder
-
-
-def by_onnxruntime(folder: Path, texts: list[str], size: int, threads: int) -> Callable[[], np.ndarray]:
-    """What encodes `texts` by the graph, `size` at a time, the longest first."""
     options = SessionOptions()
     options.intra_op_num_threads = threads
     session = InferenceSession(folder / "int8.onnx", options, providers=["CPUExecutionProvider"])
+    return folder, lambda given: session.run(["sentence_embedding"], given)[0]
+
+
+def openvino_int8(model: str, folder: Path, threads: int) -> Graph:
+    """An exported graph whose weights are int8, computed as OpenVINO does it unasked."""
+    import openvino
+
+    aoe_train.export(model, out=folder, format="openvino-int8", progress=False)
+    graph = folder / "openvino" / "openvino_model_qint8.xml"
+    compiled = openvino.compile_model(graph, "CPU", {"INFERENCE_NUM_THREADS": threads})
+    return folder, lambda given: compiled(given)["sentence_embedding"].copy()
+
+
+def by_graph(graph: Graph, texts: list[str], size: int) -> Callable[[], np.ndarray]:
+    """What encodes `texts` by the graph, `size` at a time, the longest first."""
+    folder, run = graph
     tokenizer = AutoTokenizer.from_pretrained(folder)
     order = np.argsort([-len(text) for text in texts])
 
@@ -76,20 +96,22 @@ def by_onnxruntime(folder: Path, texts: list[str], size: int, threads: int) -> C
             batch = [texts[number] for number in order[start : start + size]]
             tokens = tokenizer(batch, padding=True, truncation=True, return_tensors="np")
             given = {name: tokens[name].astype("int64") for name in ("input_ids", "attention_mask")}
-            found.append(session.run(["sentence_embedding"], given)[0])
+            found.append(run(given))
         return np.concatenate(found)[np.argsort(order)]
 
     return encode
 
 
-def seconds(encode: Callable[[], np.ndarray], rounds: int) -> tuple[float, np.ndarray]:
+def in_turns(who: dict[str, Callable[[], np.ndarray]], rounds: int) -> dict[str, tuple[float, np.ndarray]]:
     """The least CPU seconds of a few calls after one that warms up, and the vectors."""
-    vectors, took = encode(), []
+    vectors = {name: encode() for name, encode in who.items()}
+    took: dict[str, list[float]] = {name: [] for name in who}
     for _ in range(rounds):
-        begun = time.process_time()
-        encode()
-        took.append(time.process_time() - begun)
-    return min(took), vectors
+        for name, encode in who.items():
+            begun = time.process_time()
+            encode()
+            took[name].append(time.process_time() - begun)
+    return {name: (min(took[name]), vectors[name]) for name in who}
 
 
 def report(found: dict[str, tuple[float, np.ndarray]]) -> None:

@@ -17,7 +17,8 @@ and for us and angle-emb writing the model.
 Share of peak: matrix products of the real tokens, padding not counted, forward and backward (three times
 forward), over the time, over the best matrix product that torch makes on this machine at that precision in
 the same run. Where other work shares the machine, wall time tells of that too: pairs by CPU second, of all
-threads, do so much less.
+threads, do so much less, and so does the share of peak by CPU second, which takes the peak of one thread. It
+is best on one thread (OMP_NUM_THREADS=1), as waiting threads take CPU time too.
 """
 
 from __future__ import annotations
@@ -92,14 +93,14 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
         for who, interpreter in python.items():
             answers[who].append(run(interpreter, SCRIPTS[who], job(who, work)))
             print(f"{who}: {work.rows / answers[who][-1]['seconds']:.1f} pairs/s", file=sys.stderr)
-    peak = max(answer[work.precision] for answer in peaks)
+    peak, threads = max(answer[work.precision] for answer in peaks), peaks[0]["threads"]
     print(
         f"\n{texts}, {work.precision}, batches of {work.batch_size}, {rounds} rounds, "
-        f"{peaks[0]['threads']} threads, peak {peak:.0f} GFLOP/s; {processor()}, {instruction_sets()}\n"
+        f"{threads} threads, peak {peak:.0f} GFLOP/s; {processor()}, {instruction_sets()}\n"
     )
     titles = (
         *("who", "pairs/s, median", "of each round", "share of peak", "ours is faster by"),
-        *("pairs/CPU s", "by CPU", "whole process s", "peak RSS MB"),
+        *("pairs/CPU s", "share of peak", "by CPU", "whole process s", "peak RSS MB"),
     )
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     speed, cpu_speed = (
@@ -111,14 +112,20 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
             who,
             f"{median(speed[who]):.1f}",
             " ".join(f"{value:.1f}" for value in speed[who]),
-            f"{100 * work.flops * median(speed[who]) / work.rows / (1e9 * peak):.0f} %",
+            f"{share(median(speed[who]), peak, work):.0f} %",
             f"{ratio(speed, who):.2f}",
             f"{median(cpu_speed[who]):.1f}",
+            f"{share(median(cpu_speed[who]), peak / threads, work):.0f} %",
             f"{ratio(cpu_speed, who):.2f}",
             f"{median(answer['wall_s'] for answer in given):.0f}",
             f"{max(answer['peak_rss_mb'] for answer in given):,}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def share(pairs: float, peak: float, work: Work) -> float:
+    """How much of the peak's arithmetic so many pairs a second are, in per cent."""
+    return 100 * work.flops / work.rows * pairs / (1e9 * peak)
 
 
 def ratio(speed: dict[str, list[float]], who: str) -> float:

@@ -1,13 +1,15 @@
 """Matryoshka training beside plain training: Spearman x 100 at each size and precision of the vectors.
 
     python benchmarks/small_vectors.py --out FOLDER [--rows 1280] [--seeds 0,1,2] [--precision fp32]
-        [--dims 384,256,128,64,32] [--quantize float32,int8,binary] [--task STS-B] [--data FOLDER]
+        [--dims 384,256,128,64,32] [--quantize float32,int8,binary] [--layers 6,4,2] [--task STS-B]
+        [--data FOLDER]
 
 all-MiniLM-L6-v2, one epoch of batches of 32 on rows of STS-B train drawn by the seed, by the preset
 `angle-paper` at learning rate 5e-5 with tau 0.2 of cosine and angle. Both ways get the same rows in the same
-order; `with dims` has all sizes as `objective.dims`, each of weight 1. Judged are the tasks named with
-`--task` (repeatable), by default all of STS; more than one give their mean. `untrained` is the model as it
-comes.
+order; `with dims` has all sizes as `objective.dims`, each of weight 1. With `--layers` each model is also
+judged by its first so many layers, and two more ways train all of them, at all sizes: 2D Matryoshka and
+Espresso, as the guide of small vectors sets them. Judged are the tasks named with `--task` (repeatable), by
+default all of STS; more than one give their mean. `untrained` is the model as it comes.
 
 Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated. The CPU seconds of
 training, which are printed too, say what further sizes cost.
@@ -21,6 +23,7 @@ import shutil
 import time
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from aoe_quality import spread
 from peers_aoe.environments import add_flags
@@ -37,7 +40,17 @@ SETTINGS = {
     "optim.batch_size": 32,
     "optim.epochs": 1,
 }
-UNTRAINED, PLAIN, WITH_DIMS = "untrained", "trained", "trained with dims"
+UNTRAINED = "untrained"
+# What each way of training is told beside the settings; None stands for the sizes of `--dims`.
+WAYS: dict[str, dict[str, Any]] = {"trained": {}, "trained with dims": {"dims": None}}
+DEEP_WAYS: dict[str, dict[str, Any]] = {
+    "2D Matryoshka": {
+        "dims": None,
+        "layers": "all",
+        "settings": {"objective.layer_weights": "equal", "objective.align": 1},
+    },
+    "Espresso": {"dims": None, "layers": "all", "settings": {"objective.compress": 1}},
+}
 
 
 def main() -> None:
@@ -52,19 +65,21 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--dims", default="384,256,128,64,32")
     parser.add_argument("--quantize", default="float32,int8,binary")
+    parser.add_argument("--layers", help="judge the first so many, too, and train ways that teach them")
     parser.add_argument("--task", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
     train = stsb(options.data, "train")
+    names = (UNTRAINED, *WAYS, *(DEEP_WAYS if options.layers else ()))
     for seed in map(int, options.seeds.split(",")):
         rows = random.Random(seed).sample(train, options.rows)  # noqa: S311 - a sample, not a secret
-        for name in (UNTRAINED, PLAIN, WITH_DIMS):
+        for name in names:
             trains = name != UNTRAINED
             run = {"name": name, "seed": seed if trains else 0, "rows": options.rows if trains else 0}
-            run |= {key: getattr(options, key) for key in ("precision", "dims", "quantize", "task")}
+            run |= {key: getattr(options, key) for key in ("precision", "dims", "quantize", "layers", "task")}
             ledger.once(run, lambda place: figures(place, rows, run, options.data))  # noqa: B023 - called at once
-    report(ledger)
+    report(ledger, names)
 
 
 def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
@@ -72,8 +87,11 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     begun = time.process_time()
     model: str | Path = "minilm"
     if run["name"] != UNTRAINED:
-        dims = run["dims"] if run["name"] == WITH_DIMS else None
-        how = {"dims": dims, "seed": run["seed"], "precision": run["precision"], "settings": SETTINGS}
+        way = dict((WAYS | DEEP_WAYS)[run["name"]])
+        if "dims" in way:
+            way["dims"] = run["dims"]
+        way["settings"] = SETTINGS | way.get("settings", {})
+        how = {"seed": run["seed"], "precision": run["precision"], **way}
         aoe_train.train(rows, backbone="minilm", out=place, fresh=True, progress=False, **how)
         model = place
     spent = time.process_time() - begun
@@ -81,6 +99,7 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
         model,
         data_dir=data,
         tasks=run["task"],
+        layers=run["layers"],
         dim=run["dims"],
         quantize=run["quantize"],
         precision=run["precision"],
@@ -91,7 +110,7 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     shutil.rmtree(place, ignore_errors=True)
     scores = [
         {
-            **{key: one[key] for key in ("dim", "quantize", "bytes")},
+            **{key: one.get(key) for key in ("layers", "dim", "quantize", "bytes")},
             "spearman": 100 * mean(task["spearman"] for task in one["tasks"].values()),
         }
         for one in found["sizes"]
@@ -99,26 +118,19 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
     return {"scores": scores, "cpu_s": spent}
 
 
-def report(ledger: Ledger) -> None:
-    """A row for each size and precision."""
+def report(ledger: Ledger, names: tuple[str, ...]) -> None:
+    """A row for each depth, size and precision."""
     entries = ledger.read()
-    names = (UNTRAINED, PLAIN, WITH_DIMS)
-    print(f"| dim | numbers | bytes | {' | '.join(names)} |\n|---|---|---|---|---|---|")
-    sizes = dict.fromkeys(
-        (one["dim"], one["quantize"], one["bytes"]) for entry in entries for one in entry["scores"]
-    )
-    for dim, quantize, size in sizes:
-        found = [
-            [
-                one["spearman"]
-                for entry in entries
-                for one in entry["scores"]
-                if entry["run"]["name"] == name and (one["dim"], one["quantize"]) == (dim, quantize)
-            ]
-            for name in names
-        ]
-        cells = [spread(values) if values else "–" for values in found]
-        print(f"| {dim} | {quantize} | {size} | {' | '.join(cells)} |")
+    found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    for entry in entries:
+        for one in entry["scores"]:
+            size = tuple(one[key] for key in ("layers", "dim", "quantize", "bytes"))
+            found.setdefault(size, {}).setdefault(entry["run"]["name"], []).append(one["spearman"])
+    titles = ("layers", "dim", "numbers", "bytes", *names)
+    print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
+    for (layers, *size), scores in found.items():
+        cells = [spread(scores[name]) if name in scores else "–" for name in names]
+        print(f"| {' | '.join([str(layers or 'all'), *map(str, size), *cells])} |")
     for name in names[1:]:
         spent = [entry["cpu_s"] for entry in entries if entry["run"]["name"] == name]
         if spent:

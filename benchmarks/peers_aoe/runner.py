@@ -90,18 +90,21 @@ class Stopwatch:
 def time_encoding(encode, work: dict) -> dict:
     """Seconds that `encode(texts, batch size)` takes for all texts, by batch size, after a warm-up.
 
-    The vectors of the first batch size go to the job's file, normalised, so that contenders can be compared.
+    They are CPU seconds of all threads where the job's `clock` says "cpu", which other work of the machine
+    does not lengthen, and else those of the wall. The vectors of the first
+    batch size go to the job's file, normalised, so that contenders can be compared.
     """
     import numpy as np
 
     texts = json.loads(Path(work["texts"]).read_text(encoding="utf-8"))
     seconds, each = {}, []
+    clock = time.process_time if work.get("clock") == "cpu" else time.perf_counter
     for size in work["batch_sizes"]:
         encode(texts[:128], size)
         for _ in range(work.get("times", 1)):
-            start = time.perf_counter()
+            start = clock()
             vectors = np.asarray(encode(texts, size), dtype=np.float32)
-            each.append(time.perf_counter() - start)
+            each.append(clock() - start)
         seconds[str(size)] = min(each[-work.get("times", 1) :])
         if len(seconds) == 1:
             np.save(work["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
