@@ -35,6 +35,7 @@ _EXAMPLE = "s3://bucket/gis-2015"
 _URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<key>.*))?")
 # Libraries and stores disagree on how others are written in a URL.
 _KEY = re.compile(r"[A-Za-z0-9!_.'()=,+~-]+(?:/[A-Za-z0-9!_.'()=,+~-]+)*")
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _FOOTER = 64 << 10  # bytes that most footers have at most
@@ -43,6 +44,8 @@ SMALL = _FIRST + _PART
 _MOST_BYTES = 5 << 30  # that one request writes
 _SLOWEST = 256 << 10  # bytes a second
 _AT_ONCE = 8
+_REFUSED = re.compile("HTTP 40[13]|ExpiredToken|InvalidToken")
+_ELSEWHERE = re.compile("HTTP 30[17]|AuthorizationHeaderMalformed|IllegalLocation|HTTP 400$")
 _FAILURES = {"error sending request": "no answer", "response body error": "an answer that breaks off"}
 _REMEDY = "delete it and run again"
 _From = TypeVar("_From")
@@ -167,7 +170,7 @@ class ObjectPath:
         answer_s = PATIENCE.answer_s
         while size > answer_s * _SLOWEST:
             answer_s *= 2
-        return _opened(self.bucket, _endpoint(), answer_s)
+        return _opened(self.bucket, _endpoint(), _region(), answer_s)
 
 
 Location = Path | ObjectPath
@@ -248,8 +251,11 @@ def _endpoint() -> str:
     """The root of the server; empty for Amazon's.
 
     Raises:
-        ConfigError: Others could read what is sent there.
+        ConfigError: Others could read what is sent there; or a variable holds what clients fail at.
     """
+    for variable, value in os.environ.items():
+        if variable.startswith("AWS_") and _CONTROL.search(value):
+            raise ConfigError(f"{variable} holds a line break or another control character; take it out")
     name = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
     if name is None:
         return ""
@@ -258,11 +264,16 @@ def _endpoint() -> str:
     return address.url
 
 
+def _region() -> str:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
 def polars_options() -> dict[str, Any]:
     """What `_opened` is told, for polars, with which keys it finds in the environment itself, too."""
     endpoint = _endpoint()
     options = {"aws_endpoint": endpoint} if endpoint else {}
     return options | {
+        "aws_region": _region(),  # else it is looked for in ~/.aws
         "aws_allow_http": str(endpoint.startswith("http://")).lower(),
         "timeout": f"{PATIENCE.answer_s} seconds",
         "max_retries": PATIENCE.retries,
@@ -271,13 +282,14 @@ def polars_options() -> dict[str, Any]:
 
 
 @lru_cache
-def _opened(bucket: str, endpoint: str, answer_s: float) -> S3Store:
-    """The client; keys, session, region and roles of machines it finds in the environment itself."""
+def _opened(bucket: str, endpoint: str, region: str, answer_s: float) -> S3Store:
+    """The client; keys, session and roles of machines it finds in the environment itself."""
     from obstore.store import S3Store
 
     is_plain = endpoint.startswith("http://")
     return S3Store(
         bucket,
+        region=region,
         **({"endpoint": endpoint} if endpoint else {}),
         client_options={
             "timeout": timedelta(seconds=answer_s),
@@ -321,12 +333,14 @@ def failure_of(place: ObjectPath, words: str) -> PairkitError:
         return _no_bucket(place)
     if "169.254.169.254" in words or re.search("Missing (?:SecretAccessKey|AccessKeyId)", words):
         return AuthError(f"{place}: no credentials; set {_KEYS}")
-    if said.startswith(("HTTP 401", "HTTP 403")):
+    if _REFUSED.search(said):
         return AuthError(f"{place}: {said}; check {_KEYS}, and that they may list, read and write there")
-    if said.startswith(("HTTP 301", "HTTP 307", "HTTP 400")) or "configured region" in words:
+    if _ELSEWHERE.search(said) or "configured region" in words:
         return ConfigError(f"{place}: is not served there ({said}); check AWS_REGION and {_ENDPOINTS[1]}")
     if said.startswith("HTTP 416") or "non-partial response" in words:
         return DataError(f"damaged (it is empty); {_REMEDY}", path=str(place))
+    if setting := re.search("Config error: (.*)", words):
+        return ConfigError(f"{place}: {one_line(setting[1], 200)}; check the variables that begin with AWS_")
     if "invalid path" in words:
         return ConfigError(
             f"{place}: holds an object whose name is no path, such as a/../b or a//b; delete it, or give"

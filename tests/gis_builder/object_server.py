@@ -22,6 +22,7 @@ class Store:
         fault: `503`, `flaky` (every eighth is 503), `403`, `silent` or `drip`; empty where all is well.
         pause_s: Seconds before each answer, as a network takes them.
         asked: Requests by method; listings as `LIST`.
+        signed: Keys and regions that requests were signed with.
         put: How often each key was put.
         url: Its root.
     """
@@ -32,12 +33,16 @@ class Store:
         self.fault, self.url, self.pause_s = "", "", 0.0
         self.asked: Counter[str] = Counter()
         self.put: Counter[str] = Counter()
+        self.signed: set[tuple[str, str]] = set()
 
     def __call__(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         with self._lock:
             self._turn += 1
             method = "LIST" if "list-type" in environ["QUERY_STRING"] else environ["REQUEST_METHOD"]
             self.asked[method] += 1
+        signature = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].split("/")
+        if len(signature) > 2:
+            self.signed.add((signature[0], signature[2]))
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
         time.sleep(self.pause_s)
@@ -61,6 +66,7 @@ class Store:
         """Count from here on."""
         self.asked.clear()
         self.put.clear()
+        self.signed.clear()
 
     def end(self) -> None:
         """Let go of those who wait."""

@@ -278,9 +278,9 @@ def test_a_store_that_fails_ends_in_one_line_and_soon(
         assert told.value.exit_code == 4
 
 
-@pytest.mark.usefixtures("store", "hasty")
+@pytest.mark.usefixtures("hasty")
 def test_what_is_wrong_with_the_environment_is_said(
-    source: Path, work: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, store: Store, work: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match="no such bucket"):
         build(source, tmp_path / "gis", work="s3://none-of-ours/gis")
@@ -295,6 +295,19 @@ def test_what_is_wrong_with_the_environment_is_said(
         with pytest.raises(ConfigError, match=words) as told:
             build(source, tmp_path / "gis", work=str(work))
         assert "word@" not in str(told.value)
+    for name, value, words in (
+        ("AWS_ACCESS_KEY_ID", f"{KEY}\r", "AWS_ACCESS_KEY_ID holds a line break"),
+        ("AWS_SESSION_TOKEN", "a\nb", "AWS_SESSION_TOKEN holds a line break"),
+        ("AWS_CHECKSUM_ALGORITHM", "none", "not a valid checksum algorithm; check the variables"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv("AWS_ENDPOINT_URL", store.url)
+            patch.setenv(name, value)
+            objects._opened.cache_clear()
+            with pytest.raises(ConfigError, match=words) as told:
+                build(source, tmp_path / "gis", work=str(work))
+        assert len(str(told.value).splitlines()) == 1
+        assert KEY not in str(told.value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(RemoteError, match="no answer"):
         build(source, tmp_path / "gis", work=str(work))
@@ -368,6 +381,25 @@ def test_what_others_left_there(
         assert files(tmp_path / "gis") == first
 
 
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        ("400 Bad Request: <Code>ExpiredToken</Code>", AuthError, "ExpiredToken; check AWS_ACCESS_KEY_ID"),
+        ("403 Forbidden: ", AuthError, "HTTP 403; check AWS_ACCESS_KEY_ID"),
+        ("400 Bad Request: <Code>RequestTimeout</Code>", RemoteError, "RequestTimeout"),
+        ("400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>", ConfigError, "check AWS_REGION"),
+        ("301 Moved: <Code>PermanentRedirect</Code>", ConfigError, "check AWS_REGION"),
+        ("400 Bad Request: ", ConfigError, "check AWS_REGION"),  # to HEAD
+        ("507 Insufficient Storage: ", RemoteError, "HTTP 507"),
+    ],
+)
+def test_refusals_are_told_apart(said: str, kind: type[PairkitError], words: str) -> None:
+    """As clients quote what stores answer that moto does not."""
+    told = objects.failure_of(ObjectPath("bucket"), f"Server returned non-2xx status code: {said}")
+    assert type(told) is kind
+    assert words in str(told)
+
+
 def test_an_object_whose_name_is_no_path_is_told(store: Store, work: ObjectPath) -> None:
     import requests
 
@@ -401,6 +433,27 @@ def test_a_share_of_tables_is_read_whole_or_by_ranges(
         for read in (lambda: rows.read_share([other], 0, rows.KEYS), lambda: ledgers_of([other])):
             with pytest.raises(DataError, match=r"/hours/other: .*; delete it and run again"):
                 read()
+
+
+def test_both_clients_take_the_same_of_the_environment(
+    source: Path, store: Store, work: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a profile says."""
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "config").write_text("[default]\nregion = eu-west-3\n")
+    (tmp_path / ".aws" / "credentials").write_text(
+        "[default]\naws_access_key_id = other\naws_secret_access_key = other\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(rows, "SMALL", 0)
+    file = work / "hours" / HOURS[0]
+    for region in ("", "eu-north-1"):
+        store.begin_anew()
+        monkeypatch.setenv("AWS_REGION", region)
+        file.write_bytes(extract_hour(source / f"{HOURS[0]}.json.gz", HOURS[0]))
+        assert rows.read_share([file], 0, rows.KEYS).height
+        assert store.asked["GET"] > 2
+        assert store.signed == {(KEY, region or "us-east-1")}
 
 
 @pytest.mark.usefixtures("hasty")
