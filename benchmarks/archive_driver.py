@@ -35,8 +35,8 @@ from gis_builder._progress import SILENT
 from gis_builder._settings import ArchiveSettings
 from tests.gis_builder.archive_world import lines_of, write_hours
 
-COPIES = (50, 200, 800)
-_PARTITIONS = 64
+COPIES = (100, 400, 1200)
+_A_PARTITION = 4  # copies
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -83,9 +83,10 @@ def write_partitions(folder: Path, repos: list[JudgedRepo], copies: int) -> None
     """The same so many times, dealt to partitions."""
     folder.mkdir(parents=True)
     packed = [msgspec.json.encode(repo).decode() for repo in repos]
-    for place in range(_PARTITIONS):
+    partitions = -(-copies // _A_PARTITION)
+    for place in range(partitions):
         made = []
-        for copy in range(place, copies, _PARTITIONS):
+        for copy in range(place, copies, partitions):
             for repo, text in zip(repos, packed, strict=True):
                 named = text.replace(json.dumps(repo.name)[1:-1], f"{repo.name}-{copy}")
                 other = msgspec.json.decode(named, type=JudgedRepo)
@@ -94,12 +95,12 @@ def write_partitions(folder: Path, repos: list[JudgedRepo], copies: int) -> None
                     replace(one, text=_WORD.sub(rf"\g<0>{copy:x}", one.text)) for one in other.texts
                 ]
                 made.append(other)
-        (folder / f"{place:05d}-of-{_PARTITIONS:05d}.zlib").write_bytes(pack(Judged(made, {}, {})))
+        (folder / f"{place:05d}-of-{partitions:05d}.zlib").write_bytes(pack(Judged(made, {}, {})))
 
 
 def measure(home: Path) -> dict[str, float]:
     """Seconds of processor time and MiB at most, of this process."""
-    job = Job(hours_between(RANGE), Folder(home), home / "work", ArchiveSettings())
+    job = Job(hours_between(RANGE), Folder(home), home / "work", home / "work", ArchiveSettings())
     judge = [Task(path, pack, ()) for path in sorted((home / "judged").iterdir())]
     begun = time.process_time()
     with Local(2) as engine:

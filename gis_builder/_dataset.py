@@ -37,6 +37,7 @@ ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
     "evidence": _EVIDENCE,
     "negative_kind": pl.String,
 }
+POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 DROPPED_SCHEMA = pl.Schema(
     {
         "reason": pl.String,
@@ -82,7 +83,7 @@ def make_positive_rows(
             "anchor": [texts[pair.first].text for pair in pairs],
             "positive": [texts[pair.second].text for pair in pairs],
         },
-        schema={"anchor": pl.String, "positive": pl.String},
+        schema=POSITIVE_ROWS,
     )
 
 

@@ -20,6 +20,7 @@ from pairkit.records_on_disk import RecordsOnDisk, Scratch
 _Hashes = npt.NDArray[np.uint64]
 _Mask = npt.NDArray[np.bool_]
 _SEED = secrets.randbits(64)  # so that nobody can make texts that are taken for equal
+_AT_ONCE = 1 << 13  # rows of which all is worked out
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
 
@@ -119,7 +120,9 @@ def looked_at(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, p
     """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
-            yield code, split, _columns(read(), split, by_page=by_page)
+            rows = read()
+            for some in rows.iter_slices(_AT_ONCE) if rows.height else [rows]:
+                yield code, split, _columns(some, split, by_page=by_page)
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:

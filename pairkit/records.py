@@ -32,7 +32,7 @@ from pairkit.files import whole_folder, write_json, write_text
 from pairkit.labels import LabelsRead, worth_telling
 from pairkit.negatives import negative_columns
 from pairkit.notebook import html_table
-from pairkit.parquet import write_parquet
+from pairkit.parquet import stream_parquet, write_parquet
 from pairkit.printable import one_line
 from pairkit.result_table import ResultTable
 
@@ -199,7 +199,7 @@ def write_dataset(
     """
     for config, splits in configs.items():
         for split, rows in splits.items():
-            _check_columns(out, config, split, rows)
+            _check_columns(out, config, split, rows.columns)
     with dataset_folder(out) as folder:
         for config, splits in configs.items():
             for split, rows in splits.items():
@@ -224,11 +224,30 @@ class DatasetFolder:
         Raises:
             ConfigError: The rows lack a column of their configuration.
         """
-        _check_columns(self._out, config, split, rows)
+        _check_columns(self._out, config, split, rows.columns)
         if rows.height:
             name = shard(config, split, place, count)
             write_parquet(self._place / name, rows)
             _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
+
+    def add_frames(
+        self,
+        config: str,
+        split: str,
+        frames: Iterable[pl.DataFrame],
+        schema: Mapping[str, Any],
+        place: int = 0,
+        count: int = 1,
+    ) -> None:
+        """As `add`, of a shard of which a frame at a time is in memory.
+
+        Raises:
+            ConfigError: The rows lack a column of their configuration, or the file can't be written.
+        """
+        _check_columns(self._out, config, split, list(schema))
+        name = shard(config, split, place, count)
+        stream_parquet(self._place / name, frames, dict(schema))
+        _LOG.info("%s: %s", self._out, name)
 
     def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         """Write what stands beside the rows, see `write_dataset`."""
@@ -248,9 +267,9 @@ def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
         yield DatasetFolder(out, place)
 
 
-def _check_columns(out: Path, config: str, split: str, rows: pl.DataFrame) -> None:
-    missing = [name for name in COLUMNS[config] if name not in rows.columns]
-    if config == "triplet" and not negative_columns(rows.columns):
+def _check_columns(out: Path, config: str, split: str, names: list[str]) -> None:
+    missing = [name for name in COLUMNS[config] if name not in names]
+    if config == "triplet" and not negative_columns(names):
         missing.append("negative")
     if missing:
-        raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {rows.columns}")
+        raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {names}")

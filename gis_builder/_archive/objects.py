@@ -29,7 +29,7 @@ from pairkit.files import write_bytes
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import S3Config, S3Store
 
 _EXAMPLE = "s3://bucket/gis-2015"
 _URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<key>.*))?")
@@ -287,10 +287,12 @@ def _opened(bucket: str, endpoint: str, region: str, answer_s: float) -> S3Store
     from obstore.store import S3Store
 
     is_plain = endpoint.startswith("http://")
+    config: S3Config = {"region": region}
+    if endpoint:
+        config["endpoint"] = endpoint
     return S3Store(
         bucket,
-        region=region,
-        **({"endpoint": endpoint} if endpoint else {}),
+        config=config,
         client_options={
             "timeout": timedelta(seconds=answer_s),
             "connect_timeout": timedelta(seconds=min(5.0, answer_s)),

@@ -1,8 +1,8 @@
-"""The dataset's folder, a shard of rows in memory at a time."""
+"""The dataset's folder, some rows of a shard in memory at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from gis_builder._archive.pairs import PairsOnDisk
 from gis_builder._archive.texts import TextsOnDisk
 from gis_builder._card import gis_card
 from gis_builder._dataset import (
+    POSITIVE_ROWS,
+    ROWS,
     counted_columns,
     make_positive_rows,
     make_rows,
@@ -27,10 +29,9 @@ from pairkit.errors import DataError
 from pairkit.parquet import write_parquet
 from pairkit.records import CONFIG_FOLDERS, dataset_folder
 
-ROWS = 50_000  # of one shard
+SHARD = 50_000  # rows
+FRAME = 8192  # rows that are in memory at a time
 _NAMED = 100  # repositories of a split that the statistics name
-
-_Make = Callable[[Sequence[Pair], Mapping[IssueRef, IssueText]], pl.DataFrame]
 
 
 def write_archive(
@@ -76,24 +77,31 @@ def write_archive(
             path=out,
         )
 
-    def with_labels(some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
-        return make_rows(some, (), known, seed)
+    counted = {split: [counted_columns(pl.DataFrame(schema=ROWS))] for split in splits}
 
-    def without_labels(some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+    def with_labels(split: str, some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+        rows = make_rows(some, (), known, seed)
+        counted[split].append(counted_columns(rows))
+        return rows
+
+    def without_labels(_: str, some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
         return make_positive_rows(some, known, seed)
 
-    counted: dict[str, pl.DataFrame] = {}
     with dataset_folder(out) as folder:
-        for split, own in rows_of.items():
-            kept: list[pl.DataFrame] = []
-            for place, count, rows in _shards(pairs, own, texts, with_labels):
-                folder.add("default", split, rows, place, count)
-                kept.append(counted_columns(rows))
-            counted[split] = pl.concat(kept)
-        for split, own in positives.items():
-            for place, count, rows in _shards(pairs, own, texts, without_labels):
-                folder.add("positive", split, rows, place, count)
-        counts = row_counts(counted, most=_NAMED) | dict(statistics)
+        for config, of_config, make, schema in (
+            ("default", rows_of, with_labels, ROWS),
+            ("positive", positives, without_labels, POSITIVE_ROWS),
+        ):
+            for split, own in of_config.items():
+                shards = _parts(own, SHARD)
+                for place, shard in enumerate(shards):
+                    frames = (
+                        make(split, some, texts.of(ref for pair in some for ref in (pair.first, pair.second)))
+                        for some in map(pairs.at, _parts(shard, FRAME))
+                    )
+                    folder.add_frames(config, split, frames, schema, place, len(shards))
+        columns = {split: pl.concat(frames) for split, frames in counted.items()}
+        counts = row_counts(columns, most=_NAMED) | dict(statistics)
         files = {
             config: {
                 split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
@@ -106,18 +114,13 @@ def write_archive(
             detail,
             pl.concat(
                 repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
-                for split, rows in counted.items()
+                for split, rows in columns.items()
             ),
         )
         folder.finish(card=finish_card(gis_card(counts, files), counts), statistics=counts, run=run)
     return counts
 
 
-def _shards(
-    pairs: PairsOnDisk, places: Places, texts: TextsOnDisk, make: _Make
-) -> Iterator[tuple[int, int, pl.DataFrame]]:
-    """Each shard's place, how many there are, and its rows; one without rows where there are no pairs."""
-    count = max(1, -(-len(places) // ROWS))
-    for shard in range(count):
-        some = pairs.at(places[shard * ROWS : (shard + 1) * ROWS])
-        yield shard, count, make(some, texts.of(ref for pair in some for ref in (pair.first, pair.second)))
+def _parts(places: Places, size: int) -> list[Places]:
+    """Equal parts but for the last; none of nothing."""
+    return [places[start : start + size] for start in range(0, len(places), size)]
