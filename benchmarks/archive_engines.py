@@ -9,7 +9,9 @@ same, byte for byte. `kills` ends a worker, the driver, and on Ray a raylet, `--
 while they are at work, and counts tasks that had to be begun again, the longest time in which no task began
 or ended, and bytes that differ. `growth` gives every hour repositories of its own, and runs 10, 100 and 1,000
 of them on `local`; `trackers` runs the sample trackers 1, 10 and 100 times over: they are full of
-duplicates, so that most of the work is what comes after reading. The exit code is 1 where a byte differs.
+duplicates, so that most of the work is what comes after reading. `workers` runs the whole pipeline on
+`local` with one worker and with two, in turns: how much sooner two cores are done. The exit code is 1 where
+a byte differs.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("cost", "kills", "growth", "trackers"))
+    parser.add_argument("what", choices=("cost", "kills", "growth", "trackers", "workers"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hours", type=int, default=500)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--engines", default="local,ray")
     parser.add_argument("--victims", default="worker,driver,raylet")
     given = parser.parse_args()
@@ -68,7 +71,7 @@ def main() -> int:
             growth(home, hours if given.what == "growth" else None)
             return 0
         fill(home / "hours", hours, given.hours)
-        run = cost if given.what == "cost" else kills
+        run = {"cost": cost, "kills": kills, "workers": workers}[given.what]
         return 0 if run(home, given) else 1
 
 
@@ -134,8 +137,11 @@ def kind_of(words: str) -> str:
 
 def cost(home: Path, given: argparse.Namespace) -> bool:
     """Both engines, one after the other."""
-    print("| engine | CPU s of its beginning | CPU s | of it | driver MiB | worker MiB | wall s | dataset |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    columns = (
+        "CPU s of its beginning | CPU s | in tasks | of all | driver MiB | worker MiB | wall s | dataset"
+    )
+    print(f"| engine | {columns} |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     digests = []
     for engine in given.engines.split(","):
         with Watch() as watch, engine_of(engine) as cluster:
@@ -146,7 +152,8 @@ def cost(home: Path, given: argparse.Namespace) -> bool:
         shares = watch.cpu_s() - begun
         told = ", ".join(f"{name} {seconds:.1f}" for name, seconds in shares.most_common())
         print(
-            f"| {engine} | {begun.total():.1f} | {shares.total():.1f} | {told} | {watch.peak_mib('driver')} |"
+            f"| {engine} | {begun.total():.1f} | {shares.total():.1f} |"
+            f" {by_stage(home / 'log').total():.1f} | {told} | {watch.peak_mib('driver')} |"
             f" {watch.peak_mib('worker')} | {used.wall_s:.0f} | {used.digest[:8]} |",
             flush=True,
         )
@@ -177,6 +184,25 @@ def kills(home: Path, given: argparse.Namespace) -> bool:
             counts = f"{total.kills} | {total.begun_again} | {total.pause_s:.0f}"
             print(f"| {engine} | {victim} | {counts} | {told} |", flush=True)
     return same
+
+
+def workers(home: Path, given: argparse.Namespace) -> bool:
+    """One worker beside two, in turns."""
+    print("| workers | wall s | CPU s | as soon as one | dataset |\n|---|---|---|---|---|", flush=True)
+    digests = []
+    for _ in range(given.rounds):
+        alone = 0.0
+        for count in (1, 2):
+            with Watch() as watch:
+                used = run_once(home, "local", None, None, 0, workers=count)
+            digests.append(used.digest)
+            alone = alone or used.wall_s
+            print(
+                f"| {count} | {used.wall_s:.1f} | {watch.cpu_s().total():.1f} | {alone / used.wall_s:.2f} |"
+                f" {used.digest[:8]} |",
+                flush=True,
+            )
+    return len(set(digests)) == 1
 
 
 def growth(home: Path, hours: list[Path] | None) -> None:
@@ -218,14 +244,25 @@ def _apart(hour: Path, out: Path, place: int) -> None:
 
 
 def run_once(
-    home: Path, engine: str, cluster: Any, victim: str | None, most: int, *, keep: bool = False
+    home: Path,
+    engine: str,
+    cluster: Any,
+    victim: str | None,
+    most: int,
+    *,
+    keep: bool = False,
+    workers: int = 2,
 ) -> Used:
     """Run to the end, with kills."""
     out, work, log = home / "out", home / "work", home / "log"
     for folder in (out, work):
         shutil.rmtree(folder, ignore_errors=True)
     log.unlink(missing_ok=True)
-    where = ["--workers", "2"] if engine == "local" else ["--engine", "ray", "--address", cluster.address]
+    where = (
+        ["--workers", str(workers)]
+        if engine == "local"
+        else ["--engine", "ray", "--address", cluster.address]
+    )
     command = [
         *(sys.executable, str(Path(__file__).with_name("archive_noted.py")), str(log), "--hours", RANGE),
         *("--source", str(home / "hours"), "--out", str(out), "--work", str(work), "-q", *where),
