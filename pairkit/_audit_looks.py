@@ -111,7 +111,7 @@ class SecondLook:
         for _, _, rows in looked_at(pairs, by_page=first.by_page):
             end = start + rows.height
             self.texts.extend(rows, new[0][start:end], new[1][start:end])
-            kept.append(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects))))
+            kept.append(_told(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
             start = end
         self.suspects = pl.concat(kept)
 
@@ -148,9 +148,11 @@ def _page(page: pl.Expr) -> pl.Expr:
 
 
 def _has_pages(pairs: PairFrames) -> bool:
-    """Whether each split's rows tell the pages of issues."""
+    """Whether each split's rows tell the pages of issues, be it not in all of its tables."""
     return all(
-        any({"url1", "url2"} <= set(read().columns) for read in readers) for readers in pairs.splits.values()
+        any(name in read().columns for read in readers)
+        for readers in pairs.splits.values()
+        for name in ("url1", "url2")
     )
 
 
@@ -180,6 +182,12 @@ def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
 def _repeated(hashes: _Hashes) -> _Hashes:
     ordered = np.sort(hashes)
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    """What is told of rows, copied: the rows themselves would keep all texts of their shard in memory."""
+    told = rows.select("split", "label", *_KEYS, "cluster")
+    return pl.DataFrame(told.rows(), schema=told.schema, orient="row")
 
 
 def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:

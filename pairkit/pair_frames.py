@@ -11,16 +11,18 @@ import polars as pl
 
 from pairkit.class_names import class_names_of_file
 from pairkit.columns import Roles, find_roles, label_column, to_pairs
+from pairkit.errors import DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.label_column import LabelColumn
 from pairkit.label_meaning import read_labels
 from pairkit.labels import LabelRules, LabelsRead
 from pairkit.parquet import read_parquet
+from pairkit.parquet_sizes import check_parquet
 from pairkit.parts import Part, parts_on_disk
 from pairkit.provenance import typed_rows
 from pairkit.reader import read_pairs
 from pairkit.records import LabelKind, PairDataset
-from pairkit.tables import first_row, read_table
+from pairkit.tables import TextSizes, first_row, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +96,17 @@ class _Shard:
         if not isinstance(path, Path) or path.suffix.lower() != ".parquet":
             return None
         try:
+            with path.open("rb") as file:
+                check_parquet(file, path)  # before a library takes its headers' word for anything
             names = list(pl.read_parquet_schema(path))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
             return None
         return cls(part, path, find_roles(names, part.where, columns))
 
     def labels(self) -> LabelColumn:
         """What its labels are, as the file has them."""
         frame = read_parquet(self.path, [self.roles.label])
+        TextSizes(self.path).add(frame)
         classes = class_names_of_file(self.path).get(self.roles.label, ())
         return label_column(
             frame, self.roles, self.part.where, classes=classes, first_row=first_row(self.path)

@@ -92,14 +92,31 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
         pairkit.audit(tmp_path / "made")
 
 
+def test_pages_of_which_each_shard_knows_one_side(tmp_path: Path) -> None:
+    pair = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
+    shards = [pair.with_columns(pl.lit(name).alias(name)) for name in ("url1", "url2")]
+    write_shards(tmp_path / "made", "train", *shards)
+    whole = audit_pairs(frames_of(read_pairs(tmp_path / "made")))
+    assert pairkit.audit(tmp_path / "made").to_dict() == whole.to_dict()
+    assert whole.issues_by == "page"
+
+
+def test_labels_of_a_long_text_in_each_row_are_refused(tmp_path: Path) -> None:
+    label = pl.Series("label", ["x" * 100_000]).new_from_index(0, 2000)
+    row = pl.DataFrame({"text1": ["a"] * 2000, "text2": ["b"] * 2000, "label": label})
+    write_shards(tmp_path / "made", "train", row, row)
+    with pytest.raises(DataError, match=r"train-00000-of-00002\.parquet: its texts are more than"):
+        pairkit.audit(tmp_path / "made")
+
+
 def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
     def peak(count: int) -> float:
         shards = [
             pl.DataFrame(
                 {
-                    "text1": [f"{place} {row} " + "x" * 2000 for row in range(4000)],
-                    "text2": [f"{row} {place} " + "y" * 2000 for row in range(4000)],
-                    "label": [1] * 4000,
+                    "text1": ["the same"] + [f"{place} {row} " + "x" * 2000 for row in range(4000)],
+                    "text2": ["in each"] + [f"{row} {place} " + "y" * 2000 for row in range(4000)],
+                    "label": [1] * 4001,
                 }
             )
             for place in range(count)
