@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
-from pathlib import Path
-from secrets import token_hex
-from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from pairkit._audit_looks import FirstLook, SecondLook, Sums
 from pairkit.conflicts import PAIR, unordered
 from pairkit.connected import Places
 from pairkit.errors import LeakError
+from pairkit.files import temporary_folder
 from pairkit.labels import LabelsRead, worth_telling
 from pairkit.pair_frames import PairFrames
 from pairkit.records import MEAN_LABEL, LabelKind, in_split_order
@@ -138,7 +136,7 @@ def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> Audi
         ConfigError: The disk of temporary files is full.
     """
     first = FirstLook(pairs)
-    with scratch_file(Path(gettempdir()) / f"audit-{token_hex(8)}.partial") as scratch:
+    with scratch_file(temporary_folder()) as scratch:
         second = SecondLook(pairs, first, scratch)
         near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
                                          equal_too=first.by_page)  # fmt: skip

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
 
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import open_own, write_errors
@@ -137,7 +136,15 @@ def scratch_database(tables: str) -> sqlite3.Connection:
 
 def scratch_errors() -> AbstractContextManager[None]:
     """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
-    return database_errors(Path(gettempdir()))
+    return database_errors(_scratch_folder())
+
+
+def _scratch_folder() -> Path:
+    """Where SQLite puts a file without a name: https://sqlite.org/tempfiles.html, section 5."""
+    named = (os.environ.get(name, "") for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    usual = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108 - looked at, no more
+    there = (Path(place) for place in (*named, *usual) if place)
+    return next((place for place in there if place.is_dir() and os.access(place, os.W_OK | os.X_OK)), Path())
 
 
 def _touch_private(path: Path) -> None:

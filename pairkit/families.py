@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import SpooledTemporaryFile, gettempdir
+from tempfile import SpooledTemporaryFile
 from typing import IO
 
 import numpy as np
 from rensa import RMinHash
 
 from pairkit.connected import Places, alone, connected, shared
-from pairkit.files import write_errors
+from pairkit.files import temporary_folder, write_errors
 from pairkit.jaccard_join import Hashes, mixed
 from pairkit.shingles import CHUNK, MULTIPLIERS, Shingler
 
@@ -94,5 +93,5 @@ class _Bands:
 
 @contextmanager
 def _bands(texts: int) -> Iterator[_Bands]:
-    with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
+    with write_errors(temporary_folder()), SpooledTemporaryFile(_IN_MEMORY) as file:
         yield _Bands(file, texts)

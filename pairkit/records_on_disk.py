@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -16,25 +17,24 @@ T = TypeVar("T")
 
 
 class Scratch(NamedTuple):
-    """A file without a name, and where it was made."""
+    """A file without a name, and the folder on whose disk it is."""
 
-    path: Path
+    folder: Path
     file: IO[bytes]
 
 
 @contextmanager
-def scratch_file(path: Path) -> Iterator[Scratch]:
-    """A file that lasts as long as it is needed.
+def scratch_file(folder: Path) -> Iterator[Scratch]:
+    """A file that nobody else can open, and that is gone when it is not needed or this process is killed.
 
     Raises:
         ConfigError: It can't be written.
     """
-    with write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w+b")
-    path.unlink()  # so that it is gone even if this process is killed
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below, whatever its disk says
     try:
-        yield Scratch(path, file)
+        yield Scratch(folder, file)
     finally:
         with suppress(OSError):  # of a disk that is full, as was told before
             file.close()
@@ -49,7 +49,7 @@ class RecordsOnDisk(Generic[T]):
     """
 
     def __init__(self, scratch: Scratch, kind: type[T]) -> None:
-        self._path, self._file = scratch
+        self._folder, self._file = scratch
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._ends = array("q", [0])
@@ -68,7 +68,7 @@ class RecordsOnDisk(Generic[T]):
         Raises:
             ConfigError: The disk is full.
         """
-        with write_errors(self._path):
+        with write_errors(self._folder):
             self._file.seek(self._ends[-1])
             for value in values:
                 packed = self._encoder.encode(value)

@@ -154,8 +154,7 @@ def assembled(
         ConfigError: A folder can't be used, or a setting does not fit the data.
         DataError: No pair is there.
     """
-    texts, pairs = (scratch_file(job.work / f"{name}.partial") for name in ("texts", "pairs"))
-    with texts as texts_in, pairs as pairs_in:
+    with scratch_file(job.work) as texts_in, scratch_file(job.work) as pairs_in:
         return _assembled(job, stages, (texts_in, pairs_in), out, record, engine, show)
 
 

@@ -26,7 +26,7 @@ REFS = st.builds(IssueRef, st.sampled_from(["a/b", "o/n"]), st.integers(1, 30))
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    with scratch_file(tmp_path / "work" / "some.partial") as scratch:
+    with scratch_file(tmp_path / "work") as scratch:
         yield scratch
 
 

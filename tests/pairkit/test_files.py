@@ -2,13 +2,23 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import open_own, sha256, whole_folder, write_bytes, write_errors, write_json, write_text
+from pairkit.files import (
+    open_own,
+    sha256,
+    temporary_folder,
+    whole_folder,
+    write_bytes,
+    write_errors,
+    write_json,
+    write_text,
+)
 
 
 def test_write_text_replaces_in_one_step(tmp_path: Path) -> None:
@@ -153,3 +163,10 @@ def test_links_in_the_way_of_a_folder_go_and_their_targets_stay(tmp_path: Path, 
     assert (target / "file").read_text() == "precious"
     assert (tmp_path / "out" / "file").read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "precious"]
+
+
+def test_a_system_without_temporary_folders_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/none/such"])
+    with pytest.raises(ConfigError, match="set TMPDIR"):
+        temporary_folder()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,18 +13,18 @@ from pairkit.records_on_disk import RecordsOnDisk, Scratch, scratch_file
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    with scratch_file(tmp_path / "work" / "some.partial") as scratch:
+    with scratch_file(tmp_path / "work") as scratch:
         yield scratch
 
 
 def test_a_scratch_file_has_no_name(scratch: Scratch) -> None:
-    assert scratch.path.parent.exists()
-    assert list(scratch.path.parent.iterdir()) == []
+    assert list(scratch.folder.iterdir()) == []
+    assert stat.S_IMODE(os.fstat(scratch.file.fileno()).st_mode) == 0o600
 
 
 def test_a_scratch_file_that_can_not_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "work").write_text("")
-    with pytest.raises(ConfigError, match="work"), scratch_file(tmp_path / "work" / "some.partial"):
+    with pytest.raises(ConfigError, match="work"), scratch_file(tmp_path / "work"):
         pass
 
 
@@ -35,11 +37,9 @@ def test_records_come_back_between_additions(scratch: Scratch) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Path, "unlink", lambda _: None)
-    (tmp_path / "some.partial").symlink_to("/dev/full")
-    with (
-        pytest.raises(ConfigError, match="no space left on the device"),
-        scratch_file(tmp_path / "some.partial") as full,
-    ):
-        RecordsOnDisk(full, str).extend(["a"])
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    full = Path("/dev/full").open("w+b")  # noqa: SIM115 - what it holds can't be written when it is closed
+    with pytest.raises(ConfigError, match=f"{tmp_path}: no space left on the device"):
+        RecordsOnDisk(Scratch(tmp_path, full), str).extend(["a"])
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
