@@ -237,7 +237,7 @@ def _converted(
     kept: dict[str, list[Kept]] = {}
     for name, own in tables.items():
         found = [(table, next(in_turn) if table.roles.label else None) for table in own]
-        splits[name] = _joined([convert(table, label) for table, label in found])
+        splits[name] = _joined([convert(table, label) for table, label in found], [t.where for t in own])
         kept[name] = [_kept(table, label) for table, label in found]
     return splits, made, kept
 
@@ -249,8 +249,28 @@ def _kept(table: _Read, labels: pl.Series | None) -> Kept:
     return Kept(table.where, table.first_row, len(numbers), numbers)
 
 
-def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
+def _joined(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> pl.DataFrame:
+    if len(frames) == 1:
+        return frames[0]
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise _unlike(frames, where) from error
+
+
+def _unlike(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
+    """What to say of files of a split that have values of different kinds in a column."""
+    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
+        own = [(frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame]
+        try:
+            pl.concat([column for column, _ in own], how="vertical_relaxed")
+        except pl.exceptions.PolarsError:
+            kinds = {column.dtypes[0]: path for column, path in reversed(own)}
+            told = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
+            return DataError(f"the column {one_line(name)} holds {told}; make them alike", path=where[0])
+    return DataError(
+        "its columns differ from those of the split's other files; make them alike", path=where[0]
+    )
 
 
 def _same_labels(splits: Mapping[str, pl.DataFrame], source: str, labels: LabelsRead | None) -> PairDataset:

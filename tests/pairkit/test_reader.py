@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -355,3 +356,15 @@ def test_a_header_of_numbers_is_one(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text('"3","1","2"\n1,a,b\n')
     frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
     assert frame.select("text1", "text2", "label").rows() == [("a", "b", 1)]
+
+
+@pytest.mark.parametrize("other", [["u"], [["u"]], timedelta(1)])
+def test_files_of_a_split_whose_columns_are_of_different_kinds(tmp_path: Path, other: object) -> None:
+    for number, page in enumerate((other, "u")):
+        row = {"text1": ["a"], "text2": ["b"], "label": [1], "url1": [page]}
+        pl.DataFrame(row).write_parquet(tmp_path / f"train-{number:05d}-of-00002.parquet")
+    with pytest.raises(
+        DataError, match=r"the column url1 holds String in .*00001-of.* and .*00000-of"
+    ) as told:
+        read_pairs(tmp_path)
+    assert "\n" not in str(told.value)
