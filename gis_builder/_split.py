@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import overload
 
 import numpy as np
 
@@ -105,7 +104,7 @@ def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[l
     return [[refs[place] for place in members] for members in groups]
 
 
-class _TextsOf(Sequence[str]):
+class _TextsOf:
     """The texts of some issues, looked up when they are asked for: they may lie on disk."""
 
     def __init__(self, refs: Sequence[IssueRef], texts: Mapping[IssueRef, IssueText]) -> None:
@@ -114,13 +113,5 @@ class _TextsOf(Sequence[str]):
     def __len__(self) -> int:
         return len(self._refs)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self._texts[ref].text for ref in self._refs[place]]
+    def __getitem__(self, place: int) -> str:
         return self._texts[self._refs[place]].text

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from llm_labeler._records import POLARITIES, Pair, Text
 from pairkit.database import scratch_database, scratch_errors
 from pairkit.keyed import keyed_hash
 from pairkit.parquet import stream_parquet
+from pairkit.shingles import Texts
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -136,7 +137,7 @@ class DatasetRows:
         if len(self._waiting) >= _AT_ONCE:
             self._flush()
 
-    def emitted(self, texts: Sequence[Text]) -> Sequence[str]:
+    def emitted(self, texts: Sequence[Text]) -> Texts:
         """What texts say, and behind it all candidates that were not turned down, as they were added."""
         self._flush()
         return _Sentences(texts, self._emitted, self._connection)
@@ -215,7 +216,7 @@ class DatasetRows:
         self._waiting = []
 
 
-class _Sentences(Sequence[str]):
+class _Sentences:
     """Texts in memory and, behind them, candidates on disk; each is read when it is needed."""
 
     def __init__(self, texts: Sequence[Text], ids: Sequence[int], connection: sqlite3.Connection) -> None:
@@ -224,13 +225,7 @@ class _Sentences(Sequence[str]):
     def __len__(self) -> int:
         return len(self._texts) + len(self._ids)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
+    def __getitem__(self, place: int) -> str:
         if place < len(self._texts):
             return self._texts[place].text
         with scratch_errors():

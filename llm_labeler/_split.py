@@ -22,6 +22,7 @@ from llm_labeler._settings import SplitSettings
 from pairkit.composing import normalize
 from pairkit.connected import Places, alone, connected
 from pairkit.keyed import keyed_unit
+from pairkit.shingles import Texts
 from pairkit.similar import near_identical_to
 
 _TRAIN, _VALIDATION, _TEST = range(3)
@@ -32,7 +33,7 @@ _FEWEST_GROUPS = 20  # from which no wanted split stays empty
 
 def split_texts(
     ids: Sequence[str],
-    sentences: Sequence[str],
+    sentences: Texts,
     owners: Places,
     settings: SplitSettings,
     seed: int,
@@ -68,7 +69,7 @@ def normalised(sentence: str) -> str:
     return " ".join(normalize("NFKC", folded).casefold().split())
 
 
-def _tied(count: int, sentences: Sequence[str], owners: Places) -> Places:
+def _tied(count: int, sentences: Texts, owners: Places) -> Places:
     """The first of the texts that each text may not be parted from."""
     near = near_identical_to(sentences)
     groups = connected(alone(count), owners, owners[near])
@@ -76,9 +77,9 @@ def _tied(count: int, sentences: Sequence[str], owners: Places) -> Places:
     return connected(groups, *_sharing(sentences, owners))
 
 
-def _sharing(sentences: Sequence[str], owners: Places) -> tuple[Places, Places]:
+def _sharing(sentences: Texts, owners: Places) -> tuple[Places, Places]:
     """Texts that have a sentence in common."""
-    keys = np.fromiter(map(_key, sentences), np.uint64, len(sentences))
+    keys = np.fromiter(map(_key, iter(sentences)), np.uint64, len(sentences))
     order = np.argsort(keys)
     order = order[np.searchsorted(keys[order], 1) :]  # a sentence that says nothing has no key
     ordered = keys[order]

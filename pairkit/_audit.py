@@ -24,6 +24,7 @@ from pairkit.pair_frames import PairFrames
 from pairkit.records import MEAN_LABEL, LabelKind, in_split_order
 from pairkit.records_on_disk import scratch_file
 from pairkit.result_table import ResultTable
+from pairkit.shingles import Texts
 from pairkit.similar import DEFAULT_THRESHOLD, near_identical_to
 
 _EXAMPLES = 5
@@ -188,7 +189,7 @@ def _shared(values: pl.DataFrame) -> Finding:
 
 
 def _near_identical(
-    texts: Sequence[str],
+    texts: Texts,
     splits_of: tuple[Places, Places],
     splits: Sequence[str],
     threshold: float,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -105,12 +104,12 @@ class SecondLook:
     """
 
     def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
-        self.texts = _Texts(scratch)
+        self.texts = RecordsOnDisk(scratch, str)
         kept: list[pl.DataFrame] = []
         new, start = first.new_texts(), 0
         for _, _, rows in looked_at(pairs, by_page=first.by_page):
             end = start + rows.height
-            self.texts.extend(rows, new[0][start:end], new[1][start:end])
+            self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
             kept.append(_told(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
             start = end
         self.suspects = pl.concat(kept)
@@ -198,28 +197,8 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     return found
 
 
-class _Texts(Sequence[str]):
-    """Each different text of a dataset, on disk."""
-
-    def __init__(self, scratch: Scratch) -> None:
-        self._records = RecordsOnDisk(scratch, str)
-
-    def extend(self, rows: pl.DataFrame, first: _Mask, second: _Mask) -> None:
-        """Take in the texts of rows that are new: row by row, the first text before the second."""
-        one, other = rows["text1"], rows["text2"]
-        places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
-        self._records.extend((other if place % 2 else one)[place // 2] for place in places.tolist())
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self._records[one] for one in range(*place.indices(len(self)))]
-        return self._records[place]
+def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
+    """The texts of rows that are new: row by row, the first text before the second."""
+    one, other = rows["text1"], rows["text2"]
+    places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
+    return ((other if place % 2 else one)[place // 2] for place in places.tolist())

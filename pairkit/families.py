@@ -17,14 +17,14 @@ from rensa import RMinHash
 from pairkit.connected import Places, alone, connected, shared
 from pairkit.files import temporary_folder, write_errors
 from pairkit.jaccard_join import Hashes, mixed
-from pairkit.shingles import CHUNK, MULTIPLIERS, Shingler
+from pairkit.shingles import CHUNK, MULTIPLIERS, Shingler, Texts
 
 _BANDS, _ROWS = 16, 8
 _SEED = 20240621
 _IN_MEMORY = 64 << 20  # bytes of hashes; more lie on disk
 
 
-def families(texts: Sequence[str], rows: Places, shingler: Shingler) -> Iterator[Places]:
+def families(texts: Texts, rows: Places, shingler: Shingler) -> Iterator[Places]:
     """Texts whose sketches agree in a band, directly or through others; two or more at a time, ascending.
 
     Args:

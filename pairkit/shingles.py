@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, islice
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,20 @@ WORD = re.compile(r"\w+")
 CHUNK = 2048  # texts worked on at once, which bounds the memory
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _KNOWN_WORDS = 1 << 20  # whose hashes are remembered, which bounds the memory
+
+
+class Texts(Protocol):
+    """Texts by place, as a list has them; each is read when it is asked for, so that they may lie on disk."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, place: int, /) -> str:
+        """One of them.
+
+        Raises:
+            IndexError: There are fewer.
+        """
 
 
 class _Words(dict[str, int]):

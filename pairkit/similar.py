@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pairkit.connected import Places, alone, connected, shared
 from pairkit.families import families
 from pairkit.jaccard_join import Hashes, tied_sets
-from pairkit.shingles import CHUNK, WORD, Shingler
+from pairkit.shingles import CHUNK, WORD, Shingler, Texts
 
 DEFAULT_THRESHOLD = 0.8
 _LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _FEW = 8  # texts of a family that are compared pair by pair
 _NO_WORDS = bytes(16)
 
 
-def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
+def near_identical(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
     """Groups of two or more positions whose texts are tied, directly or through others; each ascending.
 
     Args:
@@ -48,7 +48,7 @@ def near_identical(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -
     return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
 
 
-def near_identical_to(texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD) -> Places:
+def near_identical_to(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> Places:
     """The same as the first position of each text's group, its own where it is tied to none; (text,)."""
     shingler = Shingler()
     first, has_words = _equal(texts)
@@ -79,7 +79,7 @@ def jaccard(one: Hashes, other: Hashes) -> float:
     return common / (len(one) + len(other) - common)
 
 
-def _equal(texts: Sequence[str]) -> tuple[Places, npt.NDArray[np.bool_]]:
+def _equal(texts: Texts) -> tuple[Places, npt.NDArray[np.bool_]]:
     """The first of the texts that are equal to each, and whether it has a word; (text,) both."""
     digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
     while some := [_digest(text) for text in islice(remaining, CHUNK)]:

@@ -1,4 +1,4 @@
-"""What was left out and why: issues and pairs, in 17 bytes each."""
+"""What was left out and why: issues and pairs, in 13 bytes each."""
 
 from __future__ import annotations
 

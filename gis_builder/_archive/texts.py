@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ class _Text(NamedTuple):
     text: str
 
 
-class TextsOnDisk(Sequence[str]):
+class TextsOnDisk:
     """Texts in the order in which they were added; what rendering took out of them is not kept.
 
     Args:
@@ -39,15 +39,7 @@ class TextsOnDisk(Sequence[str]):
     def __len__(self) -> int:
         return len(self._texts)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self._texts[one].text for one in range(*place.indices(len(self)))]
+    def __getitem__(self, place: int) -> str:
         return self._texts[place].text
 
     def extend(self, texts: Sequence[IssueText]) -> None:

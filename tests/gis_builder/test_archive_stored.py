@@ -37,7 +37,6 @@ def test_texts_come_in_the_order_in_which_they_were_added(scratch: Scratch) -> N
     texts.extend([later])
     texts.extend([IssueText(ref(1), "one", "2014")])
     assert list(texts) == ["three\nlines", "one"]
-    assert texts[0:2] == ["three\nlines", "one"]
     assert texts.issues.tolist() == [2, 0]
     assert texts.usable.tolist() == [True, False, True]
     assert texts.of([ref(1), ref(3), ref(1)]) == {

@@ -4,10 +4,9 @@ import errno
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import IO, overload
+from typing import IO
 
 import pytest
 from hypothesis import given, settings
@@ -120,7 +119,7 @@ def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) 
         assert near_identical(texts) == expected
 
 
-class OnDisk(Sequence[str]):
+class OnDisk:
     """Texts that are read when they are asked for, one at a time."""
 
     def __init__(self, path: Path) -> None:
@@ -130,15 +129,7 @@ class OnDisk(Sequence[str]):
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            raise TypeError("one at a time")
+    def __getitem__(self, place: int) -> str:
         if place >= len(self):
             raise IndexError(place)
         self._file.seek(self._starts[place])
