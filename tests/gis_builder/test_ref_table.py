@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder._decoding import MOST_NUMBER
 from gis_builder._records import IssueRef
 from gis_builder._ref_table import RefTable
+from pairkit.errors import DataError
 
 REFS = st.builds(
     IssueRef,
@@ -25,6 +27,12 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
     assert table.numbers_at(np.arange(len(table))).tolist() == [ref.number for ref in expected]
     for repo in {"a/b", "z/z", "none/here"}:
         assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 24, 1 << 40, 1 << 70])
+def test_a_number_that_would_be_taken_for_another_is_refused(number: int) -> None:
+    with pytest.raises(DataError, match=f"b/b#{number}: an issue's number is at most"):
+        RefTable([IssueRef("a/a", 1), IssueRef("b/b", number)])
 
 
 def test_repositories_are_told_by_their_rank() -> None:
