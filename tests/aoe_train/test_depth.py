@@ -136,7 +136,7 @@ def test_a_killed_run_and_one_in_chunks_end_as_the_whole_one(
 def test_layers_of_next_to_no_weight_change_nothing(three: Path, tmp_path: Path) -> None:
     plain = {**DEEP, "layers": None, "dims": None, "settings": {}}
     aoe_train.train(ROWS, backbone=three, out=tmp_path / "plain", **plain)
-    little = {**plain, "layers": [1], "settings": {"objective.layer_weights": "1e-9"}}
+    little = {**plain, "layers": [1], "settings": {"objective.layer_weights": "1e-12"}}
     aoe_train.train(ROWS, backbone=three, out=tmp_path / "little", **little)
     one, other = weights(tmp_path / "plain"), weights(tmp_path / "little")
     assert all(torch.allclose(one[name], other[name], atol=1e-5) for name in one)

@@ -82,8 +82,19 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
     )
 
 
-def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, seed: int = 0) -> Path:
-    """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them."""
+def save_bert(
+    folder: Path,
+    *,
+    dim: int = 32,
+    layers: int = 2,
+    dropout: float = 0.1,
+    spread: float = 0.02,
+    seed: int = 0,
+) -> Path:
+    """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them.
+
+    Weights are as far apart as `spread` says: by BERT's own 0.02 all texts are nearly alike to it.
+    """
     tokenizer = wordpiece()
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -94,6 +105,7 @@ def save_bert(folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 
         max_position_embeddings=64,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
+        initializer_range=spread,
     )
     return _save(folder, lambda: BertModel(config, add_pooling_layer=False), tokenizer, seed)
 
