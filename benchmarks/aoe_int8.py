@@ -45,7 +45,10 @@ def main() -> None:
     lines = options.texts.read_text(encoding="utf-8").splitlines()[1:]
     texts = [line.split("\t")[1] for line in lines]
     print(processor(), instruction_sets(), f"{options.threads} threads, {len(texts)} texts", sep="; ")
-    encoders = {name: Encoder.load(options.model, device="cpu", precision=name) for name in PRECISIONS}
+    encoders = {
+        name: Encoder.load(options.model, device="cpu", precision=name, inference_only=True)
+        for name in PRECISIONS
+    }
     who: dict[str, Callable[[], np.ndarray]] = {
         name: lambda encoder=encoder: encoder.encode(texts) for name, encoder in encoders.items()
     }
