@@ -5,9 +5,12 @@ Nothing heavy is imported before a function is called.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from gis_builder._archive.objects import Location
@@ -724,6 +727,9 @@ def _merged(given: Mapping[str, Any]) -> BuildSettings:
     return merge(BuildSettings, FLAGS, given, config=given["config"], settings=given["settings"])
 
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
+
 def _is_url(given: str | Path | None) -> TypeGuard[str]:
     return isinstance(given, str) and "://" in given
 
@@ -732,6 +738,8 @@ def _path(name: str, given: str | Path) -> Path:
     from pairkit.config import argument
 
     place: Path = argument(name, given, Path)
+    if _SCHEME.match(str(place)):  # a folder called s3: would be made
+        raise ConfigError(f"{name} = {place}: is a URL, where a path is expected")
     return place
 
 

@@ -334,6 +334,13 @@ def test_urls_that_are_not_taken(source: Path, tmp_path: Path, url: str) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("flag", ["out", "work", "exclude"])
+def test_a_url_where_a_path_is_expected(source: Path, tmp_path: Path, flag: str) -> None:
+    given = {"work": tmp_path / "w", flag: Path("s3://bucket/all")}
+    with pytest.raises(ConfigError, match=rf"^{flag} = s3:/bucket/all: is a URL"):
+        gis_builder.archive("2015-01-01", source, given.pop("out", tmp_path / "gis"), **given, progress=False)
+
+
 def test_a_place_in_a_store_is_like_a_path() -> None:
     assert location_at("s3://bucket", "work") == ObjectPath("bucket") == location_at("s3://bucket//", "work")
     folder = location_at("s3://bucket/a/b-1_2.c=3/", "work")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
@@ -51,6 +51,7 @@ def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
     return any(len(readers) > 1 for readers in read_frames(folder, None, rules).splits.values())
 
 
+@settings(max_examples=40)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
 def test_an_audit_of_shards_says_what_one_of_all_rows_says(
     tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
