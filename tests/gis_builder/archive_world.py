@@ -98,3 +98,12 @@ def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
         "updated_at": at,
         "closed_at": closed_at,
     }
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a folder holds, by name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -26,7 +26,7 @@ from gis_builder._archive.tasks import Task
 from gis_builder._records import Thread
 from gis_builder._store import Store
 from pairkit.errors import ConfigError, DataError
-from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
+from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
 
 RANGE = "2015-01-01-0..2015-02-01-1"
 HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
@@ -61,14 +61,6 @@ def build(source: Path, out: Path, **more: Any) -> Any:
 @pytest.fixture(scope="module")
 def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return build(source, tmp_path_factory.mktemp("archive") / "gis")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_the_dataset_says_what_it_is(built: Any) -> None:

@@ -23,7 +23,7 @@ from gis_builder._archive.extract import extract_hour
 from gis_builder._archive.objects import ObjectPath, existing, location_at, several
 from gis_builder._store import Store as Crawl
 from pairkit.errors import AuthError, ConfigError, DataError, PairkitError, RemoteError
-from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
+from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
 from tests.gis_builder.hour_server import serving
 from tests.gis_builder.object_server import BUCKET, KEY, SECRET, Store, storing
 
@@ -80,14 +80,6 @@ def build(source: Path | str, out: Path, **more: Any) -> Any:
 @pytest.fixture(scope="module")
 def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return build(source, tmp_path_factory.mktemp("objects") / "gis")
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
