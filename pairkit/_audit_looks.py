@@ -18,7 +18,7 @@ from pairkit.records_on_disk import RecordsOnDisk, Scratch
 
 _Hashes = npt.NDArray[np.uint64]
 _Mask = npt.NDArray[np.bool_]
-_SEED = secrets.randbits(64)  # so that nobody can make texts that are taken for equal
+_SEED = secrets.randbits(63)  # so that nobody can make texts that are taken for equal
 _AT_ONCE = 1 << 13  # rows of which all is worked out
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
@@ -193,7 +193,7 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
     found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
     for name, kind in of.items():
-        found |= np.isin(hashes[name], suspects[kind])
+        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # numpy's table overflows at 64 bits
     return found
 
 

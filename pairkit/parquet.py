@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,9 +47,24 @@ def stream_parquet(
     Raises:
         ConfigError: the file can't be written.
     """
-    table = register_io_source(lambda *_: (frame.rechunk() for frame in frames), schema=schema)
+    failed: list[BaseException] = []
+
+    def rows(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            for frame in frames:
+                yield frame.rechunk()
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    table = register_io_source(rows, schema=schema)
     with whole_file(path, private=private) as file:
-        table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_LOOK)
+        try:
+            table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_LOOK)
+        except pl.exceptions.ComputeError:  # by which polars before 1.38 tells of any error of the rows
+            if failed:
+                raise failed[0] from None
+            raise
 
 
 def parquet_bytes(
