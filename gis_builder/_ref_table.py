@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder._records import IssueRef
-from pairkit.connected import Places
+from pairkit.connected import Places, alone, connected
 from pairkit.errors import DataError
 from pairkit.printable import one_line
 
@@ -84,3 +84,25 @@ def _checked(ref: IssueRef) -> int:
             " work=…) is damaged: move it away and run again"
         )
     return ref.number
+
+
+class Together:
+    """References that must not be parted.
+
+    Args:
+        refs: All that there may be.
+    """
+
+    def __init__(self, refs: RefTable) -> None:
+        self._refs = refs
+        self._one, self._other = array("i"), array("i")
+
+    def add(self, members: Iterable[IssueRef]) -> None:
+        """Take in some of which none may be parted from the others."""
+        places = self._refs.places(members).tolist()
+        self._one.extend(places[:1] * (len(places) - 1))
+        self._other.extend(places[1:])
+
+    def groups(self) -> Places:
+        """The least reference of each one's group, by place; (reference,)."""
+        return connected(alone(len(self._refs)), np.asarray(self._one), np.asarray(self._other))

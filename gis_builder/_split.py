@@ -6,7 +6,6 @@ texts tie together. Groups, never pairs, are dealt to train, validation and test
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,9 +14,8 @@ import numpy as np
 
 from gis_builder._deal import NOWHERE, deal
 from gis_builder._records import Cluster, DroppedPair, IssueRef, IssueText, Pair
-from gis_builder._ref_table import RefTable
+from gis_builder._ref_table import RefTable, Together
 from gis_builder._settings.pairs import SPLITS, SplitSettings
-from pairkit.connected import Places, alone, connected
 from pairkit.similar import near_identical
 
 BEYOND = "beyond_requested_size"
@@ -61,7 +59,10 @@ def split_issues(
     pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
     ends = (ref for pair in pairs for ref in (pair.first, pair.second))
     refs = RefTable(chain(usable, ends, *together))
-    groups = _groups(refs, together)
+    tied = Together(refs)
+    for members in together:
+        tied.add(members)
+    groups = tied.groups()
     is_usable = np.zeros(len(refs), np.bool_)
     is_usable[refs.places(usable)] = True
     first, second = refs.places(pair.first for pair in pairs), refs.places(pair.second for pair in pairs)
@@ -82,16 +83,6 @@ def split_issues(
     return splits
 
 
-def _groups(refs: RefTable, together: Iterable[Sequence[IssueRef]]) -> Places:
-    """The least issue of each one's group."""
-    one, other = array("q"), array("q")
-    for members in together:
-        places = refs.places(members).tolist()
-        one.extend(places[:1] * (len(places) - 1))
-        other.extend(places[1:])
-    return connected(alone(len(refs)), np.asarray(one), np.asarray(other))
-
-
 def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
     """Groups of two or more issues tied by near-identical texts, over all repositories; each ascending.
 
@@ -100,18 +91,5 @@ def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[l
         threshold: Jaccard similarity of word triples, see `pairkit.similar`.
     """
     refs = sorted(texts)
-    groups = near_identical(_TextsOf(refs, texts), threshold)
+    groups = near_identical([texts[ref].text for ref in refs], threshold)
     return [[refs[place] for place in members] for members in groups]
-
-
-class _TextsOf:
-    """The texts of some issues, looked up when they are asked for: they may lie on disk."""
-
-    def __init__(self, refs: Sequence[IssueRef], texts: Mapping[IssueRef, IssueText]) -> None:
-        self._refs, self._texts = refs, texts
-
-    def __len__(self) -> int:
-        return len(self._refs)
-
-    def __getitem__(self, place: int) -> str:
-        return self._texts[self._refs[place]].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -81,6 +82,13 @@ class Ties(msgspec.Struct):
 
 
 _Kind = TypeVar("_Kind", Judged, Topped, Placed, Drawn, Ties)
+
+
+def verdict_counts(by_outcome: Mapping[str, Mapping[str, int]]) -> Counter[tuple[str, str]]:
+    """What `by_outcome` was made of, so that it can be added up."""
+    return Counter(
+        {(outcome, reason): n for outcome, reasons in by_outcome.items() for reason, n in reasons.items()}
+    )
 
 
 def by_outcome(verdicts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from gis_builder._archive import rows as r
 from gis_builder._archive.exclusions import Exclusions
-from gis_builder._archive.judged import Judged, Topped, by_outcome, pack, unpack
+from gis_builder._archive.judged import Judged, Topped, by_outcome, pack, unpack, verdict_counts
 from gis_builder._archive.judging import WITH_DUPLICATES, Judging
 from gis_builder._archive.objects import Location
 from gis_builder._archive.threads import threads_of
@@ -48,7 +48,7 @@ def judge_more(
 def _replaced(before: Judged, anew: Judged, which: Collection[int]) -> Judged:
     """A partition with some repositories as they were judged anew."""
     repos = {repo.repo_id: repo for repo in anew.repos}
-    verdicts = _counted(before.verdicts) + _counted(anew.verdicts)
+    verdicts = verdict_counts(before.verdicts) + verdict_counts(anew.verdicts)
     counts = Counter(before.counts)
     counts.update(anew.counts)
     for repo in before.repos:
@@ -59,7 +59,3 @@ def _replaced(before: Judged, anew: Judged, which: Collection[int]) -> Judged:
             repos[repo.repo_id] = repo
     kept = [repos[repo.repo_id] for repo in before.repos if repo.repo_id in repos]
     return Judged(kept, by_outcome(verdicts), dict(sorted(counts.items())))
-
-
-def _counted(verdicts: Mapping[str, Mapping[str, int]]) -> Counter[tuple[str, str]]:
-    return Counter({(name, reason): n for name, reasons in verdicts.items() for reason, n in reasons.items()})

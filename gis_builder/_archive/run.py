@@ -13,7 +13,7 @@ from gis_builder._archive.coverage import with_coverage
 from gis_builder._archive.engine import Engine
 from gis_builder._archive.hours import span_of
 from gis_builder._archive.job import Job
-from gis_builder._archive.judged import pack
+from gis_builder._archive.judged import by_outcome, pack
 from gis_builder._archive.ledger import by_month
 from gis_builder._archive.mirror.download import ChangedOnServer
 from gis_builder._archive.negatives import draw_negatives
@@ -195,7 +195,7 @@ def _assembled(
         gathered.texts,
         seed=settings.seed,
         statistics={
-            "verdicts": gathered.verdict_counts(),
+            "verdicts": by_outcome(gathered.verdicts),
             "clusters": gathered.clusters,
             "missing_negatives": check_missing(drawn.missing, settings.split),
             "negatives_with_a_pool_issue": drawn.with_single,

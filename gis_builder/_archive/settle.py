@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, Ties, pack, unpack
+from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, Ties, pack, unpack, verdict_counts
 from gis_builder._archive.left_out import LeftOut
 from gis_builder._archive.objects import Location
 from gis_builder._archive.pairs import PairsOnDisk
@@ -22,11 +23,11 @@ from gis_builder._archive.texts import TextsOnDisk
 from gis_builder._deal import NOWHERE, Codes, deal
 from gis_builder._pairs.negatives import shares
 from gis_builder._records import IssueRef
-from gis_builder._ref_table import RefTable
+from gis_builder._ref_table import RefTable, Together
 from gis_builder._settings import ArchiveSettings
 from gis_builder._settings.pairs import SPLITS
 from gis_builder._split import BEYOND
-from pairkit.connected import Places, alone, connected
+from pairkit.connected import Places, connected
 from pairkit.records_on_disk import Scratch
 from pairkit.similar import near_identical_to
 
@@ -74,6 +75,7 @@ class Gathered:
 
     Attributes:
         refs: All issues that it is about.
+        together: Those of one cluster.
         texts: Of those that may stand in a pair.
         pairs: The positives, and later the negatives, too.
         left_out: What was left out.
@@ -84,6 +86,7 @@ class Gathered:
     """
 
     refs: RefTable
+    together: Together
     texts: TextsOnDisk
     pairs: PairsOnDisk
     left_out: LeftOut
@@ -92,17 +95,10 @@ class Gathered:
     clusters: int = 0
     removed: Counter[str] = field(default_factory=Counter)
     partitions: list[_Partition] = field(default_factory=list)
-    _tied: tuple[array[int], array[int]] = field(default_factory=lambda: (array("i"), array("i")))
 
     def add(self, judged: Judged, owners: Owners) -> None:
         """Take a partition in."""
-        self.verdicts.update(
-            {
-                (outcome, reason): count
-                for outcome, reasons in judged.verdicts.items()
-                for reason, count in reasons.items()
-            }
-        )
+        self.verdicts.update(verdict_counts(judged.verdicts))
         self.counts.update(judged.counts)
         before = len(self.pairs)
         own = [repo for repo in judged.repos if owners.have(repo)]
@@ -114,9 +110,7 @@ class Gathered:
 
     def _add_repo(self, repo: JudgedRepo) -> None:
         for cluster in repo.clusters:
-            members = self.refs.places(cluster.members).tolist()
-            self._tied[0].extend(members[:1] * (len(members) - 1))
-            self._tied[1].extend(members[1:])
+            self.together.add(cluster.members)
         self.clusters += len(repo.clusters)
         self.texts.extend(repo.texts)
         self.pairs.extend(repo.positives)
@@ -124,28 +118,22 @@ class Gathered:
         self.left_out.add_pairs(repo.dropped)
         self.removed.update(repo.removed)
 
-    def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """As `gis build` has them, in order."""
-        found: dict[str, dict[str, int]] = {}
-        for (outcome, reason), count in sorted(self.verdicts.items()):
-            found.setdefault(outcome, {})[reason] = count
-        return found
-
     def groups(self, tied: Places) -> Places:
         """The least issue of each one's group: of its cluster, and of texts that are near-identical.
 
         Args:
             tied: See `tie`.
         """
-        groups = connected(alone(len(self.refs)), *map(np.asarray, self._tied))
-        return connected(groups, self.texts.issues, self.texts.issues[tied])
+        return connected(self.together.groups(), self.texts.issues, self.texts.issues[tied])
 
 
 def gather(paths: Sequence[Location], texts: Scratch, pairs: Scratch, seed: int) -> Gathered:
     """Read all partitions, one in memory at a time; their texts and positives go to disk."""
     owners = Owners()
     refs = RefTable(_refs(paths, owners))
-    gathered = Gathered(refs, TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, seed), LeftOut(refs))
+    gathered = Gathered(
+        *(refs, Together(refs), TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, seed), LeftOut(refs))
+    )
     for path in paths:
         gathered.add(unpack(path, Judged), owners)
     return gathered
@@ -216,8 +204,9 @@ def placed(gathered: Gathered, settled: Settled) -> Iterator[Placed]:
         split: _wanted(gathered, settled.positives == SPLITS.index(split), count)
         for split, count in settled.negatives_wanted.items()
     }
+    usable = gathered.texts.usable
     for partition in gathered.partitions:
-        yield _placed(gathered, settled, partition, wanted)
+        yield _placed(gathered, settled, partition, wanted, usable)
 
 
 def _wanted(gathered: Gathered, own: Codes, count: int) -> dict[str, int]:
@@ -229,9 +218,13 @@ def _wanted(gathered: Gathered, own: Codes, count: int) -> dict[str, int]:
 
 
 def _placed(
-    gathered: Gathered, settled: Settled, partition: _Partition, wanted: dict[str, dict[str, int]]
+    gathered: Gathered,
+    settled: Settled,
+    partition: _Partition,
+    wanted: Mapping[str, Mapping[str, int]],
+    usable: npt.NDArray[np.bool_],
 ) -> Placed:
-    refs, usable = gathered.refs, gathered.texts.usable
+    refs = gathered.refs
     issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(partition.repos))])
     issues = issues[usable[issues]]
     dealt = issues[settled.issues[issues] != NOWHERE]

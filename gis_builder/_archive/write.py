@@ -27,7 +27,7 @@ from gis_builder._settings.pairs import SPLITS
 from pairkit.connected import Places
 from pairkit.errors import DataError
 from pairkit.parquet import write_parquet
-from pairkit.records import CONFIG_FOLDERS, dataset_folder
+from pairkit.records import dataset_folder, file_patterns
 
 SHARD = 50_000  # rows
 FRAME = 8192  # rows that are in memory at a time
@@ -102,14 +102,8 @@ def write_archive(
                     folder.add_frames(config, split, frames, schema, place, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
         counts = row_counts(columns, most=_NAMED) | dict(statistics)
-        files = {
-            config: {
-                split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
-                for split, own in positives.items()
-                if len(own)
-            }
-            for config in ("default", "positive")
-        }
+        sizes = {split: len(own) for split, own in positives.items()}
+        files = file_patterns({"default": sizes, "positive": sizes})
         write_parquet(
             detail,
             pl.concat(
