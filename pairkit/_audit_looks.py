@@ -51,10 +51,16 @@ class FirstLook:
 
     Args:
         pairs: The dataset.
+
+    Attributes:
+        by_page: Whether issues are told apart by their pages.
+        sums: What is counted of each split.
+        new_texts: Which first and second texts, not blank, stand nowhere before; (row,) both.
+        suspects: The hashes of keys, clusters and pairs that stand where they should not.
     """
 
     def __init__(self, pairs: PairFrames) -> None:
-        self.by_page = _has_pages(pairs)
+        self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
         self.sums = {split: Sums() for split in pairs.splits}
         splits: list[npt.NDArray[np.int16]] = []
         found: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
@@ -64,34 +70,35 @@ class FirstLook:
             for name, hashes in hashes_of(rows).items():
                 found[name].append(hashes)
         none = np.empty(0, np.uint64)
-        self._split = np.concatenate([np.empty(0, np.int16), *splits])
+        split_of = np.concatenate([np.empty(0, np.int16), *splits])
         hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
         self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
-        twice = np.concatenate([self._split, self._split])
+        self.new_texts = self._new_texts()
+        self._split_of_texts = np.concatenate([split_of, split_of])
         self.suspects = {
-            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), twice),
-            "cluster": _in_two(hashed["cluster"], self._split),
+            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), self._split_of_texts),
+            "cluster": _in_two(hashed["cluster"], split_of),
             "pair": _repeated(hashed["pair"]),
         }
 
-    def new_texts(self) -> tuple[_Mask, _Mask]:
-        """Which first and second texts, not blank, stand nowhere before; (row,) both."""
-        _, place = np.unique(self._texts, return_index=True)
-        new = np.zeros(len(self._texts), np.bool_)
-        new[place] = True
-        new &= self._texts != 0
-        return new[: len(self._split)], new[len(self._split) :]
-
     def splits_of_texts(self) -> tuple[Places, Places]:
         """Which text stands in which split, as places: texts as they are new, one after the other."""
-        one, other = self.new_texts()
+        one, other = self.new_texts
         rows = len(one)
         order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
         known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
         by_hash = np.argsort(known)
         there = np.flatnonzero(self._texts)
         text = by_hash[np.searchsorted(known[by_hash], self._texts[there])]
-        return text, np.concatenate([self._split, self._split])[there].astype(np.int64)
+        return text, self._split_of_texts[there].astype(np.int64)
+
+    def _new_texts(self) -> tuple[_Mask, _Mask]:
+        _, place = np.unique(self._texts, return_index=True)
+        new = np.zeros(len(self._texts), np.bool_)
+        new[place] = True
+        new &= self._texts != 0
+        rows = len(new) // 2
+        return new[:rows], new[rows:]
 
 
 class SecondLook:
@@ -106,7 +113,7 @@ class SecondLook:
     def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
         kept: list[pl.DataFrame] = []
-        new, start = first.new_texts(), 0
+        new, start = first.new_texts, 0
         for _, _, rows in looked_at(pairs, by_page=first.by_page):
             end = start + rows.height
             self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
@@ -146,25 +153,16 @@ def _page(page: pl.Expr) -> pl.Expr:
     return pl.when(page.str.strip_chars() != "").then(page)
 
 
-def _has_pages(pairs: PairFrames) -> bool:
-    """Whether each split's rows tell the pages of issues, be it not in all of its tables."""
-    return all(
-        any(name in read().columns for read in readers)
-        for readers in pairs.splits.values()
-        for name in ("url1", "url2")
-    )
-
-
 def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
     """A hash of each key, cluster, pair and text; 0 for what is blank."""
 
-    def hashed(value: pl.Expr, *blank: pl.Expr) -> pl.Expr:
-        there = pl.all_horizontal(((one.str.strip_chars() != "").fill_null(value=False)) for one in blank)
-        return pl.when(there).then(value.hash(_SEED)).otherwise(0)
+    def hashed(name: str) -> pl.Expr:
+        there = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
+        return pl.when(there).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     columns = (*_KEYS, "cluster", *_TEXTS)
     found = rows.with_columns(unordered(*_KEYS)).select(
-        *(hashed(pl.col(name), pl.col(name)).alias(name) for name in columns),
+        *map(hashed, columns),
         pl.struct(PAIR).hash(_SEED).alias("pair"),
     )
     return {name: found[name].to_numpy() for name in (*columns, "pair")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,12 +31,14 @@ class PairFrames:
 
     Attributes:
         splits: The readers of each split's tables, one after the other.
+        known: The columns that each split has, be it not in all of its tables.
         source: What messages call it.
         label_kind: As of `PairDataset`.
         labels: As of `PairDataset`.
     """
 
     splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
+    known: Mapping[str, Set[str]]
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
@@ -46,6 +48,7 @@ def frames_of(dataset: PairDataset) -> PairFrames:
     """The pairs of a dataset that is in memory."""
     return PairFrames(
         {name: [partial(typed_rows, frame)] for name, frame in dataset.splits.items()},
+        {name: {*typed_rows(frame.clear()).columns} for name, frame in dataset.splits.items()},
         *(dataset.source, dataset.label_kind, dataset.labels),
     )
 
@@ -75,6 +78,7 @@ def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelR
             name: [partial(shard.read, labels.get(shard)) for shard in own if shard is not None]
             for name, own in shards.items()
         },
+        {name: set().union(*(shard.columns() for shard in own if shard)) for name, own in shards.items()},
         source_name(source),
         "binary" if binary else "graded",
         made,
@@ -88,6 +92,7 @@ class _Shard:
     part: Part
     path: Path
     roles: Roles
+    schema: pl.Schema
 
     @classmethod
     def opened(cls, part: Part, columns: Mapping[str, str] | None) -> _Shard | None:
@@ -98,10 +103,16 @@ class _Shard:
         try:
             with path.open("rb") as file:
                 check_parquet(file, path)  # before a library takes its headers' word for anything
-            names = list(pl.read_parquet_schema(path))
+            schema = pl.read_parquet_schema(path)
         except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
             return None
-        return cls(part, path, find_roles(names, part.where, columns))
+        return cls(part, path, find_roles(list(schema), part.where, columns), pl.Schema(schema))
+
+    def columns(self) -> Set[str]:
+        """Those of its pairs."""
+        labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
+        none = to_pairs(pl.DataFrame(schema=self.schema), self.roles, self.part.where, labels, check=False)
+        return {*typed_rows(none).columns}
 
     def labels(self) -> LabelColumn:
         """What its labels are, as the file has them."""
