@@ -25,6 +25,7 @@ from aoe_train._encoder import Encoder
 from pairkit.cluster import Cluster
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import write_texts
+from tests.two_nodes import two_nodes
 
 
 class _RayError(Exception):
@@ -185,16 +186,10 @@ def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path
 @pytest.mark.slow
 def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path) -> None:
     """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster as TwoNodes
-
     texts.write_text(texts.read_text() * 200)
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     aoe_train.encode(texts, model=bert, out=whole, progress=False)
-    cluster = TwoNodes(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        second = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
+    with two_nodes() as (cluster, second):
         command = [
             *(sys.executable, "-m", "aoe_train", "encode", str(texts), "--model", str(bert), "-q"),
             *("--out", str(out), "--engine", "ray", "--address", cluster.address),
@@ -213,8 +208,6 @@ def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path
         again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
         assert json.loads(again.stdout)["resumed"] > 0
         assert out.read_bytes() == whole.read_bytes()
-    finally:
-        cluster.shutdown()
 
 
 def begun(out: Path) -> None:

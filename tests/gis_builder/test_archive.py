@@ -27,6 +27,7 @@ from gis_builder._records import Thread
 from gis_builder._store import Store
 from pairkit.errors import ConfigError, DataError
 from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
+from tests.two_nodes import two_nodes
 
 RANGE = "2015-01-01-0..2015-02-01-1"
 HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
@@ -592,13 +593,7 @@ def test_on_a_ray_cluster_of_two_nodes_it_has_the_same_bytes(
     built: Any, source: Path, tmp_path: Path
 ) -> None:
     """A worker and then a whole node are killed meanwhile. Slow: a cluster takes half a minute to start."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        second = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
+    with two_nodes() as (cluster, second):
         address = cluster.address
         other = build(source, tmp_path / "gis", engine="ray", address=address, workers=None)
         assert files(other.out) == files(built.out)
@@ -614,5 +609,3 @@ def test_on_a_ray_cluster_of_two_nodes_it_has_the_same_bytes(
         cluster.remove_node(second, allow_graceful=False)
         assert driver.wait(timeout=300) == 0
         assert files(out) == files(built.out)
-    finally:
-        cluster.shutdown()

@@ -26,6 +26,7 @@ from pairkit.errors import AuthError, ConfigError, DataError, PairkitError, Remo
 from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
 from tests.gis_builder.hour_server import serving
 from tests.gis_builder.object_server import BUCKET, KEY, SECRET, Store, storing
+from tests.two_nodes import two_nodes
 
 pytest.importorskip("obstore")
 pytest.importorskip("moto.server", exc_type=ImportError)
@@ -210,13 +211,7 @@ def test_a_ray_cluster_needs_no_common_folder(
     built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path
 ) -> None:
     """A node is lost meanwhile. Slow: a cluster takes half a minute to start."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        second = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
+    with two_nodes() as (cluster, second):
         with serving(source) as server:
             where = ["--engine", "ray", "--address", cluster.address]
             driver = subprocess.Popen(command(server.url, tmp_path / "gis", work, *where))
@@ -226,8 +221,6 @@ def test_a_ray_cluster_needs_no_common_folder(
             cluster.remove_node(second, allow_graceful=False)
             assert driver.wait(timeout=300) == 0
         assert files(tmp_path / "gis") == files(built.out)
-    finally:
-        cluster.shutdown()
 
 
 def test_a_store_that_refuses_now_and_then_is_asked_again(
