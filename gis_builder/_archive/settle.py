@@ -18,7 +18,7 @@ from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, Ties,
 from gis_builder._archive.left_out import LeftOut
 from gis_builder._archive.objects import Location
 from gis_builder._archive.pairs import PairsOnDisk
-from gis_builder._archive.tasks import Task, do
+from gis_builder._archive.tasks import Task, damaged, do
 from gis_builder._archive.texts import TextsOnDisk
 from gis_builder._deal import NOWHERE, Codes, deal
 from gis_builder._pairs.negatives import shares
@@ -155,9 +155,19 @@ def _refs(paths: Iterable[Location], owners: Owners) -> Iterator[IssueRef]:
 
 
 def tie(out: Location, texts: TextsOnDisk, threshold: float) -> Places:
-    """The first text of each one's group of near-identical texts, kept in `out`; (text,)."""
+    """The first text of each one's group of near-identical texts, kept in `out`; (text,).
+
+    Raises:
+        DataError: The file that was kept is damaged, or of other texts.
+    """
     do(Task(out, _tied, (texts, threshold)))
-    return np.frombuffer(unpack(out, Ties).first, np.int64)
+    try:
+        first = np.frombuffer(unpack(out, Ties).first, np.int64)
+    except ValueError as error:
+        raise damaged(out, error) from error
+    if len(first) != len(texts) or (first < 0).any() or (first > np.arange(len(texts))).any():
+        raise damaged(out, ValueError("of other texts"))
+    return first
 
 
 def _tied(texts: TextsOnDisk, threshold: float) -> bytes:

@@ -17,11 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import gis_builder
 from gis_builder._archive.engine import Local
+from gis_builder._archive.judged import Ties, pack, unpack
 from gis_builder._archive.tasks import Task
 from gis_builder._records import Thread
 from gis_builder._store import Store
@@ -365,6 +367,18 @@ def test_what_a_damaged_task_file_ends_in(source: Path, tmp_path: Path) -> None:
             build(source, tmp_path / "gis")
             break
     assert files(tmp_path / "gis") == first
+
+
+@pytest.mark.parametrize("first", [[0], [10**9] * 500, [-1] * 500], ids=["too few", "too high", "negative"])
+def test_a_file_of_near_identical_texts_that_others_wrote(
+    first: list[int], source: Path, tmp_path: Path
+) -> None:
+    build(source, tmp_path / "gis")
+    (path,) = (tmp_path / "gis.work" / "ties").iterdir()
+    count = len(unpack(path, Ties).first) // 8
+    path.write_bytes(pack(Ties(np.array(first[:count], np.int64).tobytes())))
+    with pytest.raises(DataError, match=rf"{path.name}: damaged .of other texts.; delete it and run again"):
+        build(source, tmp_path / "gis")
 
 
 def test_no_such_hours(tmp_path: Path) -> None:
