@@ -139,7 +139,7 @@ def generate(
         seed: Decides every random choice (42).
         config: A TOML file with [llm.NAME] entries and other settings.
         settings: Settings by their dotted names, such as `{"llm.chatgpt.temperature": 0.7}`.
-        fresh: Replace a dataset that was made with other settings.
+        fresh: Replace a dataset that was made with other settings; with `shard`, `merge` takes it.
         progress: Show it on stderr, or hand it to a function; False shows nothing.
 
     Returns:
@@ -166,6 +166,7 @@ def generate(
     from llm_labeler._asking import How
     from llm_labeler._flags import read_given
     from pairkit.config import argument
+    from pairkit.errors import ConfigError
     from pairkit.shards import Shard
 
     found, own = read_given(locals(), config=config, settings=settings)
@@ -175,6 +176,8 @@ def generate(
         return _label.generate(
             source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
         )
+    if fresh:
+        raise ConfigError("--fresh with --shard: a shard makes no dataset; give it to `label merge`")
     part = Shard.named(argument("shard", shard, str))
     return _sharded.generate_shard(
         source, *places, found, own, part, column=text_column, how=how, progress=progress

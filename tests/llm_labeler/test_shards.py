@@ -273,6 +273,8 @@ def test_a_shard_makes_no_dataset_by_itself(tmp_path: Path) -> None:
         llm_labeler.parse(done.work, out=tmp_path / "x", progress=False)
     with pytest.raises(ConfigError, match="such as 2/8"):
         run(tmp_path / "out", "3/2")
+    with pytest.raises(ConfigError, match="a shard makes no dataset; give it to `label merge`"):
+        run(tmp_path / "out", "1/2", fresh=True)
     assert llm_labeler.plan(TEXTS, llms="wordnet", out=tmp_path / "p", shard="1/2").texts == done.texts
 
 
