@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aoe_train._prompts import DEFAULT, DOCUMENTS, QUERY, NamedPrompts, read_prompt
+from aoe_train._prompts import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
 from aoe_train._records import ABSENT, Examples
 from aoe_train._settings import EncoderSettings, TrainSettings
 from aoe_train._texts_on_disk import Picked
@@ -168,7 +168,7 @@ def column_prompts(
     """Find out what a run's prompts mean.
 
     Args:
-        given: One for all, or by column.
+        given: One for all, or by column; `{text}` alone is none, even where the model has one for all.
         encoder: Has the prompts that the model knows.
         kinds: The rows that there are.
         dataset: The only one that has them, of several. Where a name is taken by other words already, the
@@ -183,6 +183,8 @@ def column_prompts(
         if given is not None:
             raise ConfigError("prompts: empty; leave it out, or give words such as 'query: '")
         return ColumnPrompts({}, own.chosen(), encoder)
+    if given == PLACE:  # the text alone
+        return ColumnPrompts({}, "", encoder.model_copy(update={"default_prompt_name": None}))
     if isinstance(given, str):
         words = _meant(given, own)
         if dataset:

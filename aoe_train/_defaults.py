@@ -14,11 +14,14 @@
 
 Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
 pairs are ranked with similarities divided by 0.2. For embeddings of 768 and more the learning rate is 2e-5 at
-most; adapters (`--lora`) take 3e-4. Values were chosen on dev data by `benchmarks/aoe_defaults.py`:
+most; adapters (`--lora`) take 3e-4. A decoder that is no encoder yet is trained by adapters, and each text
+stands in the papers' prompt. Values were chosen on dev data by `benchmarks/aoe_defaults.py`:
 
 - At the papers' 0.05 a ranking loss cares about the closest pairs alone, and a backbone that is good already
   ends where it began.
 - The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
+- A decoder's vector is that of the last token, where it is about to write the next word. Asked for a word
+  that sums the text up, it has the text's meaning there; without a prompt, whatever may follow the text.
 - What LLMs or rules wrote is soon told apart by how they write. Steps as large as for people's labels then
   cost what the backbone knew: 14 points of STS-B in three epochs.
 
@@ -38,8 +41,18 @@ import numpy as np
 from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
 from aoe_train._objectives.ways import WAYS
+from aoe_train._prompts import PLACE
 from aoe_train._records import Kind
-from aoe_train._settings import AUTO, DOMAIN, EncoderSettings, MixSettings, TrainSettings, Tree, merged
+from aoe_train._settings import (
+    AUTO,
+    DOMAIN,
+    PAPERS,
+    EncoderSettings,
+    MixSettings,
+    TrainSettings,
+    Tree,
+    merged,
+)
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -58,7 +71,10 @@ _LR: Mapping[Kind, float] = {
 }
 _TAUGHT: Tree = {"embed_distill": 1}
 _LR_WIDE, _LR_WRITTEN, _LR_ADAPTERS, _LR_TAUGHT = 2e-5, 5e-6, 3e-4, 3e-4
+# The papers' for LLaMA.
+_PROMPT = f"Summarize sentence {PLACE} in one word:"
 _WIDE = 768  # the embedding of a BERT-base
+_LAST = "auto", "last"  # poolings of a decoder by its last token
 _BATCH, _SEEN, _MOST_EPOCHS = 16, 16_000, 8
 _SEEN_DOMAIN = 384  # rows of the preset domain: 12 steps of 32
 
@@ -75,6 +91,22 @@ class Rows(NamedTuple):
     kind: Kind
     number: int
     written: bool = False
+
+
+def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
+    """The settings given, over what suits a decoder that is no encoder yet; before its weights are read.
+
+    Args:
+        settings: As given; a preset of the papers, or another paper's way of training, comes back as it is.
+    """
+    if settings.preset.endswith(PAPERS) or settings.objective.way is not None:
+        return settings
+    found: dict[str, Any] = {}
+    if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
+        found["lora"] = {}
+    if not (settings.prompts or settings.encoder.prompts) and settings.encoder.pooling in _LAST:
+        found["prompts"] = _PROMPT
+    return _over(settings, found)
 
 
 def chosen(
@@ -148,6 +180,16 @@ def told(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]
         f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g}, {epochs(optim.epochs)},"
         f" batches of {optim.batch_size}"
     )
+
+
+def told_of_decoder(given: TrainSettings, made: TrainSettings) -> str | None:
+    """One line on what `chosen_for_decoder` has made of the settings given; None where it changed nothing."""
+    found = []
+    if made.lora is not None and given.lora is None:
+        found.append(f"adapters of rank {made.lora.rank} learn (--no-lora: all weights)")
+    if made.prompts != given.prompts:
+        found.append(f"each text stands in {made.prompts!r} (--prompts '{PLACE}': bare)")
+    return f"a decoder: {', and '.join(found)}" if found else None
 
 
 def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:

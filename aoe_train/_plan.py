@@ -79,7 +79,7 @@ def plan(
         set_seed(settings.seed)
         own = own or {}
         data = read_data(sources, settings, ranked=sources.data.keys() - own.keys(), show=show)
-        encoder = load_encoder(sources, settings, args.device)
+        encoder, settings = load_encoder(sources, settings, args.device)
         settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         advisers = advisers_of(settings)

@@ -15,17 +15,19 @@ from torch.utils.data import DataLoader
 
 from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._backbones.bilstm import bilstm_folder
-from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora
+from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora, is_causal
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train._backbones.load import check_pin, find_folder, outline
 from aoe_train._backbones.recompute import recompute_layers
-from aoe_train._backbones.static import refuse_static
+from aoe_train._backbones.static import is_static, refuse_static
 from aoe_train._baselines.way import WayModel, make_way
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
 from aoe_train._column_prompts import run_prompts
-from aoe_train._defaults import Rows, chosen, chosen_for_all, weights
+from aoe_train._defaults import Rows, chosen, chosen_for_all, chosen_for_decoder, weights
 from aoe_train._encoder import Encoder
+from aoe_train._encoder_settings import stored_settings
 from aoe_train._memory import keep_freed_memory
 from aoe_train._mixture import MixedCollate, Mixture
 from aoe_train._model_folder.files import read_object
@@ -60,8 +62,8 @@ _SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their a
 _AT_ONCE = 1 << 20  # tokens that are looked at in one go
 
 
-def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Encoder:
-    """The backbone with what it is to be trained with.
+def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
+    """The backbone with what it is to be trained with, and the settings with what suits a decoder.
 
     Weights that learn are float32; those that adapters leave as they are come in the numbers that the run
     computes with.
@@ -69,10 +71,10 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Enco
     Raises:
         ConfigError, DataError, RemoteError: see `Encoder.load`; a backbone that can't do what the run asks.
     """
-    words = is_word_vectors(sources.backbone)
+    folder = _folder(sources)
+    settings = _for_decoder(settings, folder, trust_remote_code=sources.trust_remote_code)
     encoder = Encoder.load(
-        bilstm_folder(Path(sources.backbone)) if words else sources.backbone,
-        revision=sources.revision,
+        folder,
         trust_remote_code=sources.trust_remote_code,
         device=device,
         precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
@@ -91,7 +93,27 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> Enco
         absorb_lora(backbone)
     if settings.run.gradient_checkpointing:
         _recompute_layers(encoder)
-    return encoder
+    return encoder, settings
+
+
+def _folder(sources: Sources) -> Path:
+    """The backbone's."""
+    if is_word_vectors(sources.backbone):
+        return bilstm_folder(Path(sources.backbone))
+    check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
+    return find_folder(sources.backbone, revision=sources.revision)
+
+
+def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bool) -> TrainSettings:
+    """The settings with what suits a decoder that nobody gave; known before its weights are read.
+
+    A folder that says how its vectors are made is an encoder, whatever it was before. What code of its own
+    makes of a configuration is not known.
+    """
+    encodes = is_static(folder) or "pooling" in stored_settings(folder)
+    if encodes or trust_remote_code or not is_causal(outline(folder)):
+        return settings
+    return chosen_for_decoder(settings)
 
 
 def _recompute_layers(encoder: Encoder) -> None:

@@ -230,6 +230,11 @@ class LoraSettings(Settings):
     four_bit: bool = False
 
 
+def _lora(value: object) -> object:
+    """True is for adapters with their defaults, false for none."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
 class BatchSettings(Settings):
     """Which rows train together; see `aoe_train._batches`."""
 
@@ -401,7 +406,8 @@ class TrainSettings(Settings):
     objective: ObjectiveSettings = ObjectiveSettings()
     batches: BatchSettings = BatchSettings()
     optim: OptimSettings = OptimSettings()
-    lora: LoraSettings | None = None
+    # adapters in place of all weights; false: all weights; unset: adapters where the backbone is a decoder
+    lora: Annotated[LoraSettings | None, BeforeValidator(_lora)] = None
     guide: GuideSettings = GuideSettings()
     teacher: TeacherSettings = TeacherSettings()
     run: RunSettings = RunSettings()

@@ -22,7 +22,7 @@ from aoe_train._cache_dir import cache_dir
 from aoe_train._card import model_card
 from aoe_train._conflicts import Say, silent
 from aoe_train._datasets import told_in_record, told_of
-from aoe_train._defaults import only_directions
+from aoe_train._defaults import only_directions, told_of_decoder
 from aoe_train._evaluate.dev import DevScores, dev_scores
 from aoe_train._evaluate.overlap import write_digests
 from aoe_train._evaluate.tasks import defined
@@ -166,8 +166,10 @@ class _Run:
             ranked = sources.data.keys() - self.own.keys()
             data = read_data(sources, self.settings, self.say, ranked=ranked, show=self.show)
         with stage(f"load {sources.backbone}", self.show):
-            encoder = load_encoder(sources, self.settings, args.device)
-        self.settings = settings = choose(self.settings, sources, data, encoder, args)
+            encoder, settings = load_encoder(sources, self.settings, args.device)
+        if line := told_of_decoder(self.settings, settings):
+            self.say(line)
+        self.settings = settings = choose(settings, sources, data, encoder, args)
         set_precision(args, settings.run.precision)
         advisers = self._advisers(data, encoder)
         self.guard = self._guard(data)

@@ -2,7 +2,8 @@
 
     python benchmarks/aoe_defaults.py --gis DATASET --rules DATASET --out FILE [--data FOLDER]
         [--tasks stsb,stsb-500,mrpc,qqp,nli,gis,gis-200,rules] [--seeds 0] [--rows N] [--score N]
-        [--backbone minilm] [--settings JSON] ... [--test]
+        [--backbone minilm] [--settings JSON] ... [--prompt TEMPLATE] [--test]
+        [--peers sentence-transformers,angle-emb] [--sentence-transformers PYTHON] [--angle-emb PYTHON]
 
 Each task is a set of rows as people have them: graded (STS-B, and 500 rows of it), yes or no (MRPC, QQP,
 duplicate issues of `gis`, and 200 rows of them), triplets (NLI), and what `label` wrote; `--gis` and
@@ -11,12 +12,16 @@ the defaults and `null` trains nothing. A run has no dev data, so that it leaves
 scored on the task's dev and test (Spearman x 100, for labels 0 and 1 the area under the ROC curve x 100,
 for triplets the share x 100) and on STS-B's. Every run is a line of FILE and is not repeated. Test is
 printed with `--test` only: choose on dev first.
+
+`--peers` trains all-MiniLM-L6-v2 as they document it for rows of each kind (`WAYS`), in bf16 and with 128
+tokens, as ours; what they leave after their last step is read and scored by the same code.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,8 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 from aoe_quality import run_missing, spread
-from peers_aoe.environments import add_flags
-from peers_aoe.texts import stsb, table
+from peers_aoe.environments import add_flags, minilm, pythons
+from peers_aoe.environments import run as run_peer
+from peers_aoe.texts import stsb, table, write
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
@@ -108,6 +114,31 @@ TASKS: dict[str, Callable[[argparse.Namespace], Task]] = {
     "rules": _rules,
 }
 
+ST, ANGLE = "sentence-transformers", "angle-emb"
+SCRIPTS = {ST: "train_st.py", ANGLE: "train_angle.py"}
+TAUS = {"cosine_tau": 20, "ibn_tau": 20, "angle_tau": 20}
+# angle-emb's README on STS-B, and its advice on triplets with the weights that its command line takes.
+README = {"epochs": 5, "batch_size": 32, "lr": 2e-5, "warmup": 0, "filter_duplicate": True}
+LABELLED = {**README, "loss": {"cosine_w": 1, "ibn_w": 1, "angle_w": 0.02, **TAUS}}
+TRIPLETS = {**README, "loss": {"cosine_w": 0, "ibn_w": 1, "cln_w": 1, "angle_w": 0.02, **TAUS}}
+# sentence-transformers' examples of training on STS-B, Quora and NLI; 5e-5 is its trainer's default.
+EXAMPLE = {"epochs": 1, "lr": 5e-5, "warmup": 0.1}
+WAYS: dict[str, dict[str, dict]] = {
+    "graded": {ST: {**EXAMPLE, "loss": "cosent", "epochs": 4, "batch_size": 16}, ANGLE: LABELLED},
+    "binary": {ST: {**EXAMPLE, "loss": "online-contrastive", "batch_size": 64}, ANGLE: LABELLED},
+    "triplet": {
+        ST: {**EXAMPLE, "loss": "mnrl", "batch_size": 128, "no_duplicates": True},
+        ANGLE: TRIPLETS,
+    },
+}
+
+
+def kind_of(rows: Rows) -> str:
+    """Which of `WAYS` is for such rows."""
+    if "anchor" in rows[0]:
+        return "triplet"
+    return "binary" if {row["label"] for row in rows} <= {0.0, 1.0} else "graded"
+
 
 def cosines(encoder: aoe_train.Encoder, first: list[str], second: list[str]) -> np.ndarray:
     """Of each first text with its second."""
@@ -118,7 +149,8 @@ def cosines(encoder: aoe_train.Encoder, first: list[str], second: list[str]) -> 
 
 def scored(encoder: aoe_train.Encoder, rows: Rows) -> float:
     """The metric of these rows, times 100."""
-    if "anchor" in rows[0]:
+    kind = kind_of(rows)
+    if kind == "triplet":
         anchors, positives, negatives = (
             [row[name] for row in rows] for name in ("anchor", "positive", "negative")
         )
@@ -126,7 +158,7 @@ def scored(encoder: aoe_train.Encoder, rows: Rows) -> float:
         return 100 * float((near > far).mean())
     labels = np.array([row["label"] for row in rows])
     found = cosines(encoder, [row["text1"] for row in rows], [row["text2"] for row in rows])
-    if set(labels) <= {0.0, 1.0}:
+    if kind == "binary":
         return 100 * float(roc_auc_score(labels, found))
     return 100 * float(spearmanr(labels, found).statistic)
 
@@ -136,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_flags(parser)
+    add_flags(parser, ST, ANGLE)
     parser.add_argument("--gis", type=Path, help="a dataset that `gis` made, with its three splits")
     parser.add_argument("--rules", type=Path, help="a dataset that `label` made, with its three splits")
     parser.add_argument("--out", type=Path, required=True)
@@ -148,27 +180,35 @@ def main() -> None:
     parser.add_argument(
         "--settings", action="append", default=[], type=json.loads, help="arguments of aoe_train.train"
     )
+    parser.add_argument("--peers", default="", help="train by their ways, too")
+    parser.add_argument("--prompt", help="of the backbone where it is not trained")
     parser.add_argument("--test", action="store_true", help="print the test columns")
     options = parser.parse_args()
+    peers = options.peers.split(",") if options.peers else []
+    python = pythons(options, *peers)
     wanted = [
         {"task": task, "seed": int(seed), "rows": options.rows, "score": options.score}
         | {"backbone": options.backbone, "settings": settings}
-        for settings in options.settings or [{}]
+        for settings in [*(options.settings or ([] if peers else [{}])), *peers]
         for task in options.tasks.split(",")
         for seed in (options.seeds.split(",") if settings is not None else ["0"])
     ]
-    found = run_missing(wanted, options.out, lambda run: result(run, options))
+    found = run_missing(wanted, options.out, lambda run: result(run, python, options))
     report(found, wanted, options)
 
 
-def result(run: dict, options: argparse.Namespace) -> dict:
-    """Train, where settings are given (null trains nothing), and score."""
+def result(run: dict, python: dict[str, str], options: argparse.Namespace) -> dict:
+    """Train, where settings or a peer are given (null trains nothing), and score."""
     task = TASKS[run["task"]](options)
     train = shuffled(task.train)[: options.rows]
     guard = {name: stsb(options.data, name) for name in ("dev", "test")}
     with tempfile.TemporaryDirectory() as folder:
-        model, seconds = run["backbone"], 0.0
-        if run["settings"] is not None:
+        model, seconds, peer = run["backbone"], 0.0, run["settings"]
+        reading: dict = {}
+        if isinstance(peer, str):
+            model, reading = Path(folder) / "model", {"pooling": "avg"}
+            seconds = trained_by(peer, python[peer], train, model, run["seed"])
+        elif run["settings"] is not None:
             begun = time.process_time()
             done = aoe_train.train(
                 train,
@@ -179,7 +219,9 @@ def result(run: dict, options: argparse.Namespace) -> dict:
                 **run["settings"],
             )
             model, seconds = done.out, time.process_time() - begun
-        encoder = aoe_train.Encoder.load(model, precision="bf16", max_length=128)
+        elif options.prompt:
+            reading = {"prompts": {"given": options.prompt}, "default_prompt_name": "given"}
+        encoder = aoe_train.Encoder.load(model, precision="bf16", max_length=128, **reading)
         return {
             "trained": len(train),
             "cpu_s": round(seconds, 1),
@@ -188,6 +230,20 @@ def result(run: dict, options: argparse.Namespace) -> dict:
             "STS-B dev": scored(encoder, guard["dev"][: options.score]),
             "STS-B test": scored(encoder, guard["test"][: options.score]),
         }
+
+
+def trained_by(peer: str, python: str, rows: Rows, out: Path, seed: int) -> float:
+    """Train as the peer documents it; CPU seconds of its process."""
+    work = {**WAYS[kind_of(rows)][peer], "max_length": 128}
+    if peer == ANGLE:  # its name of an anchor
+        rows = [{"query" if name == "anchor" else name: text for name, text in row.items()} for row in rows]
+    begun = os.times()
+    with tempfile.TemporaryDirectory() as folder:
+        given = {"model": str(minilm()), "rows": str(write(rows, Path(folder) / "rows.jsonl"))}
+        same = {"score": {}, "out": str(out), "seed": seed, "precision": "bf16"}
+        run_peer(python, SCRIPTS[peer], work | given | same)
+    ended = os.times()
+    return ended.children_user + ended.children_system - begun.children_user - begun.children_system
 
 
 def report(found: list[dict], wanted: list[dict], options: argparse.Namespace) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -39,7 +38,7 @@ def emulator(dump: Path, *options: str) -> Iterator[str]:
         threading.Thread(target=lambda: list(server.stdout or ()), daemon=True).start()
         yield address[0]
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()  # a shell that runs this in its background makes SIGINT ignored
         server.wait()
 
 

@@ -125,7 +125,7 @@ def load_backbone(
     from transformers import AutoTokenizer
 
     import aoe_train._backbones.bilstm
-    import aoe_train._backbones.ran  # noqa: F401 - both make transformers know them
+    import aoe_train._backbones.ran  # noqa: F401 - as in `outline`
 
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
@@ -176,25 +176,39 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> Loaded | None:
     return Loaded(cast("Any", backbone), cast("Any", tokenizer), folder)
 
 
+def outline(folder: Path) -> PreTrainedModel:
+    """The network that a folder describes, without its weights; of adapters, the one that they are for.
+
+    Raises:
+        ConfigError: An architecture that the installed transformers doesn't know, or see `_find_base`.
+        DataError: Sizes that can't be.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    import aoe_train._backbones.bilstm
+    import aoe_train._backbones.ran  # noqa: F401 - both make transformers know them
+
+    if (folder / ADAPTERS_FILE).is_file():
+        folder = _find_base(folder, trust_remote_code=False)
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with quietly(), torch.device("meta"):
+            return network(config)
+    except Exception as error:  # whatever odd values make transformers and torch raise
+        raise _explained(folder, error) from error
+
+
 def check_size(folder: Path) -> None:
     """Refuse a configuration that describes a network far larger than the folder's weights.
 
     transformers makes what the weights lack, at whatever size config.json says.
 
     Raises:
-        ConfigError: An architecture that the installed transformers doesn't know.
-        DataError: Sizes that can't be, or out of proportion.
+        ConfigError, DataError: See `outline`; DataError also for a size out of proportion.
     """
-    import torch
-    from transformers import AutoConfig
-
     stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        with quietly(), torch.device("meta"):
-            model = network(config)
-    except Exception as error:  # whatever odd values make transformers and torch raise
-        raise _explained(folder, error) from error
+    model = outline(folder)
     described = sum(part.numel() for parts in (model.parameters(), model.buffers()) for part in parts)
     if described > _ROOM + _NUMBERS_A_BYTE * stored:
         raise DataError(

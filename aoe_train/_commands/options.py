@@ -99,7 +99,12 @@ Prompts = Annotated[
         "TEXT",
     ),
 ]
-Lora = Annotated[bool, MODEL("--lora", "Train low-rank adapters only; see the settings lora.*.")]
+Lora = Annotated[
+    bool | None,
+    MODEL(
+        "--lora/--no-lora", "Train low-rank adapters only, or all weights. [default: adapters of decoders]"
+    ),
+]
 Revision = Annotated[str | None, MODEL("--revision", "The backbone's commit on the Hub.", "COMMIT")]
 TrustRemoteCode = Annotated[bool, MODEL("--trust-remote-code", "Run the backbone's code; needs --revision.")]
 Out = Annotated[Path, OUTPUT("--out -o", "The model's folder.", "DIR")]

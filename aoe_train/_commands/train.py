@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "aoe train --data gis --backbone minilm --out model",
         "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
-        "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model --lora"
-        " --prompts 'Summarize sentence {text} in one word:'",
+        "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model",
         "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
         "aoe train -d pairs/triplet -b minilm -o model --preset domain --judged judged",
         "aoe train -d questions.csv -b minilm -o model --guide minilm",
@@ -56,7 +55,7 @@ def train(
         ),
     ] = None,
     prompts: o.Prompts = None,
-    lora: o.Lora = False,
+    lora: o.Lora = None,
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     preset: Annotated[

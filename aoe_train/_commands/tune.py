@@ -32,7 +32,7 @@ def tune(
     label_range: o.LabelRange = None,
     conflicts: o.Conflicts = None,
     prompts: o.Prompts = None,
-    lora: o.Lora = False,
+    lora: o.Lora = None,
     revision: o.Revision = None,
     trust_remote_code: o.TrustRemoteCode = False,
     trials: Annotated[int, o.TRAINING("--trials", "Runs before seeds are repeated.", "N", min=1)] = 20,

@@ -43,7 +43,7 @@ class TrainOptions(TypedDict, total=False):
     max_length: int | None
     pooling: str | None
     prompts: str | Mapping[str, str] | None
-    lora: bool
+    lora: bool | None
     precision: str | None
     guide: str | Path | None
     teacher: str | Path | None
@@ -220,7 +220,7 @@ def train(
     max_length: int | None = None,
     pooling: str | None = None,
     prompts: str | Mapping[str, str] | None = None,
-    lora: bool = False,
+    lora: bool | None = None,
     precision: str | None = None,
     guide: str | Path | None = None,
     teacher: str | Path | None = None,
@@ -283,7 +283,8 @@ def train(
         prompts: Words before each text, or around `{text}`: one prompt for all, or columns to prompts, such
             as `{"anchor": "query: ", "positive": "passage: "}`. The model then knows them by name: the one
             for all is its default, those of columns are `query`, `document` and so on.
-        lora: Train low-rank adapters only; see the settings `lora.*`.
+        lora: Train low-rank adapters only; see the settings `lora.*`. False trains all weights. By default
+            adapters are trained where the backbone is a decoder and no encoder yet.
         precision: fp32, bf16, fp16 or auto.
         guide: A model that tells which in-batch negatives may be none, which are left out (GISTEmbed); see
             the settings `guide.*` and `objective.guide_margin`.
@@ -467,6 +468,7 @@ def settings_of(options: TrainOptions) -> TrainSettings:
     settings = merge(
         TrainSettings, TRAIN, options, config=options.get("config"), settings=options.get("settings")
     )
-    if options.get("lora") and settings.lora is None:
-        return settings.model_copy(update={"lora": LoraSettings.model_validate({})})
-    return settings
+    wanted = options.get("lora")
+    if wanted is None or (wanted and settings.lora is not None):
+        return settings
+    return settings.model_copy(update={"lora": LoraSettings.model_validate({}) if wanted else None})

@@ -30,7 +30,7 @@ def main() -> None:
             learning_rate=work["lr"],
             warmup_steps=work["warmup"],
             bf16=work["precision"] == "bf16",
-            save_strategy="epoch" if sets else "no",
+            save_strategy="epoch" if sets or work.get("out") else "no",
             save_total_limit=None,
             loss_kwargs=work["loss"],
             # True (its default) drops rows with a text that the batch already has: less work than others do.
@@ -46,7 +46,9 @@ def main() -> None:
         )
         # Read back from disk: a model trained under autocast would else go on encoding under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-        scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders]
+        scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders if sets]
+        if work.get("out"):
+            folders[-1].rename(work["out"])
     answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,8 @@ LOSSES = {
     "angle": losses.AnglELoss,
     "cosent": losses.CoSENTLoss,
     "cosine": losses.CosineSimilarityLoss,
+    "mnrl": losses.MultipleNegativesRankingLoss,
+    "online-contrastive": partial(losses.OnlineContrastiveLoss, margin=0.5),
 }
 
 
@@ -28,10 +31,7 @@ def main() -> None:
     """Train as the job says; measure the last epoch, or score what each epoch left."""
     work = job()
     model = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
-    pairs = rows(work["rows"])
-    # The losses' documented input is a score between 0 and 1.
-    top = max(row["label"] for row in pairs)
-    data = Dataset.from_list([{**row, "label": row["label"] / top} for row in pairs])
+    data = Dataset.from_list(to_one(rows(work["rows"])))
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as out:
@@ -44,7 +44,8 @@ def main() -> None:
             bf16=work["precision"] == "bf16",
             use_cpu=not torch.cuda.is_available(),  # bf16 without a GPU has to be asked for
             seed=work["seed"],
-            save_strategy="epoch" if sets else "no",
+            batch_sampler="no_duplicates" if work.get("no_duplicates") else "batch_sampler",
+            save_strategy="epoch" if sets or work.get("out") else "no",
             save_only_model=True,
             logging_strategy="no",
             report_to="none",
@@ -55,8 +56,18 @@ def main() -> None:
         ).train()
         # Read back from disk: a model trained under autocast would else go on encoding under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-        scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders]
+        scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets]
+        if work.get("out"):
+            folders[-1].rename(work["out"])
     answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
+
+
+def to_one(given: list[dict]) -> list[dict]:
+    """Pairs with scores between 0 and 1, the losses' documented input; triplets as they are."""
+    if "label" not in given[0]:
+        return given
+    top = max(row["label"] for row in given)
+    return [{**row, "label": row["label"] / top} for row in given]
 
 
 def adapted(work: dict) -> SentenceTransformer:

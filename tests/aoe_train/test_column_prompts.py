@@ -83,6 +83,12 @@ def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts() -> 
     assert said({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
+def test_the_text_alone_is_no_prompt() -> None:
+    found = column_prompts("{text}", NAMED, [PAIRS])
+    assert (found.given, found.others) == ({}, "")
+    assert (found.kept.prompts, found.kept.default_prompt_name) == (NAMED.prompts, None)
+
+
 def test_one_prompt_for_all_is_the_default_one() -> None:
     found = column_prompts("query: ", PLAIN, [PAIRS])
     assert (found.kept.prompts, found.kept.default_prompt_name) == ({"default": "query: "}, "default")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
+import aoe_train
 from aoe_train._backbones.decoder import (
     absorb_lora,
     add_lora,
@@ -21,6 +23,7 @@ from aoe_train._backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
+from aoe_train._backbones.load import outline
 from aoe_train._encoder import Encoder
 from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
@@ -294,3 +297,37 @@ def test_absorbed_adapters_leave_a_backbone_that_learns(tuned: Encoder) -> None:
         "pooler.bias",
     }
     assert backbone.name_or_path == ""
+
+
+ROWS = [{"text1": text, "text2": other, "label": float(text == other)} for text in TEXTS for other in TEXTS]
+
+
+def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(
+    llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(backbone: Path, name: str, **given: Any) -> Encoder:
+        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, epochs=1, **given)
+        return Encoder.load(tmp_path / name)
+
+    plain = run(llama, "plain")
+    assert has_lora(plain.model.backbone)
+    assert plain.settings.named_prompts.chosen() == "Summarize sentence {text} in one word:"
+    assert "a decoder: adapters of rank 32 learn (--no-lora" in capsys.readouterr().err
+    again = run(tmp_path / "plain", "again")  # an encoder by now
+    assert again.settings == plain.settings
+    whole = run(llama, "whole", lora=False, prompts="{text}")
+    assert not has_lora(whole.model.backbone)
+    assert whole.settings.prompts == {}
+    papers = run(llama, "papers", preset="angle-paper")
+    assert not has_lora(papers.model.backbone)
+    assert "a decoder" not in capsys.readouterr().err
+
+
+def test_what_is_to_be_trained_is_known_before_weights_are_read(
+    llama: Path, bert: Path, tuned: Encoder, tmp_path: Path
+) -> None:
+    tuned.save(tmp_path / "adapted")
+    for folder, causal in {llama: True, tmp_path / "adapted": True, bert: False}.items():
+        network = outline(folder)
+        assert {weight.device.type for weight in network.parameters()} == {"meta"}
+        assert is_causal(network) == causal

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._defaults import chosen, chosen_objective, only_directions, told
+from aoe_train._defaults import (
+    chosen,
+    chosen_for_decoder,
+    chosen_objective,
+    only_directions,
+    told,
+    told_of_decoder,
+)
 from aoe_train._objectives.kinds import check_objective
 from aoe_train._records import Kind
-from aoe_train._settings import PRESETS, EncoderSettings, TrainSettings
+from aoe_train._settings import PRESETS, EncoderSettings, LoraSettings, TrainSettings
 from pairkit.config import load_settings
 
 
@@ -35,6 +42,40 @@ def test_few_rows_are_seen_more_often(rows: int, dim: int) -> None:
 def test_wide_backbones_take_smaller_steps_and_adapters_larger_ones() -> None:
     assert of(dim=768).optim.lr < of(dim=384).optim.lr < of(dim=384, lora={}).optim.lr
     assert of("single", dim=768).optim.lr == of("single").optim.lr
+
+
+def decoder(**flags: Any) -> TrainSettings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return chosen_for_decoder(load_settings(TrainSettings, flags=dotted))
+
+
+def test_a_decoder_learns_by_adapters_and_is_asked_for_a_word() -> None:
+    made = decoder()
+    assert made.lora is not None
+    assert made.prompts == "Summarize sentence {text} in one word:"
+    assert told_of_decoder(TrainSettings(), made) == (
+        "a decoder: adapters of rank 32 learn (--no-lora: all weights), and each text stands in 'Summarize"
+        " sentence {text} in one word:' (--prompts '{text}': bare)"
+    )
+    assert chosen(made, "graded", rows=1000, dim=576).optim.lr == of(lora={}).optim.lr
+
+
+def test_what_was_given_for_a_decoder_stays() -> None:
+    assert decoder(lora=False).lora is None
+    assert decoder(lora=True).lora == decoder().lora
+    assert decoder(lora__rank=4).lora == LoraSettings(rank=4)
+    assert decoder(optim__top_layers=2).lora is None  # they learn as they are
+    assert decoder(prompts="query: ").prompts == "query: "
+    assert decoder(encoder__prompts={"query": "q: "}).prompts is None
+    assert decoder(encoder__pooling="avg").prompts is None  # no token is asked for anything
+    given = load_settings(TrainSettings, flags={"lora": False, "prompts": "{text}"})
+    assert told_of_decoder(given, chosen_for_decoder(given)) is None
+
+
+@pytest.mark.parametrize("preset", ["angle-paper", "ct"])
+def test_presets_of_papers_are_for_decoders_as_they_are(preset: str) -> None:
+    given = load_settings(TrainSettings, flags={"preset": preset})
+    assert chosen_for_decoder(given) == given
 
 
 def test_what_machines_wrote_is_learnt_gently() -> None:

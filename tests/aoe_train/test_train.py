@@ -415,7 +415,7 @@ def test_all_that_a_ran_trains_gets_gradients(
 ) -> None:
     given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
-    prepared = prepare(load_encoder(sources, given, args.device), read_data(sources, given), given, args)
+    prepared = prepare(load_encoder(sources, given, args.device)[0], read_data(sources, given), given, args)
     assert args.ddp_find_unused_parameters  # of a batch of short texts
     batch = next(iter(prepared.loader))
     batch.pop("numbers")
@@ -475,7 +475,7 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = settings(preset="sbert-paper")
     sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
-    encoder = load_encoder(sources, given, torch.device("cpu"))
+    encoder, _ = load_encoder(sources, given, torch.device("cpu"))
     args = start_processes(given, tmp_path)
     elsewhere: Any = SimpleNamespace(
         device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
@@ -593,7 +593,7 @@ def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str
 def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
     given = settings(**{"run.shard": True})
     sources = Sources(data["data"], str(ran), tmp_path / "m")
-    encoder = load_encoder(sources, given, torch.device("cpu"))
+    encoder, _ = load_encoder(sources, given, torch.device("cpu"))
     args: Any = SimpleNamespace(optim="adamw")
     with pytest.raises(ConfigError, match=r"run.shard: a Recurrent Attention Network"):
         prepare(encoder, read_data(sources, given, print), given, args)
@@ -623,7 +623,7 @@ def test_lora_keeps_the_frozen_weights_as_the_run_computes(
     sources = Sources(backbone=str(llama), out=tmp_path / "m", **data)
     for flags, dtype in (({"lora": {"rank": 2}}, torch.bfloat16), ({}, torch.float32)):
         given = settings(**{"run.precision": "bf16", **flags})
-        assert load_encoder(sources, given, torch.device("cpu")).model.backbone.dtype == dtype
+        assert load_encoder(sources, given, torch.device("cpu"))[0].model.backbone.dtype == dtype
     record = run(data, llama, tmp_path / "m", lora={"rank": 2}, run__precision="bf16")
     assert np.isfinite(record["history"][-1]["loss"])
     adapters = load_file(tmp_path / "m" / "adapter_model.safetensors")
@@ -676,7 +676,7 @@ def test_unused_words_are_left_out_where_that_changes_nothing(
 ) -> None:
     given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
-    prepared = prepare(load_encoder(sources, given, args.device), read_data(sources, given), given, args)
+    prepared = prepare(load_encoder(sources, given, args.device)[0], read_data(sources, given), given, args)
     embedding: Any = prepared.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:
