@@ -1,4 +1,4 @@
-"""`python -m MODULE` in a process forked from one that has torch and transformers: they take seconds to load.
+"""`python -m MODULE` in a process forked from one that has the large libraries: they take seconds to load.
 
 Arguments, streams, signals, exit codes and our own modules are as in a process that begins alone. The
 libraries and the seed of hashes are those of the process that it is forked from. So a test of how a command
@@ -23,7 +23,14 @@ from pathlib import Path
 # Not polars, which must not be forked.
 LIBRARIES = [
     *("torch", "scipy.stats", "sklearn", "transformers.masking_utils", "peft", "transformers.trainer"),
-    *("transformers.models.bert.modeling_bert", "pydantic", "typer", "rich.console", "safetensors.torch"),
+    *(
+        "transformers.models.bert.modeling_bert",
+        "safetensors.torch",
+        "pydantic.main",
+        "typer",
+        "rich.markdown",
+    ),
+    *("openai.resources.chat", "openai.types.responses", "github", "graphql", "requests"),
 ]
 
 

@@ -20,6 +20,14 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of one layer, for what takes seconds a layer, as tracing does; do not write into it."""
+    from tests.aoe_train.tiny import save_bert
+
+    return save_bert(tmp_path_factory.mktemp("models") / "shallow", layers=1)
+
+
+@pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random LLaMA's folder; do not write into it."""
     from tests.aoe_train.tiny import save_llama

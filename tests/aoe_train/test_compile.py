@@ -47,10 +47,10 @@ def attended(
     return out.transpose(0, 1) + query.new_zeros(longest).sum()  # the kernel is told how long the longest is
 
 
-def test_with_flash_attention_a_backbone_is_one_graph(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_flash_attention_a_backbone_is_one_graph(shallow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequences, "has_flash", lambda _: True)
     monkeypatch.setattr(flash, "_kernel", attended)
-    counts = frames(bert, autocast=True)
+    counts = frames(shallow, autocast=True)
     assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
     assert counts[1] == counts[-1]
 

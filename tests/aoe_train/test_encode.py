@@ -388,13 +388,13 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> N
         path = write_numbers(tmp_path / f"{texts}.txt", texts)
         tracemalloc.start()
         encode_file(
-            path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, part_texts=2_000, quantize=quantize
+            path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, part_texts=800, quantize=quantize
         )
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
 
-    assert peak(60_000) < 1.2 * peak(15_000)  # 3 and 12 MB of text
+    assert peak(24_000) < 1.2 * peak(6_000)
 
 
 @pytest.mark.slow

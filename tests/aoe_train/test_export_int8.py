@@ -84,10 +84,10 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_onnx
-def test_int8_beside_the_model(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = exported(bert, tmp_path, "onnx-int8", monkeypatch)
+def test_int8_beside_the_model(shallow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = exported(shallow, tmp_path, "onnx-int8", monkeypatch)
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encoder = loaded(bert)
+    encoder = loaded(shallow)
     found = onnx_encoder(tmp_path / "x", file=GRAPHS["onnx-int8"].file)(probes(40))
     assert 1e-6 < difference(found, encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4

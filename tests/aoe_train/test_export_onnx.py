@@ -59,15 +59,25 @@ def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str) -> None:
     assert difference(found, encoder.encode(texts)) < 1e-5
 
 
+PROMPTS = {"query": "the man: ", "document": "a road "}
+
+
+@pytest.fixture(scope="module")
+def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
+    """A model with prompts, and the folder of its graph: one for several tests, as tracing takes seconds."""
+    folder = tmp_path_factory.mktemp("onnx") / "x"
+    encoder = load(
+        shallow, pooling="avg", normalize=True, max_length=40, prompts=PROMPTS, default_prompt_name="query"
+    )
+    assert export(encoder, folder, source=shallow, form="onnx").difference < 1e-5
+    return encoder, folder
+
+
 @needs_packages
-def test_a_graph_and_its_card_s_code(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load(bert, pooling="avg", normalize=True, max_length=40)
-    done = export(encoder, tmp_path / "x", source=bert, form="onnx")
-    assert done.difference < 1e-5
-    agrees(tmp_path / "x", encoder)
-    names = {
-        path.relative_to(tmp_path / "x").as_posix() for path in (tmp_path / "x").rglob("*") if path.is_file()
-    }
+def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, folder = exported
+    agrees(folder, encoder)
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert names >= {
         "onnx/model.onnx",
         "config.json",
@@ -77,12 +87,27 @@ def test_a_graph_and_its_card_s_code(bert: Path, tmp_path: Path, monkeypatch: py
     }
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
-    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["format"] == "onnx"
-    monkeypatch.chdir(tmp_path)
-    code = (tmp_path / "x/README.md").read_text().split("```python\n")[2].split("```")[0]
+    assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
+    monkeypatch.chdir(folder.parent)
+    code = (folder / "README.md").read_text().split("```python\n")[2].split("```")[0]
     found: dict[str, Any] = {}
     exec(code, found)
-    np.testing.assert_allclose(found["vectors"], encoder.encode(["A man is playing a flute."]), atol=1e-5)
+    expected = encoder.encode(["A man is playing a flute."], prompt="")
+    np.testing.assert_allclose(found["vectors"], expected, atol=1e-5)
+
+
+@needs_packages
+def test_a_graph_has_each_prompt(exported: tuple[Encoder, Path]) -> None:
+    encoder, folder = exported
+    saved = json.loads((folder / "config_sentence_transformers.json").read_text())
+    assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
+    encode = onnx_encoder(folder, encoder.settings.named_prompts)
+    for name in (None, *PROMPTS):
+        expected = encoder.encode(["a cat"], prompt_name=name)
+        np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
+    card = (folder / "README.md").read_text()
+    assert "| `document` | `a road ` |" in card
+    assert "Whoever runs the graph alone puts it before the text." in card
 
 
 @pytest.mark.slow
@@ -107,7 +132,7 @@ def test_graphs(
 
 def agrees(folder: Path, encoder: Encoder) -> None:
     """One graph for any number of texts of any length."""
-    encode = onnx_encoder(folder)
+    encode = onnx_encoder(folder, encoder.settings.named_prompts)
     texts = [*probes(48), "a cat . " * 4]
     for some in (texts[:1], texts, texts[2:5]):
         assert difference(encode(some), encoder.encode(some)) < 1e-5
@@ -159,19 +184,3 @@ def test_prompts_that_a_graph_cannot_have(
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
-
-
-@needs_packages
-def test_a_graph_is_checked_with_each_prompt(bert: Path, tmp_path: Path) -> None:
-    prompts = {"query": "the man: ", "document": "a road "}
-    encoder = Encoder.load(bert, device="cpu", prompts=prompts, default_prompt_name="query")
-    assert export(encoder, tmp_path / "x", source=bert, form="onnx").difference < 1e-4
-    saved = json.loads((tmp_path / "x/config_sentence_transformers.json").read_text())
-    assert (saved["prompts"], saved["default_prompt_name"]) == (prompts, "query")
-    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts)
-    for name in (None, *prompts):
-        expected = encoder.encode(["a cat"], prompt_name=name)
-        np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
-    card = (tmp_path / "x/README.md").read_text()
-    assert "| `document` | `a road ` |" in card
-    assert "Whoever runs the graph alone puts it before the text." in card

@@ -50,6 +50,14 @@ def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def few(train_file: Path) -> Path:
+    """Its first rows, where it is not the point that something is learnt."""
+    path = train_file.with_name("few.jsonl")
+    path.write_text("".join(train_file.read_text().splitlines(keepends=True)[:96]))
+    return path
+
+
 def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
     how: dict[str, Any] = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent", "progress": False}
     return aoe_train.train(data, backbone=bert, out=out, **how | more)
@@ -87,10 +95,10 @@ def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) ->
 
 
 def test_a_worse_model_leaves_the_backbone_and_says_so(
-    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more: dict[str, Any] = {"judged": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
-    found = run(shuffled(train_file), bert, tmp_path / "m", **more)
+    found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "ship"
     assert found.kept == "backbone"
@@ -103,15 +111,15 @@ def test_a_worse_model_leaves_the_backbone_and_says_so(
     assert "The weights are the backbone's." in card
     assert found.to_dict()["judged"]["verdict"] == found.gain.word
     assert "kept: backbone" in repr(found)
-    again = run(shuffled(train_file), bert, tmp_path / "m", **more)  # is finished already
+    again = run(shuffled(few), bert, tmp_path / "m", **more)  # is finished already
     assert again.kept == "backbone"
     assert str(again.gain) == str(found.gain)
 
 
 def test_the_command_tells_and_ends_well(
-    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(train_file))):
+    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
     flags += ["--judged", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
@@ -126,15 +134,15 @@ def test_the_command_tells_and_ends_well(
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
-def test_other_judged_pairs_are_another_run(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    run(train_file, bert, tmp_path / "m", epochs=1, judged=judged_rows(1))
+def test_other_judged_pairs_are_another_run(few: Path, bert: Path, tmp_path: Path) -> None:
+    run(few, bert, tmp_path / "m", epochs=1, judged=judged_rows(1))
     with pytest.raises(ConfigError, match="judged"):
-        run(train_file, bert, tmp_path / "m", epochs=1, judged=judged_rows(2))
+        run(few, bert, tmp_path / "m", epochs=1, judged=judged_rows(2))
     doubted = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)
     ]
     with pytest.raises(ConfigError, match="judged"):
-        run(train_file, bert, tmp_path / "m", epochs=1, judged=doubted)
+        run(few, bert, tmp_path / "m", epochs=1, judged=doubted)
 
 
 def test_texts_to_train_on_that_judge_are_told(
@@ -170,8 +178,8 @@ def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp
         aoe_train.tune(train_file, out=tmp_path / "t", judged=alike)
 
 
-def test_adapters_that_are_turned_down_change_no_vector(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    found = run(shuffled(train_file), bert, tmp_path / "m", judged=judged_rows(1), lora=True, epochs=1)
+def test_adapters_that_are_turned_down_change_no_vector(few: Path, bert: Path, tmp_path: Path) -> None:
+    found = run(shuffled(few), bert, tmp_path / "m", judged=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
     before = aoe_train.Encoder.load(bert).encode(texts)
@@ -190,14 +198,12 @@ def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> No
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
 
 
-def test_a_killed_run_goes_on_to_the_same_gain(
-    train_file: Path, bert: Path, tmp_path: Path, kill_at: Any
-) -> None:
-    more: dict[str, Any] = {"epochs": 1, "judged": judged_rows(1), "settings": {"log.checkpoint_steps": 4}}
-    straight = run(train_file, bert, tmp_path / "straight", **more)
-    kill_at(10)
+def test_a_killed_run_goes_on_to_the_same_gain(few: Path, bert: Path, tmp_path: Path, kill_at: Any) -> None:
+    more: dict[str, Any] = {"epochs": 1, "judged": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
+    straight = run(few, bert, tmp_path / "straight", **more)
+    kill_at(5)
     with pytest.raises(Killed):
-        run(train_file, bert, tmp_path / "m", **more)
-    found = run(train_file, bert, tmp_path / "m", **more)
+        run(few, bert, tmp_path / "m", **more)
+    found = run(few, bert, tmp_path / "m", **more)
     assert found.to_dict()["judged"] == straight.to_dict()["judged"]
     assert same(tmp_path / "m", tmp_path / "straight")

@@ -53,7 +53,7 @@ QUICK = {
 
 def labse(folder: Path) -> list[Any]:
     """As LaBSE: the first token through a tanh."""
-    return [Transformer(str(save_bert(folder))), Pooling(32, "cls"), Dense(32, 32), Normalize()]
+    return [Transformer(str(save_bert(folder, layers=1))), Pooling(32, "cls"), Dense(32, 32), Normalize()]
 
 
 def sentence_t5(folder: Path) -> list[Any]:

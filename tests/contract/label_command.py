@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_labeler._emulator import Server
 from tests.contract.conftest import Done, run_module
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
@@ -23,6 +28,21 @@ def run_label(
     *arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 180
 ) -> Done:
     return run_module("llm_labeler", *arguments, environ=environment(keys), cwd=cwd, timeout_s=timeout_s)
+
+
+def killed_at(arguments: list[str], servers: list[Server], calls: int, *, keys: Mapping[str, str]) -> bool:
+    """Kill a command once servers were called so often; whether it was still at work."""
+    most = sum(server.stats.requests for server in servers) + calls
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llm_labeler", *arguments],
+        env=environment(keys),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while process.poll() is None and sum(server.stats.requests for server in servers) < most:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    return process.wait() == -signal.SIGKILL
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:

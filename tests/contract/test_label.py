@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +16,7 @@ import pytest
 from llm_labeler._emulator import Faults, Options, Server, serve
 from pairkit.keyed import keyed_unit
 from pairkit.reader import read_pairs
-from tests.contract.label_command import MEMBERS, environment, llms_file, run_label, sentences, tree
+from tests.contract.label_command import MEMBERS, killed_at, llms_file, run_label, sentences, tree
 from tests.llm_labeler.llm_server import http, playing_back
 
 KEYS = {"EMULATED_API_KEY": "any"}
@@ -120,24 +116,24 @@ def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> 
 
 
 def test_an_ensemble_with_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
+    source = sentences(tmp_path / "s.txt", 20)
     with ensemble(tmp_path, PASSING) as (config, servers):
         done = run_label(*flags(source, config, tmp_path / "out", "--json"), keys=KEYS)
         assert done.code == 0, done.err
-        assert done.result["texts"] == 60
+        assert done.result["texts"] == 20
         assert done.result["pairs"] == done.result["positives"] + done.result["negatives"] > 0
-        assert done.result["calls"] == sum(server.stats.requests for server in servers) > 360
+        assert done.result["calls"] == sum(server.stats.requests for server in servers) > 120
         for server in servers:
             assert server.stats.faults
-            assert len(server.stats.answers) == 120
+            assert len(server.stats.answers) == 40
             assert server.stats.asked_again == 0
         again = run_label(*flags(source, config, tmp_path / "out", "--json"), keys=KEYS)
-        assert (again.result["calls"], again.result["cached"]) == (0, 360)
-        assert sum(server.stats.answered for server in servers) == 360
+        assert (again.result["calls"], again.result["cached"]) == (0, 120)
+        assert sum(server.stats.answered for server in servers) == 120
     dataset = read_pairs(tmp_path / "out")
     assert dataset.has("text_id", "polarity", "llms", "prompt_hashes", "votes")
     rows = pl.concat(dataset.splits.values())
-    assert rows["text_id"].n_unique() == 60
+    assert rows["text_id"].n_unique() == 20
     assert {name for names in rows["llms"].to_list() for name in names} == set(MEMBERS)
 
 
@@ -164,18 +160,10 @@ def kill_and_finish(tmp_path: Path, kills: int, texts: int) -> None:
         for server in servers:
             server.stats.answers.clear()
             server.stats.answered = 0
-        command = [sys.executable, "-m", "llm_labeler", *flags(source, config, tmp_path / "killed", "--json")]
-        cut_off = 0
+        command = flags(source, config, tmp_path / "killed", "--json")
         for turn in range(kills):
-            process = subprocess.Popen(
-                command, env=environment(KEYS), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            time.sleep(0.4 + 1.2 * keyed_unit(7, turn))
-            cut_off += process.poll() is None
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        assert cut_off
-        done = run_label(*flags(source, config, tmp_path / "killed", "--json"), keys=KEYS)
+            assert killed_at(command, servers, 10 + int(80 * keyed_unit(7, turn)), keys=KEYS)
+        done = run_label(*command, keys=KEYS)
         assert done.code == 0, done.err
         # An answer on its way when the process was killed was never committed; nothing else is asked again.
         most_lost = kills * 3 * 16
@@ -185,7 +173,7 @@ def kill_and_finish(tmp_path: Path, kills: int, texts: int) -> None:
 
 
 def test_a_kill(tmp_path: Path) -> None:
-    kill_and_finish(tmp_path, kills=1, texts=60)
+    kill_and_finish(tmp_path, kills=1, texts=30)
 
 
 @pytest.mark.slow
@@ -197,14 +185,14 @@ def test_twenty_kills(tmp_path: Path) -> None:
     "strategy", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("agreement", "vote")), "weighted"]
 )
 def test_strategies(tmp_path: Path, strategy: str) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
+    source = sentences(tmp_path / "s.txt", 40)  # with fewer, too little is known of the LLMs to weigh them
     with ensemble(tmp_path) as (config, servers):
         done = run_label(
             *flags(source, config, tmp_path / "out", "--strategy", strategy, "--json"), keys=KEYS
         )
         assert done.code == 0, done.err
         asked = sum(server.stats.requests for server in servers)
-        assert (asked > 360) == (strategy != "agreement")  # judging asks more
+        assert (asked > 240) == (strategy != "agreement")  # judging asks more
         # Another ensemble of the same answers costs no call.
         parsed = run_label(
             "parse",
@@ -227,20 +215,20 @@ def test_strategies(tmp_path: Path, strategy: str) -> None:
 @pytest.mark.parametrize(
     ("limit", "most"),
     [
-        ("--max-cost", 0.02),
-        pytest.param("--max-tokens", 9_000, marks=pytest.mark.slow),
+        ("--max-cost", 0.01),
+        pytest.param("--max-tokens", 4_500, marks=pytest.mark.slow),
         pytest.param("--max-requests", 40, marks=pytest.mark.slow),
     ],
 )
 def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
+    source = sentences(tmp_path / "s.txt", 30)
     with ensemble(tmp_path, PASSING) as (config, servers):
         for _ in range(2):
             done = run_label(*flags(source, config, tmp_path / "out", limit, str(most), "--json"), keys=KEYS)
             assert done.code == 0, done.err
             assert done.result["stopped"] == limit.strip("-").replace("-", "_")
             assert done.result["dropped"]["not_answered"] > 0
-            assert done.result["cost_in_all"] <= 0.02 or limit != "--max-cost"
+            assert done.result["cost_in_all"] <= most or limit != "--max-cost"
         assert limit != "--max-requests" or sum(server.stats.requests for server in servers) <= most
         more = run_label(*flags(source, config, tmp_path / "out", "--json"), keys=KEYS)
         assert more.code == 0, more.err
@@ -257,7 +245,7 @@ def test_private_files(tmp_path: Path) -> None:
 
 
 def test_looking_at_the_work(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 30)
+    source = sentences(tmp_path / "s.txt", 15)
     with ensemble(tmp_path) as (config, _):
         assert run_label(*flags(source, config, tmp_path / "out", "--strategy", "vote"), keys=KEYS).code == 0
     work = str(tmp_path / "out.work")
@@ -278,7 +266,7 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     assert reported.err.endswith(f"label show row:1 --work {work}\n")
     assert run_label("report", "--work", work, "--json", "--quiet").err == ""
     report = reported.result
-    assert report["llms"]["llama"]["answers"] == 60
+    assert report["llms"]["llama"]["answers"] == 30
     assert report["llms"]["llama"]["cost"] > 0
     assert run_label("report", "--work", work, "--out", str(tmp_path / "r.md")).code == 0
     assert "| llama |" in (tmp_path / "r.md").read_text()

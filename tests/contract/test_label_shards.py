@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from llm_labeler._emulator import Faults, Server
-from tests.contract.label_command import environment, run_label, sentences, tree
+from llm_labeler._emulator import Faults
+from tests.contract.label_command import killed_at, run_label, sentences, tree
 from tests.contract.test_label import KEYS, PASSING, ensemble, flags
-
-
-def killed_at(arguments: list[str], servers: list[Server], calls: int) -> bool:
-    """Kill a command once servers were called so often; whether it was still at work."""
-    most = sum(server.stats.requests for server in servers) + calls
-    process = subprocess.Popen(
-        [sys.executable, "-m", "llm_labeler", *arguments],
-        env=environment(KEYS),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while process.poll() is None and sum(server.stats.requests for server in servers) < most:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL
 
 
 def shards_and_one_run(
@@ -43,7 +24,7 @@ def shards_and_one_run(
         shared = flags(source, config, tmp_path / "shared", "--strategy", "vote", "--json", "-q")
         for turn in range(kills):
             part = f"{turn % shards + 1}/{shards}"
-            assert killed_at([*shared, "--shard", part], servers, 10 + turn)
+            assert killed_at([*shared, "--shard", part], servers, 10 + turn, keys=KEYS)
         spent = 0.0
         for number in range(1, shards + 1):
             done = run_label(*shared, "--shard", f"{number}/{shards}", keys=KEYS)
