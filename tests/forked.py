@@ -131,6 +131,7 @@ def _run(
         os.dup2(file, number)
         os.close(file)
     if file_bytes is not None:
+        sys.dont_write_bytecode = True  # Python would keep a module that it could write half of
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     os.environ.clear()
     os.environ.update(environ)

@@ -24,7 +24,7 @@ def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of one layer, for what takes seconds a layer, as tracing does; do not write into it."""
     from tests.aoe_train.tiny import save_bert
 
-    return save_bert(tmp_path_factory.mktemp("models") / "shallow", layers=1)
+    return save_bert(tmp_path_factory.mktemp("shallow") / "bert", layers=1)
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,12 @@ from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))

@@ -31,6 +31,12 @@ HOW: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))

@@ -72,6 +72,12 @@ evaluate = [{ suite = "sts" }]
 """
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture
 def place(tmp_path: Path, bert: Path) -> Path:
     """A data folder with a recipe beside it."""

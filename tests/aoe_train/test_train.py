@@ -39,6 +39,12 @@ WORD_ROWS = "embeddings.word_embeddings.weight"
 SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
@@ -820,7 +826,7 @@ def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_p
     assert (planned["rows"], planned["dev_rows"], planned["steps"]) == (ROWS, 30, 6)
     assert sum(planned["labels"].values()) == ROWS
     # Words that the rows don't have do not learn.
-    assert 20_000 < planned["parameters"]["trained"] < planned["parameters"]["total"]
+    assert 10_000 < planned["parameters"]["trained"] < planned["parameters"]["total"]
     assert planned["seconds"] > 0
     assert planned["memory_mb"]["activations"] > 0
     assert list(tmp_path.iterdir()) == []

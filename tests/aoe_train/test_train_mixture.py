@@ -23,6 +23,12 @@ from tests.aoe_train.test_train import weights, write_pairs, write_triplets
 FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))

@@ -25,6 +25,12 @@ from tests.aoe_train.test_streamed import shards
 from tests.aoe_train.tiny import WORDS, wordpiece
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))

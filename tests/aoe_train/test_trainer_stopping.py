@@ -29,6 +29,12 @@ from tests.aoe_train.tiny import WORDS, save_bert
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 class Signals(TrainerCallback):
     """Sends this process a signal at the end of a step."""
 

@@ -19,6 +19,12 @@ from pairkit.errors import ConfigError
 from tests.aoe_train.test_train import write_pairs
 
 
+@pytest.fixture(scope="module")
+def bert(shallow: Path) -> Path:
+    """Of one layer: a run takes as long as there are layers, which are alike."""
+    return shallow
+
+
 def search(bert: Path, folder: Path, **more: Any) -> Any:
     how: dict[str, Any] = {
         "trials": 3,
