@@ -336,8 +336,11 @@ def test_a_place_in_a_store_is_like_a_path() -> None:
     assert pickle.loads(pickle.dumps(file)) in {file}
 
 
-def test_one_listing_tells_of_all_files_of_a_folder(store: Store, work: ObjectPath, tmp_path: Path) -> None:
-    there = [work / "hours" / f"{place}.parquet" for place in range(1100)]  # more than a page
+def test_one_listing_tells_of_all_files_of_a_folder(
+    store: Store, work: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "100")  # a page of the store; of Amazon's 1,000
+    there = [work / "hours" / f"{place}.parquet" for place in range(110)]
     several(lambda file: file.write_bytes(b"any"), there)
     (tmp_path / "here").touch()
     store.begin_anew()
@@ -350,8 +353,9 @@ def test_one_listing_tells_of_all_files_of_a_folder(store: Store, work: ObjectPa
     assert there[1].exists()
 
 
+@pytest.mark.parametrize("damages", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_what_others_left_there(
-    built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path
+    built: Any, source: Path, store: Store, work: ObjectPath, tmp_path: Path, damages: int
 ) -> None:
     """Objects at names like ours are passed over; one at a name of ours is told, with what to do."""
     for name in ("hours", "hours/x.parquet", "hours/2015-01-31-22.parquet/part", "judged/00000/of", "lock"):
@@ -359,10 +363,12 @@ def test_what_others_left_there(
     made = build(source, tmp_path / "gis", work=str(work))
     first = files(made.out)
     assert first == files(built.out)
-    for room, later in (("hours", "months"), ("months", "judged"), ("judged", ""), ("negatives", "")):
+    rooms = (("hours", "months"), ("months", "judged"), ("judged", ""), ("negatives", ""))
+    for place, (room, later) in enumerate(rooms):
         name = sorted(name for name in (work / room).names() if "." in name and name != "x.parquet")[0]
         whole = (work / room / name).read_bytes()
-        for junk in (b"", b"PAR1", whole[: len(whole) // 2], b"\0" * (2 << 20)):
+        kinds = 2 * [b"", b"PAR1", whole[: len(whole) // 2], b"\0" * (2 << 20)]
+        for junk in kinds[place : place + damages]:
             (work / room / name).write_bytes(junk)
             for file in (work / later).names() if later else ():  # else what was made of it stands
                 (work / later / file).unlink(missing_ok=True)

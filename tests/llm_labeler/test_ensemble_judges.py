@@ -80,7 +80,7 @@ def crowdkit_fit(said: list[Judgement]) -> tuple[dict[str, float], dict[str, lis
     sure = [(v.candidate_id, v.judge, v.vote) for v in said if v.vote != "unsure"]
     frame = pandas.DataFrame(sure, columns=["task", "worker", "label"])
     # Its bound may shrink in the first rounds, and it would stop there: run all rounds.
-    oracle = aggregation.OneCoinDawidSkene(n_iter=120, tol=-1)
+    oracle = aggregation.OneCoinDawidSkene(n_iter=60, tol=-1)
     posterior = oracle.fit_predict_proba(frame)
     skills = oracle.skills_.to_dict()
     return skills, {task: row[list(CLASSES)].tolist() for task, row in posterior.iterrows()}
