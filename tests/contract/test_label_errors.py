@@ -260,12 +260,12 @@ def test_full_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip("a small disk can be mounted by root only")
     try:
-        source = sentences(tmp_path / "s.txt", 400)
+        source = sentences(tmp_path / "s.txt", 120)
         with serve() as server:
             config = llms_file(tmp_path / "l.toml", {"llama": server.base_url}, model="emulated")
             common = ("--llm", "llama", "--config", str(config))
