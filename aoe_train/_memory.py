@@ -6,12 +6,15 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import nn
 
 from pairkit.errors import ConfigError
 from pairkit.memory import is_out_of_memory
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # glibc's mallopt(3)
 _LARGEST = 32 << 20  # the largest threshold that glibc takes
@@ -61,6 +64,8 @@ def _told(options: dict[int, int]) -> bool:
 
 def tokens_at_once(model: nn.Module) -> int:
     """As many as run fastest on a CPU; memory is hardly ever the limit."""
+    from torch import nn  # a server of another's vectors needs no torch
+
     widest = max(
         (
             max(weight.shape[-2:])

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from pairkit import __version__
 from pairkit.files import sha256
@@ -89,6 +88,8 @@ def hash_examples(examples: Examples) -> str:
 
 def hash_weights(model: nn.Module) -> str:
     """SHA-256 of a model's weights, wherever they were loaded from."""
+    import torch  # who asks for `versions` alone need not wait for it
+
     digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
         digest.update(name.encode())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from functools import cache, partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from aoe_train._packing.int8 import Int8Linear, has_int8_products
 from aoe_train._packing.layers import FastLinear
 from aoe_train._packing.threads import one_thread
+from aoe_train._settings import PRECISIONS
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,21 +23,9 @@ if TYPE_CHECKING:
 
 Computed = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_NAMED = ("auto", *DTYPES, "int8")
 _SLOWER, _FASTER = 1.3, 0.5  # of fp32's time; in between nothing is worth telling
 _USELESS = 0.9  # as int8 costs some accuracy
 _ROWS, _DIM, _TIMES = 256, 512, 4  # of the product that is measured
-
-
-def named_precision(given: str | None) -> EncodingPrecision:
-    """A name of a precision to encode in, None for `auto`.
-
-    Raises:
-        ConfigError: Another word.
-    """
-    if given is not None and given not in _NAMED:
-        raise ConfigError(f"--precision {given}: expected {', '.join(_NAMED[:-1])} or {_NAMED[-1]}")
-    return cast("EncodingPrecision", given or "auto")
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -136,8 +125,8 @@ def weights_dtype(wanted: EncodingPrecision, device: torch.device) -> torch.dtyp
     Raises:
         ConfigError: Another word, or int8 where there are no such products.
     """
-    if wanted not in _NAMED:
-        raise ConfigError(f"precision {wanted!r}: expected {', '.join(_NAMED)}")
+    if wanted not in PRECISIONS:
+        raise ConfigError(f"precision {wanted!r}: expected {', '.join(PRECISIONS)}")
     if wanted == "int8":
         _check_int8(device)
         return torch.float32

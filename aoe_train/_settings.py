@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
@@ -30,6 +30,7 @@ Pooling = Literal[
 ]
 LongText = Literal["truncate", "head-tail", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
+PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
 
@@ -41,6 +42,19 @@ def _for_training(value: object) -> object:
 
 
 Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)]
+
+
+def named_precision(given: str | None) -> EncodingPrecision:
+    """A name of a precision to encode in, None for `auto`.
+
+    Raises:
+        ConfigError: Another word.
+    """
+    if given is not None and given not in PRECISIONS:
+        raise ConfigError(f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+    return cast("EncodingPrecision", given or "auto")
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line with commas between them."""
 

@@ -55,7 +55,8 @@ def fulfilled(orders: Orders, place: int) -> tuple[Described, Callable[[list[str
         os.environ["RAYON_NUM_THREADS"] = str(threads)  # of the tokenizer, which reads it when it first works
 
     from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision, slow_precision
+    from aoe_train._precision import slow_precision
+    from aoe_train._settings import named_precision
 
     precision = named_precision(orders.precision)
     encoder = Encoder.load(

@@ -261,7 +261,7 @@ def evaluate(
     from aoe_train._evaluate.embedders.embedder import Prompted
     from aoe_train._evaluate.embedders.small import Small, in_sizes
     from aoe_train._face.notes import notes
-    from aoe_train._precision import named_precision
+    from aoe_train._settings import named_precision
     from pairkit.config import argument
     from pairkit.errors import ConfigError
     from pairkit.labels import label_rules

@@ -37,7 +37,8 @@ def loaded(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train._encoder import Encoder
-    from aoe_train._precision import named_precision, slow_precision
+    from aoe_train._precision import slow_precision
+    from aoe_train._settings import named_precision
     from pairkit.errors import ConfigError
     from pairkit.progress import stage
 

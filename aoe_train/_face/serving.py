@@ -75,9 +75,9 @@ def serve(
 
     from aoe_train._evaluate.embedders.open import open_model
     from aoe_train._face.notes import notes
-    from aoe_train._precision import named_precision
     from aoe_train._serve.limits import Limits
     from aoe_train._serve.token_arrays import TokenArrays
+    from aoe_train._settings import named_precision
     from pairkit.config import argument, load_settings
     from pairkit.openai_api.credentials import find_key
 

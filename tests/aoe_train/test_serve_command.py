@@ -66,6 +66,8 @@ def test_told_to_stop_it_finishes_what_it_works_on_and_killed_it_starts_again(tm
     ):
         url = told["url"]
         assert told["model"] == "python:slow_model:embed"
+        maps = Path(f"/proc/{process.pid}/maps")
+        assert not maps.exists() or "libtorch" not in maps.read_text()  # it takes seconds to load
         running = pool.submit(ask, url, "wait")
         until((tmp_path / "begun").exists)
         process.send_signal(signal.SIGTERM)

@@ -13,7 +13,6 @@ from aoe_train._evaluate.embedders.cached import CachedEmbedder
 from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
 from aoe_train._evaluate.embedders.local import LocalEmbedder
 from aoe_train._evaluate.embedders.vector_store import VectorStore
-from aoe_train._precision import slow_precision
 from aoe_train._word_vectors import is_word_vectors
 from pairkit.errors import ConfigError
 from pairkit.progress import Listener
@@ -83,6 +82,8 @@ def open_model(
     if is_other(model):
         return _open_other(model, precision, layers, say)
     local = _open_local(model, precision, layers)
+    from aoe_train._precision import slow_precision  # brings torch, which vectors of others need not
+
     if slow := slow_precision(precision, local.device):
         say(slow)
     return local
