@@ -487,6 +487,7 @@ def test_ctrl_c_ends_a_worker_without_a_word(tmp_path: Path, capfd: pytest.Captu
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_worker_that_begins_without_a_word(tmp_path: Path) -> None:
     """The first is begun beside the process that looks after semaphores, which lets the signal through."""
     code = """
@@ -549,6 +550,7 @@ def _with_mark(mark: str) -> Iterator[int]:
             yield int(process.name)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_in_one_line(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "gis"
     driver = subprocess.Popen(
