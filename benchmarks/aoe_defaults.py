@@ -83,8 +83,10 @@ def _nli(options: argparse.Namespace) -> Task:
 
 
 def _dataset(folder: Path) -> Task:
+    """What else the rows say stays with those to train on: who wrote them decides how they are learnt."""
     made = pairkit.read(folder)
-    return Task(*(pairs(made[name].to_dicts(), "text1", "text2") for name in ("train", "validation", "test")))
+    train, dev, test = (made[name].to_dicts() for name in ("train", "validation", "test"))
+    return Task(train, pairs(dev, "text1", "text2"), pairs(test, "text1", "text2"))
 
 
 def _first(count: int, task: Callable[[argparse.Namespace], Task]) -> Callable[[argparse.Namespace], Task]:
@@ -235,8 +237,10 @@ def result(run: dict, python: dict[str, str], options: argparse.Namespace) -> di
 def trained_by(peer: str, python: str, rows: Rows, out: Path, seed: int) -> float:
     """Train as the peer documents it; CPU seconds of its process."""
     work = {**WAYS[kind_of(rows)][peer], "max_length": 128}
-    if peer == ANGLE:  # its name of an anchor
-        rows = [{"query" if name == "anchor" else name: text for name, text in row.items()} for row in rows]
+    columns = {name: name for name in ("text1", "text2", "label", "anchor", "positive", "negative")}
+    if peer == ANGLE:
+        columns["anchor"] = "query"
+    rows = [{columns[name]: row[name] for name in row if name in columns} for row in rows]
     begun = os.times()
     with tempfile.TemporaryDirectory() as folder:
         given = {"model": str(minilm()), "rows": str(write(rows, Path(folder) / "rows.jsonl"))}

@@ -35,8 +35,15 @@ def test_every_kind_has_an_objective_that_means_something(kind: Kind) -> None:
 @given(rows=st.integers(min_value=1, max_value=10**9), dim=st.integers(min_value=2, max_value=8192))
 def test_few_rows_are_seen_more_often(rows: int, dim: int) -> None:
     optim, more = of(rows=rows, dim=dim).optim, of(rows=2 * rows, dim=dim).optim
-    assert 1 <= more.epochs <= optim.epochs <= 8
+    assert 1 <= more.epochs <= optim.epochs <= 3
     assert optim.epochs * rows <= 32_000 or optim.epochs == 1
+
+
+@given(rows=st.integers(min_value=1, max_value=10**9))
+def test_labelled_pairs_are_seen_less_often_than_triplets(rows: int) -> None:
+    labelled, triplets = (of(kind, rows=rows).optim.epochs for kind in ("binary", "triplet"))
+    assert labelled == min(triplets, 3)
+    assert 1 <= triplets <= 8
 
 
 def test_wide_backbones_take_smaller_steps_and_adapters_larger_ones() -> None:
