@@ -13,12 +13,14 @@
 | any, with the preset `domain` | as above, contrastive both ways | 1e-4 | to 384 rows seen, 1 at most |
 
 Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
-pairs are ranked with similarities divided by 0.2. For embeddings of 768 and more the learning rate is 2e-5 at
-most; adapters (`--lora`) take 3e-4. A decoder that is no encoder yet is trained by adapters, and each text
-stands in the papers' prompt. Values were chosen on dev data by `benchmarks/aoe_defaults.py`:
+pairs are ranked with similarities divided by 0.2 if they are graded, else by 0.05. For embeddings of 768 and
+more the learning rate is 2e-5 at most; adapters (`--lora`) take 3e-4. A decoder that is no encoder yet is
+trained by adapters, and each text stands in the papers' prompt. Values were chosen on dev data by
+`benchmarks/aoe_defaults.py`:
 
-- At the papers' 0.05 a ranking loss cares about the closest pairs alone, and a backbone that is good already
-  ends where it began.
+- At the papers' 0.05 a ranking loss cares about the pairs alone that are nearest to being in the wrong order.
+  With two labels these are what there is to learn; with scores a backbone that is good already ends where it
+  began.
 - The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
 - Of few labelled pairs a backbone learns nothing more after three epochs, and forgets what it knew.
 - A decoder's vector is that of the last token, where it is about to write the next word. Asked for a word
@@ -62,7 +64,10 @@ _WEIGHTS: Mapping[Kind, Tree] = {
     "positive": {"contrastive": 1},
     "single": {"contrastive": 1},
 }
-_TAU = {"cosine": 0.2, "angle": 0.2}  # of labelled pairs
+_TAU: Mapping[Kind, Tree] = {
+    "binary": {"cosine": 0.05, "angle": 0.05},
+    "graded": {"cosine": 0.2, "angle": 0.2},
+}
 _LR: Mapping[Kind, float] = {
     "binary": 5e-5,
     "graded": 5e-5,
@@ -235,7 +240,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
     has_teacher = settings.teacher.model is not None
     taught = {rows: rows.kind == "single" and has_teacher for rows in each}
     once = any(rows.written or (rows.kind == "single" and not taught[rows]) for rows in each)
-    labelled = any(rows.kind in ("binary", "graded") for rows in each)
+    labelled = any(rows.kind in _TAU for rows in each)
     most = _MOST_EPOCHS_LABELLED if labelled else _MOST_EPOCHS
     times: float = 1 if once else min(max(round(_SEEN / seen), 1), most)
     if settings.preset == DOMAIN:
@@ -254,7 +259,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
-    tau = {"tau": _TAU} if kind in ("binary", "graded") else {}
+    tau = {"tau": _TAU[kind]} if kind in _TAU else {}
     return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
 
 

@@ -46,6 +46,12 @@ def test_labelled_pairs_are_seen_less_often_than_triplets(rows: int) -> None:
     assert 1 <= triplets <= 8
 
 
+def test_two_labels_are_ranked_more_sharply_than_scores() -> None:
+    for kind, tau in {"binary": 0.05, "graded": 0.2}.items():
+        found = of(kind).objective.tau
+        assert (found.cosine, found.angle) == (tau, tau)
+
+
 def test_wide_backbones_take_smaller_steps_and_adapters_larger_ones() -> None:
     assert of(dim=768).optim.lr < of(dim=384).optim.lr < of(dim=384, lora={}).optim.lr
     assert of("single", dim=768).optim.lr == of("single").optim.lr
