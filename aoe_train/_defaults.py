@@ -3,10 +3,10 @@
 | rows | parts, of weight 1 | learning rate | epochs |
 |---|---|---|---|
 | binary or graded pairs | cosine, ibn, angle | 5e-5 | as many as show 16,000 rows, 1 to 3 |
-| triplets | contrastive, angle | 2e-5 | as many as show 16,000 rows, 1 to 8 |
-| positives | contrastive | 2e-5 | the same |
+| triplets | contrastive, angle | 5e-5 | the same |
+| positives | contrastive | 2e-5 | as many as show 16,000 rows, 1 to 8 |
 | single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
-| single texts with a teacher | embed_distill | 3e-4 | as of triplets |
+| single texts with a teacher | embed_distill | 3e-4 | as of positives |
 | others with a teacher | as above, and embed_distill | as above | as above |
 | with a teacher's scores alone | triplets: margin_mse; pairs: score_distill | as above | as above |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
@@ -22,7 +22,8 @@ trained by adapters, and each text stands in the papers' prompt. Values were cho
   With two labels these are what there is to learn; with scores a backbone that is good already ends where it
   began.
 - The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
-- Of few labelled pairs a backbone learns nothing more after three epochs, and forgets what it knew.
+- Of few labelled pairs a backbone learns nothing more after three epochs, and forgets what it knew; of
+  triplets it learns a little more, and forgets more than that.
 - A decoder's vector is that of the last token, where it is about to write the next word. Asked for a word
   that sums the text up, it has the text's meaning there; without a prompt, whatever may follow the text.
 - What LLMs or rules wrote is soon told apart by how they write. Steps as large as for people's labels then
@@ -71,7 +72,7 @@ _TAU: Mapping[Kind, Tree] = {
 _LR: Mapping[Kind, float] = {
     "binary": 5e-5,
     "graded": 5e-5,
-    "triplet": 2e-5,
+    "triplet": 5e-5,
     "positive": 2e-5,
     "single": 1e-5,
 }
@@ -82,7 +83,7 @@ _PROMPT = f"Summarize sentence {PLACE} in one word:"
 _WIDE = 768  # the embedding of a BERT-base
 _LAST = "auto", "last"  # poolings of a decoder by its last token
 _BATCH, _SEEN = 16, 16_000
-_MOST_EPOCHS, _MOST_EPOCHS_LABELLED = 8, 3
+_MOST_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
 _SEEN_DOMAIN = 384  # rows of the preset domain: 12 steps of 32
 
 
@@ -240,8 +241,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
     has_teacher = settings.teacher.model is not None
     taught = {rows: rows.kind == "single" and has_teacher for rows in each}
     once = any(rows.written or (rows.kind == "single" and not taught[rows]) for rows in each)
-    labelled = any(rows.kind in _TAU for rows in each)
-    most = _MOST_EPOCHS_LABELLED if labelled else _MOST_EPOCHS
+    most = min(_MOST_EPOCHS[rows.kind] for rows in each)
     times: float = 1 if once else min(max(round(_SEEN / seen), 1), most)
     if settings.preset == DOMAIN:
         times = min(_SEEN_DOMAIN / seen, 1)
