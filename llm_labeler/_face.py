@@ -177,7 +177,9 @@ def generate(
             source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
         )
     if fresh:
-        raise ConfigError("--fresh with --shard: a shard makes no dataset; give it to `label merge`")
+        raise ConfigError(
+            "fresh (--fresh) with shard (--shard): a shard makes no dataset; give it to `label merge`"
+        )
     part = Shard.named(argument("shard", shard, str))
     return _sharded.generate_shard(
         source, *places, found, own, part, column=text_column, how=how, progress=progress

@@ -103,7 +103,7 @@ def test_a_search_that_was_killed_ends_as_one_that_was_not(
 
 
 def test_runs_that_diverge_are_counted(bert: Path, folder: Path) -> None:
-    found = search(bert, folder, trials=2, repeats=1, search=["optim.lr=3.0,4.0"])
+    found = search(bert, folder, trials=2, repeats=1, search=["optim.lr=3.0,4.0"], epochs=8)
     assert found.record["reasons"] == {"training diverged": 1}
     assert found.best == {}
     assert found.record["best"]["deviation"] is None
