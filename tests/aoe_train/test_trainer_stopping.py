@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,14 @@ SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 def bert(shallow: Path) -> Path:
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
+
+
+@pytest.fixture(autouse=True)
+def _nobody_listens_yet() -> Iterator[None]:
+    """As in a process of its own: coverage listens to SIGTERM, and what others listen to is left to them."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 class Signals(TrainerCallback):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 
@@ -307,7 +308,7 @@ def test_a_megabyte_takes_seconds(name: str) -> None:
 def test_fifty_kilobytes_take_no_time(name: str) -> None:
     start = time.process_time()
     assert parse_answer(ADVERSARIES[name][:50_000], text=TEXT, size=3)
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < (1.5 if sys.gettrace() is None else 6)  # coverage looks at each line
 
 
 def test_beyond_a_million_characters_nothing_is_read() -> None:
